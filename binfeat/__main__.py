@@ -1,4 +1,4 @@
-"""``python -m binfeat``: kernel machines from the command line."""
+"""``python -m binfeat``: kernel models from the command line."""
 
 import sys
 

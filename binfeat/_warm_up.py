@@ -24,22 +24,23 @@ _TYPES = np.float64, np.float32
 def warm_up(*parts: str) -> None:
     """Compile kernels before the first call that needs them.
 
-    Numba keeps compiled kernels on disk, beside the package or in the folder that the environment variable
-    ``NUMBA_CACHE_DIR`` names, for one kind of processor. Call this while an image of a container is built, so that
-    services start with the kernels, also where files are read-only. All parts take about two minutes the first time,
-    and some seconds when all kernels are on disk.
+    Numba stores compiled kernels on disk, in the package or in the folder ``NUMBA_CACHE_DIR`` (an environment
+    variable), for one type of processor. Call this function while a container image is built, so that services start
+    with compiled kernels, even with a read-only file system. All parts take about two minutes the first time, and some
+    seconds if all kernels are on disk.
 
     Parameters
     ----------
     *parts : {"features", "linear", "models"}
-        Kernels to compile; none compiles all. "features": `transform`, `RandomBinning` and `RandomFourier`, for dense
-        and sparse rows in float32 and float64. "linear": `CGRidge` and `CGRidgeClassifier`, `fit` and predictions, on
-        codes, CSR and arrays. "models": predictions of kernel models of all kinds, for any number of rows.
+        Kernels to compile; all if no part is named. "features": `transform`, `RandomBinning` and `RandomFourier`, for
+        dense and sparse rows in float32 and float64. "linear": `CGRidge` and `CGRidgeClassifier`, `fit` and
+        predictions, on codes, CSR and arrays. "models": predictions of all types of kernel models, for any number of
+        rows.
 
     Raises
     ------
     ValueError
-        If a part has another name.
+        If a part is unknown.
 
     Examples
     --------

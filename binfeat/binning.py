@@ -49,7 +49,7 @@ def _lacks_bins(binning):
 
 
 class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
-    """Random binning features, whose inner products approximate a kernel.
+    """Sparse random binning features. Their inner products approximate a kernel.
 
     Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)``
     in the column of its cell. Two rows x and y share a cell of one grid with probability
@@ -78,13 +78,13 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Inputs that contain categories: a mask, positions, or column names. They contain category numbers, or labels of
         any kind if X is a data frame.
     output : {"csr", "codes"}, default="csr"
-        What `transform` returns: CSR, or the compact `BinMatrix`.
+        Type of the features: CSR, or the compact `BinMatrix`.
     max_bytes : int, default=None
-        Memory limit for the codes of a source of blocks, see `binfeat.blocks`; None is half of the computer's memory.
-        Larger codes are kept in a scratch file without a name, in the folder `tempfile.gettempdir`. If the disk has
-        no room either, hashed columns are computed again for every product.
+        Memory limit for the codes of a source of blocks, see `binfeat.blocks`. None is half of the computer's memory.
+        Larger codes are stored in an anonymous scratch file in the folder `tempfile.gettempdir`. If the disk is full,
+        hashed columns are recomputed for every product.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, all threads at first. With 1, BLAS has one, too.
+        Number of threads. None is Numba's current setting, by default all threads. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids. With an int, grid p is the same for any `n_grids`.
 
@@ -116,7 +116,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     See Also
     --------
     binfeat.transform : Hashed features in one call, without `fit`.
-    binfeat.CGRidge : A linear machine to train on the features.
+    binfeat.CGRidge : Ridge regression on the features.
 
     Notes
     -----
@@ -193,8 +193,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Raises
         ------
         TypeError, ValueError
-            If a parameter is out of range, the kernel has no pitch law, X has infinite values, or a block is not like
-            the others; the message names it.
+            If a parameter is out of range, the kernel has no pitch law, X has infinite values, or a block differs from
+            the first block in its columns or type; the message names the block.
         """
         table = self._begin(X, y, sample_weight)
         if not self._hashed:
@@ -204,7 +204,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
 
     @fit_method
     def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> sparse.csr_matrix | Any:
-        """Fit and transform the same rows, which are hashed once.
+        """Fit and transform the same rows. They are hashed only once.
 
         Parameters
         ----------
@@ -215,14 +215,14 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
-            For a source always a `BinMatrix`, which keeps the source's targets and weights for the ridge machines.
+            Always a `BinMatrix` for a source, with the source's targets and weights, which `CGRidge` uses.
 
         Raises
         ------
         TypeError, ValueError
-            If a block is not like the others; the message names it.
+            If a block differs from the first block in its columns or type; the message names the block.
         OSError
-            If the codes need more than `max_bytes` and the disk has no room for them.
+            If the codes need more than `max_bytes` and do not fit on the disk.
         """
         table = self._begin(X, y, sample_weight, encodes=True)
         try:
@@ -238,9 +238,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     @unavailable_if(_lacks_gamma)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add the bins of more rows after the bins of earlier calls, which keep their codes.
+        """Append the bins of more rows to the bins of earlier calls, without changing existing codes.
 
-        The new bins of a grid are in descending order of their count. Columns of later grids move to make room; set
+        New bins of a grid are in descending order of their count. Columns of later grids move to higher positions; set
         `n_features` for columns that never move.
 
         Parameters
@@ -275,7 +275,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         return self
 
     def encode(self, X: Any) -> BinMatrix:
-        """The features of X in compact form.
+        """Map rows to their features in compact form.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
-            Its type is set by `output`. CSR indices are int32 where that is enough; values are float32 for float32 X.
+            Of the type `output`. CSR indices are int32 if possible; values are float32 for float32 X.
             For a source, a `LinearOperator` that reads the source again for every product.
 
         Raises
@@ -343,18 +343,18 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Returns
         -------
         shares : ndarray of shape (n_rows,)
-            0 for training rows; near 1 for rows far from all training rows, whose features are nearly empty.
+            0 for training rows. Near 1 for rows far from all training rows, which have nearly empty features.
         """
         codes = self.encode(X).codes
         return unseen_shares(codes, no_bin(codes.dtype))
 
     def bin_bounds(self, X: Any, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """The box of input space that a column of Z represents, to read the coefficients of a linear model.
+        """The box of input space that a column of Z represents, for the interpretation of linear coefficients.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_inputs)
-            Rows, at least one of which lies in the bin, such as the training rows.
+            Rows with at least one row in the bin, for example the training rows.
         column : int
             Number of the column.
 
@@ -382,7 +382,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
 
     @staticmethod
     def min_grids(standard_error: float, kernel_value: float = 0.5) -> int:
-        """Smallest number of grids whose estimate of a kernel value has at most this standard error.
+        """Smallest number of grids for estimates of a kernel value with at most this standard error.
 
         Parameters
         ----------

@@ -20,53 +20,53 @@ __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
 _MOST_ROWS = 20_000  # from which k-means learns its centres
 _ROWS_OF_A_COMPONENT = 100  # among them, at least, or all
-_ROWS_AT_A_TIME = 2**15  # whose clusters a thread finds
+_ROWS_AT_A_TIME = 2**15  # of a thread that assigns clusters
 
 
 class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
-    """Spectral embedding of rows on the graph of random binning features, at linear cost, for new rows too.
+    """Spectral embedding of rows on the graph of random binning features, at linear cost, also for new rows.
 
-    Rows that are linked by many similar rows come to lie side by side. With the similarities W of the training rows and
-    their row sums D, a coordinate of a row is the mean of ``D^-1/2 u`` over the 16 training rows that are most similar
-    to it, itself among them, where u is one of the leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. So new
-    rows have coordinates too. It is near the diffusion map of one step (Coifman & Lafon 2006).
+    Rows that are connected by many similar rows have similar coordinates. With the similarities W of the training rows
+    and their row sums D, a coordinate of a row is the mean of ``D^-1/2 u`` over the 16 most similar training rows (the
+    row itself included), where u is one of the leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. The same
+    mean defines coordinates of new rows. It approximates the diffusion map of one step (Coifman & Lafon 2006).
 
     Parameters
     ----------
     n_components : int, default=2
         Number of coordinates.
     features : transformer, default=None
-        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
+        Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
-        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
-        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
-        "scale" of `features`. None leaves the gamma of `features` as it is.
+        Inverse length scale, one for all inputs or one per input. "scale" selects grids with 3 rows in the bin of a
+        row, as the geometric mean over rows and grids (for fewer than 9 rows, the square root of their number; for more
+        than 10,000 rows, computed on a sample). For features other than bins, "scale" has the meaning defined by
+        `features`. None keeps the gamma of `features`.
     gammas : sequence, default=None
-        Several values to try for `gamma`. The value with the widest eigengap is taken: the difference of the last
-        eigenvalue used and the next one.
+        Candidate values of `gamma`. The value with the widest eigengap is selected: the difference between the last
+        eigenvalue used and the next eigenvalue.
     tol : float, default=1e-3
-        Largest residual norm of an eigenvector. The eigenvalues are at most 1.
+        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
     max_iter : int, default=200
         Maximum number of products with a block of vectors.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first.
+        Number of threads. None is Numba's current setting, by default all threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids and of all else that is drawn.
+        Seed of the random number generator.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_rows, n_components)
-        Coordinates of the training rows; their squares have means about the squares of the eigenvalues, weighted by
-        degrees.
+        Coordinates of the training rows. The degree-weighted mean square of a coordinate is about its squared
+        eigenvalue.
     eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalised similarities in falling order, without the first, which is 1 and has a
-        constant vector; one more than there are coordinates.
+        Largest eigenvalues of the normalised similarities in descending order, without the first eigenvalue 1 of the
+        constant vector. One more than the number of coordinates.
     eigengaps_ : ndarray of shape (n_gammas,)
-        Eigengap with each value of `gammas`. Only if `gammas` are given.
+        Eigengap for each value of `gammas`. Only with `gammas`.
     n_iter_ : int
-        Number of products with a block of vectors. With bins and 4,000 rows or more, the first block comes from the
-        eigenvectors of a quarter of the rows, 50,000 at most, whose products are not counted.
+        Number of products with a block of vectors. For bins and 4,000 rows or more, the first block is computed from a
+        quarter of the rows, at most 50,000; these products are not counted.
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     features_ : transformer
@@ -80,25 +80,25 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     -----
     UserWarning
         If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
-        than five times the spread of a typical one, so that rows are similar by it alone.
+        than five times the typical spread and dominates the similarities.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 
     See Also
     --------
     SpectralClustering : Clusters in these coordinates.
-    sklearn.manifold.SpectralEmbedding : Embedding of a given graph, without coordinates of new rows.
+    sklearn.manifold.SpectralEmbedding : Embedding of a given graph, without coordinates for new rows.
 
     Notes
     -----
-    The similarity of two rows is the probability that a random walk goes from one to the other, by a random grid and
-    there to a random other row of the same bin: ``W_ij = 1/P sum_p [i and j share the bin b of grid p] / (n_b - 1)``
-    for P grids and bins of n_b rows, as in a hypergraph whose edges are the bins (Zhou, Huang & Schoelkopf 2006). Where
-    rows are dense, neighbours are near, and where rows are sparse, neighbours are farther away.
+    The similarity of two rows is the transition probability of a random walk, which selects a random grid and then a
+    random other row of the same bin: ``W_ij = 1/P sum_p [i and j share the bin b of grid p] / (n_b - 1)`` for P grids
+    and bins of n_b rows. This is a hypergraph with the bins as edges (Zhou, Huang & Schoelkopf 2006). Neighbours are
+    close in dense regions and farther away in sparse regions.
 
-    The 15 largest similarities of each row are kept, and ``(W + W') / 2`` of the kept ones is the graph. The time is
-    linear in the number of rows: in a bin of more than 16 rows, the other rows meet only 16 of them. Of features that
-    are not bins, ``W = Z Z'`` is kept as a whole, in products with the features.
+    The graph is ``(W + W') / 2``, restricted to the 15 largest similarities of each row. The time is linear in the
+    number of rows, because a row is compared with at most 16 rows of a bin. For features other than bins, ``W = Z Z'``
+    is not restricted, and is applied by products with the features.
 
     References
     ----------
@@ -143,7 +143,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         self.n_components, self.gammas = n_components, gammas
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and return the coordinates of the same rows.
+        """Fit to rows, and return their coordinates.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         return self.fit(X).embedding_
 
     def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of new rows or of the rows of `fit`.
+        """Compute coordinates of new rows or of training rows.
 
         Parameters
         ----------
@@ -189,49 +189,49 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
 class SpectralClustering(ClusterMixin, SpectralEstimator):
     """Spectral clustering on the graph of random binning features, at linear cost, with labels for new rows.
 
-    Few rows of different clusters are similar, whatever the shape of the clusters. The rows get the coordinates of
-    `SpectralEmbedding`, one fewer than clusters, after a coordinate of 1. The vectors of coordinates are divided by
-    their length, and k-means finds clusters among them (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
+    Clusters can have any shape, as long as few rows of different clusters are similar. A row is represented by the
+    coordinate 1 and ``n_clusters - 1`` coordinates of `SpectralEmbedding`, divided by the length of this vector, and
+    k-means finds clusters of these vectors (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     features : transformer, default=None
-        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
+        Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
-        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
-        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
-        "scale" of `features`. None leaves the gamma of `features` as it is.
+        Inverse length scale, one for all inputs or one per input. "scale" selects grids with 3 rows in the bin of a
+        row, as the geometric mean over rows and grids (for fewer than 9 rows, the square root of their number; for more
+        than 10,000 rows, computed on a sample). For features other than bins, "scale" has the meaning defined by
+        `features`. None keeps the gamma of `features`.
     gammas : sequence, default=None
-        Several values to try for `gamma`. The value with the widest eigengap is taken: the difference of the last
-        eigenvalue used and the next one.
+        Candidate values of `gamma`. The value with the widest eigengap is selected: the difference between the last
+        eigenvalue used and the next eigenvalue.
     tol : float, default=1e-3
-        Largest residual norm of an eigenvector. The eigenvalues are at most 1.
+        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
     max_iter : int, default=200
         Maximum number of products with a block of vectors.
     n_init : int, default=10
-        Number of runs of k-means, which learns its centres from at most 20,000 rows.
+        Number of runs of k-means, with at most 20,000 rows.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first.
+        Number of threads. None is Numba's current setting, by default all threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids and of all else that is drawn.
+        Seed of the random number generator.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int32
-        Number of the cluster of each training row.
+        Cluster of each training row.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
-        Centres among the divided coordinates.
+        Centres of the clusters in normalised coordinates.
     eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalised similarities in falling order, without the first, which is 1 and has a
-        constant vector; one more than there are coordinates.
+        Largest eigenvalues of the normalised similarities in descending order, without the first eigenvalue 1 of the
+        constant vector. One more than the number of coordinates.
     eigengaps_ : ndarray of shape (n_gammas,)
-        Eigengap with each value of `gammas`. Only if `gammas` are given.
+        Eigengap for each value of `gammas`. Only with `gammas`.
     n_iter_ : int
-        Number of products with a block of vectors. With bins and 4,000 rows or more, the first block comes from the
-        eigenvectors of a quarter of the rows, 50,000 at most, whose products are not counted.
+        Number of products with a block of vectors. For bins and 4,000 rows or more, the first block is computed from a
+        quarter of the rows, at most 50,000; these products are not counted.
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     features_ : transformer
@@ -245,16 +245,16 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     -----
     UserWarning
         If more than a tenth of the rows share no bin with another row, if, with ``gamma="scale"``, an input has more
-        than five times the spread of a typical one, so that rows are similar by it alone, or if the graph has more
-        components without links between them than `n_clusters`. Fewer components weigh the same in k-means, so that
-        each has clusters of its own.
+        than five times the typical spread and dominates the similarities, or if the graph has more connected
+        components than `n_clusters`. Fewer components have equal weights in k-means, so each component has separate
+        clusters.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 
     See Also
     --------
-    SpectralEmbedding : The coordinates, and the graph in its notes.
-    sklearn.cluster.KMeans : Faster, and as good where clusters are round.
+    SpectralEmbedding : The coordinates; its Notes describe the graph.
+    sklearn.cluster.KMeans : Faster, and as accurate for round clusters.
 
     References
     ----------
@@ -296,7 +296,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         self.n_clusters, self.gammas, self.n_init = n_clusters, gammas, n_init
 
     def predict(self, X: Any) -> np.ndarray:
-        """Clusters of new rows or of the rows of `fit`.
+        """Predict clusters of new rows or of training rows.
 
         Parameters
         ----------
@@ -305,7 +305,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         Returns
         -------
         labels : ndarray of shape (n_rows,), int32
-            Number of the cluster of each row.
+            Cluster of each row.
         """
         return self._nearest(self._means_for(X))
 
@@ -327,16 +327,16 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     def _rows_for_centers(self, components, seed):
         """Rows from which k-means learns its centres, and their weights, or None.
 
-        Up to `n_clusters` components weigh the same. Directions of rows of two components are orthogonal, so that one
-        centre for both would cost 1, in units of a component's weight, and another centre for a component gains less.
+        Up to `n_clusters` components have equal weights. Directions of rows of two components are orthogonal, so a
+        common centre would cost 1, in units of a component's weight, and a second centre for one component gains less.
         """
         rows = np.random.default_rng(seed).permutation(len(components))[:_MOST_ROWS]
         n_components = components.max() + 1
         if n_components > self.n_clusters:
             warn(
-                f"The graph of similar rows has {n_components:,} components without links between them, more than "
-                f"n_clusters={self.n_clusters}, so that a cluster may hold rows of several components. Decrease gamma, "
-                "or increase n_clusters."
+                f"The graph of similar rows has {n_components:,} connected components, more than "
+                f"n_clusters={self.n_clusters}, so a cluster can contain several components. Decrease gamma, or "
+                "increase n_clusters."
             )
         if not 1 < n_components <= self.n_clusters:
             return np.sort(rows), None
@@ -363,6 +363,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
 
 def _directions(coordinates):
-    """Coordinates with 1 before them, divided by their length."""
+    """Normalised vectors of 1 and the coordinates."""
     whole = np.column_stack([np.ones(len(coordinates)), coordinates])
     return whole / np.linalg.norm(whole, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Pictures of fitted machines and maps, in scikit-learn's Display convention."""
+"""Plots of fitted models and maps, in scikit-learn's Display convention."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay:
-    """Bars of the relevances of inputs: their shares in the mean exponent of a kernel with learned length scales.
+    """Bar plot of the relevances of inputs: their shares in the mean exponent of a kernel.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class RelevanceDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        The axes with the picture, and their figure.
+        Axes with the plot, and their figure.
     bars_ : matplotlib BarContainer
 
     See Also
     --------
-    learn_gamma : Finds the relevances of inputs.
+    learn_gamma : Computes relevances of inputs.
 
     Examples
     --------
@@ -69,14 +69,14 @@ class RelevanceDisplay:
         max_features: int = 20,
         ax: OptionalAxes = None,
     ) -> Self:
-        """Draw the relevances of a fitted kernel machine, and return the display.
+        """Draw the relevances of a fitted kernel model, and return the display.
 
         Parameters
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
-            Fitted machine.
+            Fitted model.
         feature_names : array-like of str of shape (n_inputs,), default=None
-            Names of the inputs; None uses the column names seen in `fit`, if there were any.
+            Names of the inputs. None uses the column names of `fit`, if any.
         max_features, ax : as in `plot`
 
         Returns
@@ -86,21 +86,21 @@ class RelevanceDisplay:
         Raises
         ------
         TypeError
-            If `machine` is not a kernel machine.
+            If `machine` is not a kernel model.
         """
         require_machine(machine, "feature_relevances_")
         names = given_or_seen(feature_names, machine)
         return cls(machine.feature_relevances_, names).plot(ax, max_features=max_features)
 
     def plot(self, ax: OptionalAxes = None, *, max_features: int = 20, **bar_kwargs: Any) -> Self:
-        """Draw the bars, the largest on top, and return the display.
+        """Draw the bars in descending order, and return the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. None creates a new figure.
         max_features : int, default=20
-            Maximum number of bars; the other inputs share one more.
+            Maximum number of bars. One additional bar shows the sum of all other inputs.
         **bar_kwargs : dict
             Passed to `Axes.barh`.
 
@@ -111,8 +111,8 @@ class RelevanceDisplay:
         Raises
         ------
         ValueError
-            If there are not as many names as relevances, a relevance is negative or not finite, the relevances do not
-            have one dimension, or `max_features` is below 1.
+            If names and relevances differ in number, a relevance is negative or not finite, relevances are not
+            one-dimensional, or `max_features` is below 1.
         """
         relevances = check_numbers(self.relevances, "relevances")
         if not (np.isfinite(relevances).all() and (relevances >= 0).all()):
@@ -128,27 +128,27 @@ class RelevanceDisplay:
 
 @dataclass(eq=False, repr=False)
 class LearningCurveDisplay:
-    """Held-out error against grids, trees, rows or iterations, to the right of the steps of an earlier search.
+    """Validation error against the number of grids, trees, rows or iterations, after the steps of a search.
 
     Parameters
     ----------
     x : array-like of shape (n_points,)
         Numbers of grids, trees, rows or iterations.
     error : array-like of shape (n_points,) or (n_points, n_folds)
-        Errors. Of several folds, the mean is drawn, with a band of one standard error above and below.
+        Errors. For several folds, the mean and a band of one standard error above and below are drawn.
     x_name : str, default="Grids"
-        Title of the horizontal axis, drawn without mathematics.
+        Label of the horizontal axis. Mathematical markup is not interpreted.
     error_name : str, default="Held-out error"
-        Title of the vertical axis, drawn without mathematics.
+        Label of the vertical axis. Mathematical markup is not interpreted.
     x_labels : array-like of str of shape (n_points,), default=None
-        Words in place of x, at even distances.
+        Labels that replace x, at even distances.
     steps : array-like of shape (n_steps,), default=None
-        Errors before the steps of a search. The points stand to the right of the search, at even distances.
+        Errors before the steps of a search. The points are drawn to the right of the search, at even distances.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        The axes with the picture, and their figure.
+        Axes with the plot, and their figure.
     line_ : matplotlib Line2D
         Line of the points.
     steps_ : matplotlib Line2D or None
@@ -175,17 +175,17 @@ class LearningCurveDisplay:
 
     @classmethod
     def from_estimator(cls, machine: Machine, *, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
-        """Draw how the error of a fitted kernel machine fell, and return the display.
+        """Draw the error of a fitted kernel model during `fit`, and return the display.
 
-        First come the leave-one-out errors before the steps of the search for length scales, then the errors of rows
-        left out for all numbers of grids or trees that were tried; of an exact machine, the final error. If nothing was
-        searched and grids were added once, the errors after all decisions are drawn. A search is always judged by
-        squared errors: with `scoring` it is left out if grids were added more than once, and else drawn alone.
+        The curve shows the leave-one-out error before each step of the search for length scales, then the validation
+        or leave-one-out error for each number of grids or trees; for an exact model, the final error. Without a search,
+        and with grids added only once, it shows the errors after all selections. The search uses squared errors, so
+        with `scoring` it is hidden if grids were added more than once, and drawn alone otherwise.
 
         Parameters
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
-            Fitted machine.
+            Fitted model.
         ax, **line_kwargs : as in `plot`
 
         Returns
@@ -195,18 +195,18 @@ class LearningCurveDisplay:
         Raises
         ------
         TypeError
-            If `machine` is not a kernel machine.
+            If `machine` is not a kernel model.
         """
         require_machine(machine, "learning_curve_")
         return cls(**curve_of(machine)).plot(ax, **line_kwargs)
 
     def plot(self, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
-        """Draw the curve, and return the display; axes whose values span a factor of 8 or more are logarithmic.
+        """Draw the curve, and return the display. Axes are logarithmic if values span a factor of 8 or more.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. None creates a new figure.
         **line_kwargs : dict
             Passed to `Axes.plot`, for the points.
 
@@ -217,7 +217,7 @@ class LearningCurveDisplay:
         Raises
         ------
         ValueError
-            If `x`, `error` and `x_labels` differ in length, or `steps` does not have one dimension.
+            If `x`, `error` and `x_labels` differ in length, or `steps` is not one-dimensional.
         """
         x, error, steps = self._checked()
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.0, 4.0))
@@ -237,7 +237,7 @@ class LearningCurveDisplay:
         return self
 
     def _checked(self):
-        """x, errors and steps as arrays."""
+        """`x`, `error` and `steps` as arrays."""
         x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
         steps = check_numbers([] if self.steps is None else self.steps, "steps")
         if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):

@@ -1,4 +1,4 @@
-"""Classification with few labels, spread over the graph of all rows: `LabelSpreading`."""
+"""Semi-supervised classification on the graph of all rows: `LabelSpreading`."""
 
 from typing import Any, Self
 
@@ -33,39 +33,39 @@ _UNLABELLED = -1
 
 
 class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
-    """Classification of rows of which few have labels, by spreading these over the graph of all rows.
+    """Semi-supervised classification: few labels are spread over the graph of all rows.
 
-    A row takes a share of its scores for the classes from similar rows, and the rest from its own label. `predict`
-    gives rows, new ones too, the mean of the 16 training rows that are most similar to them.
+    The class scores of a row are a weighted average of its neighbours' scores and its own label. `predict` uses the
+    mean score of the 16 most similar training rows, also for new rows.
 
     Parameters
     ----------
     alpha : float, default=0.97
-        Share that a row takes from its neighbours, above 0 and below 1; it takes the rest from its own label.
+        Weight of the neighbours' scores, above 0 and below 1; the weight of the row's own label is ``1 - alpha``.
     clamp : bool, default=False
-        Whether labelled rows keep their labels whatever labels their neighbours have.
+        If True, labelled rows keep their labels.
     features : transformer, default=None
-        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
+        Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
-        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
-        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
-        "scale" of `features`. None leaves the gamma of `features` as it is.
+        Inverse length scale, one for all inputs or one per input. "scale" selects grids with 3 rows in the bin of a
+        row, as the geometric mean over rows and grids (for fewer than 9 rows, the square root of their number; for more
+        than 10,000 rows, computed on a sample). For features other than bins, "scale" has the meaning defined by
+        `features`. None keeps the gamma of `features`.
     tol : float, default=1e-8
-        Residual of the system at which the solver stops, relative to Y.
+        Tolerance of the residual of the linear system, relative to Y.
     max_iter : int, default=200
         Maximum number of iterations of the solver.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first.
+        Number of threads. None is Numba's current setting, by default all threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids and of all else that is drawn.
+        Seed of the random number generator.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted, without -1.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Scores of each training row, which sum to 1; 0 for a row that no label reaches.
+        Scores of each training row, which sum to 1, or are 0 for a row without a path to a label.
     transduction_ : ndarray of shape (n_rows,)
         Label of each training row.
     n_iter_ : int
@@ -83,28 +83,28 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     -----
     UserWarning
         If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
-        than five times the spread of a typical one, so that rows are similar by it alone.
+        than five times the typical spread and dominates the similarities.
     ConvergenceWarning
         If the residual is above `tol` after `max_iter` iterations.
 
     See Also
     --------
-    SpectralEmbedding : Describes the graph in its notes.
-    KernelMachineClassifier : Better where many rows have labels; it takes no rows without labels.
-    sklearn.semi_supervised.LabelSpreading : On a graph of all similarities, or of nearest neighbours by distances.
+    SpectralEmbedding : Its Notes describe the graph.
+    KernelMachineClassifier : More accurate if many rows have labels. It does not use rows without labels.
+    sklearn.semi_supervised.LabelSpreading : Uses a graph of all similarities, or of nearest neighbours by distance.
 
     Notes
     -----
     Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here
-    ``S = D^-1/2 W D^-1/2`` for the similarities W of rows and their row sums D, and Y has 1 in the column of the class
-    of a labelled row and 0 elsewhere. With `clamp`, only the scores of rows without labels are solved for.
+    ``S = D^-1/2 W D^-1/2`` for the similarities W of rows and their row sums D, and Y is 1 for the class of a labelled
+    row and 0 elsewhere. With `clamp`, only the scores of unlabelled rows are solved for.
 
     References
     ----------
     D. Zhou, O. Bousquet, T. Lal, J. Weston and B. Schoelkopf, "Learning with Local and Global Consistency", NIPS 2004.
 
     X. Zhu, Z. Ghahramani and J. Lafferty, "Semi-Supervised Learning Using Gaussian Fields and Harmonic Functions", ICML
-    2003 (labelled rows that keep their labels).
+    2003 (clamped labels).
 
     Examples
     --------
@@ -147,7 +147,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
         y : array-like of shape (n_rows,)
-            Labels of at least two classes; -1 for a row without a label.
+            Labels of at least two classes. -1 marks unlabelled rows.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Raises
         ------
         TypeError, ValueError
-            If a parameter is out of range, X holds infinity, lengths differ, labels are of fewer than two classes, or
+            If a parameter is out of range, X contains infinity, lengths differ, there are fewer than two classes, or
             no rows are similar.
         """
         self._check_map()
@@ -180,15 +180,17 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         return self
 
     def _check_y(self, X, y):
-        """Which rows are labelled, and their labels; sets the classes."""
+        """Return a mask of the labelled rows, and their labels; set the classes."""
         require_y(type(self).__name__, y)
         y = column_or_1d(label_array(y), warn=True)
         check_consistent_length(X, y)
         labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)
         if y.dtype.kind == "U" and (y == str(_UNLABELLED)).any():
-            raise ValueError("y has '-1' among strings: an array of objects keeps -1, no label, apart from strings.")
+            raise ValueError(
+                "y contains the string '-1'. Pass an object array with the integer -1 for unlabelled rows."
+            )
         if not labelled.any():
-            raise ValueError("y must have labels of at least two classes, got -1, no label, for every row.")
+            raise ValueError("y must have labels of at least two classes, but all rows are unlabelled (-1).")
         labels = check_labels(y[labelled])
         self.classes_ = np.unique(labels)
         require_two(self.classes_)
@@ -206,13 +208,13 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         self._means = graph.means(self.label_distributions_)[0].arrays()
         if result.advice:
             warn(
-                f"Labels were spread for {result.n_iter} iterations, to a relative residual of "
-                f"{result.residuals[-1].max():.2g}, above tol={tol:.2g}: raise max_iter or tol, or lower alpha.",
+                f"Label spreading stopped after {result.n_iter} iterations with a relative residual of "
+                f"{result.residuals[-1].max():.2g}, above tol={tol:.2g}. Increase max_iter or tol, or decrease alpha.",
                 ConvergenceWarning,
             )
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Shares of the classes among the 16 training rows most similar to a row, for new rows or those of `fit`.
+        """Predict shares of the classes among the 16 most similar training rows, for new rows or training rows.
 
         Parameters
         ----------
@@ -221,8 +223,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Returns
         -------
         shares : ndarray of shape (n_rows, n_classes)
-            Shares of the classes, which sum to 1. A row that shares no bin with a training row, or only with rows that
-            no label reaches, gets the shares of the classes among all training rows.
+            Shares of the classes, which sum to 1. For a row without similar training rows, or with similar rows
+            without a path to a label only, the shares among all training rows.
         """
         shares = self._means_for(X)
         total = shares.sum(axis=1, keepdims=True)
@@ -230,7 +232,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         return np.divide(shares, total, out=prior.copy(), where=total > 0)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of new rows or of the rows of `fit`.
+        """Predict labels of new rows or of training rows.
 
         Parameters
         ----------
@@ -239,14 +241,14 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Returns
         -------
         labels : ndarray of shape (n_rows,)
-            For a row of `fit` not always its label in `transduction_`, as its neighbours decide.
+            For training rows they can differ from `transduction_`, because they depend on neighbours only.
         """
         largest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[largest]
 
 
 class _SpreadingSystem:
-    """``(I - alpha S) F = Y``, for solvers of ridge machines; if the F of `held` rows is Y, for the others alone."""
+    """``(I - alpha S) F = Y``, for the ridge solver; F of `held` rows is fixed to Y."""
 
     def __init__(self, graph, alpha, Y, held):
         self._graph, self._alpha, self._free = graph, alpha, None if held is None else ~held[:, None]

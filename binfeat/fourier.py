@@ -46,11 +46,10 @@ _ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
-    """Random Fourier features, whose inner products approximate a kernel.
+    """Dense random Fourier features. Their inner products approximate a kernel.
 
-    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w, whose
-    distribution is the spectral law of the kernel (Bochner's theorem). With frequencies ``w_1, ..., w_D`` drawn from
-    it, the map is
+    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w with the
+    spectral law of the kernel (Bochner's theorem). With frequencies ``w_1, ..., w_D`` drawn from this law, the map is
 
     - ``phase="pair"``: ``sqrt(1/D) [cos(w_1 @ x), ..., cos(w_D @ x), sin(w_1 @ x), ..., sin(w_D @ x)]`` with
       ``D = n_components / 2`` (Algorithm 1 of the paper, section 3);
@@ -71,17 +70,17 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         input from y, as `learn_gamma` does, and one common factor by the validation error of ridge regression on the
         features; neither needs scaled inputs.
     rotation : array-like of shape (n_inputs, rank), default=None
-        Any linear map of the scaled inputs, such as `linear_map_` of a kernel machine: the kernel is that of
-        ``(s * x) @ rotation`` with gamma 1, where s is `gamma`, and its square root for `RBF` and `Matern`. None is
-        the identity. Not with fastfood.
+        Linear map of the scaled inputs, for example `linear_map_` of a kernel model. The kernel is evaluated at
+        ``(s * x) @ rotation`` with gamma 1, where s is `gamma`, or its square root for `RBF` and `Matern`. None is the
+        identity. Not available with fastfood.
     n_components : int, default=512
         Number of features; even for ``phase="pair"``.
     sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"
-        How frequencies are drawn; see Notes.
+        Method of drawing frequencies; see Notes.
     phase : {"pair", "offset"}, default="pair"
-        Whether a frequency makes a pair of cosine and sine, or a cosine with a random offset; see above.
+        "pair": a cosine and a sine for each frequency. "offset": a cosine with a random offset. See above.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, all threads at first. With 1, BLAS has one, too.
+        Number of threads. None is Numba's current setting, by default all threads. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
@@ -106,26 +105,26 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     See Also
     --------
     binfeat.RandomBinning : Sparse features of kernels that are products over inputs.
-    binfeat.CGRidge : A linear machine to train on the features.
+    binfeat.CGRidge : Ridge regression on the features.
 
     Notes
     -----
-    The samplers. Errors are RMS errors of the estimated kernel divided by those of "iid", for pairs with kernel values
-    between 0.15 and 0.9 and 64 to 1,024 frequencies.
+    Samplers. Errors are RMS errors of the estimated kernel divided by the RMS error of "iid", for pairs with kernel
+    values between 0.15 and 0.9 and 64 to 1,024 frequencies.
 
-    - "iid", independent frequencies: every kernel. "auto" takes it for all kernels but `RBF` and `Matern`.
+    - "iid", independent frequencies: every kernel. "auto" for all kernels except `RBF` and `Matern`.
     - "orthogonal", blocks of orthogonal directions (Yu et al. 2016): `RBF` (0.55 to 0.65 from 4 inputs on) and
-      `Matern` (0.8 for nu = 1.5); no other law is isotropic. "auto" takes it for these two.
-    - "qmc", quasi-random points (Avron et al. 2016): every kernel but `Spectral`. Never worse than "iid". The best
-      with few inputs and many frequencies (RBF: 0.05 to 0.2 at 2 inputs, 0.3 to 0.6 at 10), and always for
+      `Matern` (0.8 for nu = 1.5); other laws are not isotropic. "auto" for these two kernels.
+    - "qmc", quasi-random points (Avron et al. 2016): every kernel except `Spectral`. Never worse than "iid". The best
+      sampler for few inputs and many frequencies (RBF: 0.05 to 0.2 at 2 inputs, 0.3 to 0.6 at 10), and always for
       `Laplacian`, `Cauchy` and `Hat` (Laplacian: 0.6 to 0.8 at 10).
     - "fastfood", products of Hadamard and diagonal matrices (Le et al. 2013): `RBF` and `Matern` with hundreds of
-      inputs, in a time of ``n_components log(n_inputs)`` per row and without a matrix of frequencies; 8 times as
-      fast as the others with 1,024 inputs. Its error is 1 to 1.4.
+      inputs, in time ``n_components log(n_inputs)`` per row and without a matrix of frequencies; 8 times as fast as
+      the other samplers with 1,024 inputs. Its error is 1 to 1.4.
 
-    float32 X gives float32 features, anything else float64. CSR input is made dense only block by block, with fastfood
-    or where more than a quarter of the values are stored. The last digits of a row's features may depend on the rows
-    around it, as products of BLAS do.
+    Features are float32 for float32 X, and float64 otherwise. CSR input is made dense only block by block, with
+    fastfood or if more than a quarter of the values are stored. The last digits of a row's features can depend on the
+    other rows of X, because BLAS products do.
 
     References
     ----------
@@ -233,7 +232,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         if y is None:
             raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
         if self.rotation is not None:
-            raise ValueError("gamma='learn' has no rotation: pass rotation=None, or gamma as numbers.")
+            raise ValueError("gamma='learn' does not support rotation: pass rotation=None, or gamma as numbers.")
 
         def features_of_parts(gamma, X, X_new):
             trial = clone(self)
@@ -253,8 +252,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         sampler = resolve_sampler(self.sampler, kernel, rank)
         if sampler == "fastfood" and rotation is not None:
             raise ValueError(
-                "sampler='fastfood' has no matrix of frequencies to put a rotation into. Use another sampler, or "
-                "rotation=None and rows that are rotated already."
+                "sampler='fastfood' does not support rotation. Use another sampler, or rotate X and set rotation=None."
             )
         _require_frequencies_memory(sampler, n_frequencies, max(n_inputs, rank))
         self.gamma_ = gamma
@@ -295,14 +293,14 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
     def encode(self, X: Any) -> LazyFeatures:
-        """The features of X as an operator that computes them again for each product, a block of rows at a time.
+        """The features of X as an operator that recomputes them for each product, a block of rows at a time.
 
-        Train a ridge machine on it where the features do not fit in memory.
+        Train `CGRidge` on it if the features do not fit in memory.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            The operator keeps it without a copy.
+            The operator refers to X without a copy.
 
         Returns
         -------
@@ -314,7 +312,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
     @staticmethod
     def min_components(standard_error: float) -> int:
-        """Smallest number of features whose estimate of any kernel value has at most this standard error.
+        """Smallest number of features for estimates of any kernel value with at most this standard error.
 
         Parameters
         ----------
@@ -381,7 +379,7 @@ def _checked_rotation(rotation, n_inputs):
     if values.ndim != 2 or len(values) != n_inputs or not values.size:
         raise ValueError(f"rotation must have a row per input, shape ({n_inputs}, rank); got shape {values.shape}.")
     if not np.isfinite(values).all():
-        raise ValueError("rotation must be finite; it holds NaN or infinity.")
+        raise ValueError("rotation must be finite; it contains NaN or infinity.")
     return values
 
 

@@ -91,7 +91,7 @@ class Hat(ProductKernel):
 
 
 def _above(least, value, wanted):
-    """The value as a float; TypeError or ValueError that says what is wanted, unless it is a number above `least`."""
+    """The value as a float; TypeError or ValueError unless it is a number above `least`."""
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{wanted}, got {value!r}.")
     value = float(value)
@@ -216,7 +216,7 @@ class Skip(ProductKernel):
         binning_kernel(self.kernel)
         if isinstance(self.kernel, str) or not (isinstance(self.share, numbers.Real) and 0 <= self.share < 1):
             raise ValueError(
-                f"Skip takes a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
+                f"Skip requires a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
             )
 
     def profile(self, t: np.ndarray) -> np.ndarray:
@@ -366,7 +366,7 @@ _NO_PITCH_LAW: dict[type, str] = {
 }
 
 
-EXACT_NUS = (0.5, 1.5, 2.5, np.inf)  # of the Matern kernels whose length scales can be learned
+EXACT_NUS = (0.5, 1.5, 2.5, np.inf)  # of Matern kernels with learnable length scales
 
 
 def _resolve(kernel: object) -> object:
@@ -398,12 +398,12 @@ def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel
 
 
 def is_exact(kernel: object) -> TypeGuard[Kernel]:
-    """Whether exact and local machines take the kernel."""
+    """Whether exact and local models support the kernel."""
     return isinstance(kernel, Laplacian | RBF) or (isinstance(kernel, Matern) and kernel.nu in EXACT_NUS)
 
 
 def any_kernel(kernel: object, asked: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError if neither exact machines nor grids take it."""
+    """The kernel object for a name or an object; ValueError if neither exact models nor grids support it."""
     found = _known(
         kernel,
         "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern, Hat, GammaPitch, Product, Skip",
@@ -414,12 +414,12 @@ def any_kernel(kernel: object, asked: str) -> Kernel:
 
 
 def exact_kernel(kernel: object, asked: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError if exact and local machines do not take it."""
+    """The kernel object for a name or an object; ValueError if exact and local models do not support it."""
     found = _resolve(kernel)
     if is_exact(found):
         return found
     raise ValueError(
-        f"{asked} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, and Matern with nu 0.5, "
+        f"{asked} accepts kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, and Matern with nu 0.5, "
         f"1.5, 2.5 or infinity; got {kernel!r}."
     )
 

@@ -36,22 +36,21 @@ def learn_gamma(
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> LearnedGamma:
-    """Learn one length scale per input (ARD) by the gradient of a leave-one-out error.
+    """Learn one length scale per input (ARD) from the gradient of a leave-one-out error.
 
-    The length scales suit the few hundred rows of a step. More rows need shorter length scales:
-    ``RandomBinning(gamma="learn")`` and ``RandomFourier(gamma="learn")`` also choose one factor for all inputs.
+    The length scales are optimal for the few hundred rows of a step. More rows support shorter length scales, so
+    ``RandomBinning(gamma="learn")`` and ``RandomFourier(gamma="learn")`` also select a common factor of all gammas.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        Rows. A missing value (NaN) is far from all other values.
+        Training rows. A missing value (NaN) is far from all other values.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         Targets. Floats are numbers. Strings, booleans, and integers with at most 50 different values are classes.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        Kernel whose length scales are learned: a kernel with a pitch law, "rbf", or `Matern` with nu 1/2, 3/2,
-        5/2 or infinity.
+        A kernel with a pitch law, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity.
     categorical_features : array-like of bool, int or str, default=None
-        Inputs whose values are category numbers, as in `RandomBinning`.
+        Inputs that contain category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
         Weights of the rows in the errors.
     max_steps : int, default=60
@@ -59,9 +58,9 @@ def learn_gamma(
     max_rows : int, default=500
         Maximum number of rows of a step; a step has fewer rows if the table is small or has many inputs.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first.
+        Number of threads. None is Numba's current setting, by default all threads.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of rows.
+        Seed of the selection of rows.
 
     Returns
     -------
@@ -77,9 +76,9 @@ def learn_gamma(
 
     Notes
     -----
-    Kernel ridge regression on a few rows has a leave-one-out error in closed form, and so has its gradient in the
-    logarithms of all gammas and of the penalty. Steps of Adam follow it, with fresh rows in every step. A prior keeps
-    the logarithms of the gammas together where rows are few.
+    The leave-one-out error of kernel ridge regression, and its gradient with respect to the logarithms of all gammas
+    and of the penalty, have closed forms. Adam minimises the error with fresh rows in every step. A prior keeps the
+    logarithms of the gammas together if rows are few. See :doc:`/user_guide/plot_11_mathematics`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The features of several maps side by side, for sums of kernels: `RandomFeatureUnion`."""
+"""Concatenated features of several maps, for sums of kernels: `RandomFeatureUnion`."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -22,7 +22,7 @@ __all__ = ["RandomFeatureUnion"]
 
 
 def _check_union(state: dict[str, Any]) -> None:
-    """Refuse a fitted union whose maps do not fit together."""
+    """Raise an error for a saved union with maps that do not match each other."""
     n_inputs, named = check_inputs(state), state["transformers_"]
     if type(named) is not list or not named:
         raise TypeError(f"transformers_ should be a list of fitted maps, got {type(named).__name__}.")
@@ -35,7 +35,7 @@ def _check_union(state: dict[str, Any]) -> None:
 
 
 class RandomFeatureUnion(FeatureMap, Persistent):
-    """Random features of several maps side by side, whose inner products approximate a sum of kernels.
+    """Concatenated random features of several maps. Their inner products approximate a sum of kernels.
 
     With maps z_i of kernels k_i and weights w_i, the features are ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``
     and ``z(x)' z(y)`` approximates ``sum_i w_i k_i(x, y)`` (Rahimi & Recht 2007, section 6: hybrids of random
@@ -44,12 +44,12 @@ class RandomFeatureUnion(FeatureMap, Persistent):
     Parameters
     ----------
     transformers : list of (str, transformer)
-        Maps, such as `RandomBinning` and `RandomFourier`, and a name for each.
+        Names and maps, for example `RandomBinning` and `RandomFourier`.
     weights : array-like of shape (n_transformers,), default=None
-        Weight of each kernel, at least 0; None gives each the weight 1.
+        Non-negative weight of each kernel. None: all weights are 1.
     sparse_output : bool, default=True
-        Whether `transform` returns CSR or a dense array. It is ignored where a map returns a `BinMatrix`
-        (``RandomBinning(output="codes")``): `transform` then returns blocks, as `encode` does.
+        If True, `transform` returns CSR, otherwise a dense array. It is ignored if a map returns a `BinMatrix`
+        (``RandomBinning(output="codes")``): `transform` then returns blocks, like `encode`.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
     See Also
     --------
-    CGRidge, CGRidgeClassifier : Accept the blocks as they are: codes beside dense arrays.
+    CGRidge, CGRidgeClassifier : Accept the blocks without conversion.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         super().__setstate__({"_binfeat_version": "0.1", **state})  # files of version 0.2.0 do not have it
 
     def _named(self):
-        """Names and maps; none where `transformers` is not a list of such pairs, which `fit` refuses."""
+        """Names and maps; an empty list if `transformers` is invalid, which `fit` refuses."""
         pairs = self.transformers if isinstance(self.transformers, list | tuple) else [None]
         well_formed = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs)
         return list(pairs) if well_formed else []
@@ -148,7 +148,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
         y : array-like, default=None
-            Passed on to the maps.
+            Passed to the maps.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         Returns
         -------
         Z : CSR, ndarray or blocks of shape (n_rows, n_features)
-            Its type is set by `sparse_output`; blocks where a map returns a `BinMatrix`.
+            Of the type set by `sparse_output`; blocks if a map returns a `BinMatrix`.
         """
         check_is_fitted(self)
         checked_rows(self, X, reset=False, skip_check_array=True)
@@ -203,7 +203,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
     @config_context(transform_output="default")  # of the maps inside
     def encode(self, X: Any) -> StackedFeatures:
-        """The features of X as blocks: binning features as codes, Fourier features computed for each product.
+        """The features of X as blocks: binning features as codes, Fourier features recomputed for each product.
 
         Parameters
         ----------
@@ -236,12 +236,12 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         return np.array([f"{name}__{column}" for name, columns in parts for column in columns], dtype=object)
 
     def _begin(self, X):
-        """Check parameters, and remember number and names of the inputs."""
+        """Check parameters, and store number and names of the inputs."""
         if not (isinstance(self.transformers, list | tuple) and self.transformers):
             raise ValueError(f"transformers must be a list of (name, transformer) pairs, got {self.transformers!r}.")
         for pair in self.transformers:
             if not (isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "transform")):
-                raise ValueError(f"transformers must be a list of (name, transformer) pairs; it holds {pair!r}.")
+                raise ValueError(f"transformers must be a list of (name, transformer) pairs; it contains {pair!r}.")
         names = [name for name, _ in self.transformers]
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"transformers must have names that are strings, got {names}.")

@@ -333,7 +333,7 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        ((iter([]),), {}, TypeError, "used up by the first"),
+        ((iter([]),), {}, TypeError, "can be read only once"),
         ((X_small,), {}, ValueError, "y must have one value for each of the 4 rows of X, got None"),
         ((X_small, y_small[:3]), {}, ValueError, "y must have one value for each of the 4 rows of X, got shape"),
         ((X_small, y_small, [1.0]), {}, ValueError, "sample_weight must have one value for each of the 4 rows"),
@@ -521,7 +521,7 @@ def test_bad_blocks(rng, estimator):
     for empty in (blocks([(X[:0], y[:0])]), blocks(X[:0], y[:0])):
         with pytest.raises(ValueError, match="no rows"):
             estimator.fit(empty)
-    with pytest.raises(TypeError, match="used up by the first"):
+    with pytest.raises(TypeError, match="can be read only once"):
         estimator.fit(rows for rows in [good])
 
 

@@ -378,9 +378,9 @@ FAILURES = [
     (lambda p: ["fit", written("PAR1")(p / "bad.parquet"), "--target", "a"], r"bad\.parquet\) cannot be read"),
     (lambda _: ["predict", "no.skops", "flights.csv"], r"There is no file no\.skops"),
     (lambda p: ["predict", newer(p / "new"), "flights.csv"], r"saved by binfeat 9\.1\.0, and this is .*; update"),
-    (lambda p: ["predict", cut(p / "cut"), "flights.csv"], "cut is no model that can be loaded"),
-    (lambda _: ["predict", "flights.csv", "flights.csv"], r"flights\.csv is no model that can be loaded"),
-    (lambda p: ["predict", foreign(p / "ridge"), "flights.csv"], "ridge holds no kernel machine"),
+    (lambda p: ["predict", cut(p / "cut"), "flights.csv"], "Cannot load a model from .*cut"),
+    (lambda _: ["predict", "flights.csv", "flights.csv"], r"Cannot load a model from .*flights\.csv"),
+    (lambda p: ["predict", foreign(p / "ridge"), "flights.csv"], "ridge contains no kernel model"),
     (lambda p: ["predict", "delay.skops", written("carrier,day\n1,2\n")(p / "a.csv")], "no column 'miles', 'late'"),
     (
         lambda p: ["predict", "delay.skops", written("carrier,day,miles,late,stars,passengers\n")(p / "a.csv")],

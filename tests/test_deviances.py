@@ -289,7 +289,7 @@ def test_what_deviances_do_not_have(rng):
     machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     calls = machine.predict_quantiles, machine.predict_interval, machine.sample_y
     for call in (*calls, lambda rows: machine.predict(rows, return_std=True)):
-        with pytest.raises(ValueError, match="need loss='squared' or 'huber' in fit"):
+        with pytest.raises(ValueError, match="require loss='squared' or 'huber'"):
             call(X)
 
 

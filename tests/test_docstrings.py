@@ -88,6 +88,15 @@ def test_parameters_are_those_of_the_signature_in_its_order(call):
     ]
 
 
+@pytest.mark.parametrize("model", MACHINES[0], ids=name_of)
+def test_class_docstrings_of_kernel_models_are_short(model):
+    lines = inspect.getdoc(model).splitlines()
+    notes = lines[lines.index("Notes") + 2 :]
+    titles = [place for place, line in enumerate(notes) if re.fullmatch("-+", line)]
+    assert len(lines) <= 120
+    assert titles[0] - 2 <= 25
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{name_of(pair[0])}-{name_of(pair[1])}")
 def test_shared_parameters_and_attributes_have_one_text(pair):
     for title in ("Parameters", "Attributes"):

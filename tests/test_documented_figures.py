@@ -11,6 +11,7 @@ from machines import FIXED
 import binfeat
 from binfeat._machine.kernel_algebra import solve
 from binfeat._machine.limits import Limits
+from binfeat._machine.search.length_scales import MOST_INPUTS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "examples" / "docs"
@@ -30,7 +31,8 @@ def in_one_line(text):
 
 
 README = words_of(ROOT / "README.md")
-MACHINE_NOTES = in_one_line(binfeat.KernelMachineRegressor.__doc__)
+MODEL_DOCSTRING = in_one_line(binfeat.KernelMachineRegressor.__doc__)
+MATHEMATICS = words_of(DOCS / "guide" / "plot_11_mathematics.py")
 QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / "plot_06_limits.py")
 
 
@@ -40,9 +42,10 @@ QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / 
         README,
         words_of(DOCS / "guide" / "plot_03_decisions.py"),
         words_of(DOCS / "how_it_works.rst"),
-        MACHINE_NOTES,
+        MODEL_DOCSTRING,
+        MATHEMATICS,
     ],
-    ids=["README", "guide", "how it works", "docstring"],
+    ids=["README", "guide", "how it works", "docstring", "mathematics"],
 )
 def test_rows_of_exact_machines(text):
     assert EXACT_ROWS in text
@@ -50,14 +53,18 @@ def test_rows_of_exact_machines(text):
 
 def test_inputs_up_to_which_exact_machines_take_so_many_rows():
     inputs = f"more than {round(Limits().exact_work / Limits().exact_rows ** 2)} inputs"
-    assert f"(fewer with {inputs})" in MACHINE_NOTES
+    assert f"(fewer with {inputs})" in MATHEMATICS
     assert f"fewer than {EXACT_ROWS} where there are {inputs}" in words_of(DOCS / "guide" / "plot_08_text.py")
 
 
 def test_rows_of_cells():
     rows = f"{Limits().cell_rows:,}"
-    assert f'"auto" is {rows}, doubled' in MACHINE_NOTES
-    assert f"until cells have m = {rows} rows" in words_of(DOCS / "guide" / "plot_11_mathematics.py")
+    assert f'"auto" is {rows}, doubled' in MODEL_DOCSTRING
+    assert f"until cells have m = {rows} rows" in MATHEMATICS
+
+
+def test_inputs_of_wide_tables():
+    assert f"more than {MOST_INPUTS:,} columns of numbers" in MATHEMATICS
 
 
 def test_rows_of_exact_machines_beside_other_software():
@@ -68,7 +75,7 @@ def bytes_of_a_pair(n_rows):
     return round(float(solve.solve_bytes(n_rows, n_targets=1)) / n_rows**2)
 
 
-@pytest.mark.parametrize("text", [MACHINE_NOTES, QUESTIONS, LIMITS], ids=["docstring", "questions", "guide"])
+@pytest.mark.parametrize("text", [MATHEMATICS, QUESTIONS, LIMITS], ids=["mathematics", "questions", "guide"])
 def test_bytes_of_a_pair_of_rows(text):
     factorised = bytes_of_a_pair(solve.cholesky_rows(1))
     iterated = bytes_of_a_pair(Limits().exact_rows)
@@ -76,7 +83,7 @@ def test_bytes_of_a_pair_of_rows(text):
     assert f"{iterated} byte where it is solved by iterations" in text
 
 
-@pytest.mark.parametrize("text", [MACHINE_NOTES, QUESTIONS], ids=["docstring", "questions"])
+@pytest.mark.parametrize("text", [MATHEMATICS, QUESTIONS], ids=["mathematics", "questions"])
 def test_rows_that_are_factorised(text):
     few, many = solve.cholesky_rows(1), solve.cholesky_rows(1000)
     assert re.search(rf"\b{few:,}( rows)? with one target,? and (of more than )?{many:,} with many", text)

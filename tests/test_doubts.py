@@ -28,7 +28,7 @@ def test_no_doubts(table):
 def test_few_rows(table):
     X, y = table
     for n_rows in (2, 4):
-        with pytest.warns(UserWarning, match=f"X has {n_rows} rows"):
+        with pytest.warns(UserWarning, match=f"{n_rows} rows are too few"):
             KernelMachineRegressor(**FIXED).fit(X[:n_rows], y[:n_rows])
 
 
@@ -36,13 +36,13 @@ def test_single_rows_of_classes(table):
     X, y = table
     labels = np.where(y > 0, "high", "low").astype(object)
     labels[:2] = "odd", "strange"
-    with pytest.warns(UserWarning, match="single row of 2 of the classes, such as 'odd'"):
+    with pytest.warns(UserWarning, match="2 of 4 classes have a single row, for example 'odd'"):
         KernelMachineClassifier(**FIXED).fit(X, labels)
 
 
 def test_numbers_instead_of_classes(table):
     X, _ = table
-    with pytest.warns(UserWarning, match="y holds 30 different floats.*KernelMachineRegressor"):
+    with pytest.warns(UserWarning, match="y contains 30 different floats.*KernelMachineRegressor"):
         KernelMachineClassifier(**FIXED).fit(X, np.arange(120) % 30 + 0.0)
 
 
@@ -62,12 +62,12 @@ def test_copies_that_are_few(table):
 def test_a_limit_that_cannot_be_kept(table, clock_of_fits):
     X, y = table
     clock_of_fits(iter(np.arange(0.0, 1e6, 0.01)).__next__)
-    with pytest.warns(UserWarning, match=r"max_seconds=0.001 is less than the [\d.]+ s that this fit took at least"):
+    with pytest.warns(UserWarning, match=r"max_seconds=0.001 was exceeded: the fit took [\d.]+ s"):
         KernelMachineRegressor(**FIXED, max_seconds=0.001).fit(X, y)
 
 
 def test_too_few_grids(table):
-    with pytest.warns(UserWarning, match="max_bytes leaves room for a machine of . grids, which tell little"):
+    with pytest.warns(UserWarning, match="Only . grids fit into max_bytes"):
         KernelMachineRegressor(**{**FIXED, "n_grids": "auto", "features": "binning"}, max_bytes=2000).fit(*table)
 
 
@@ -76,7 +76,7 @@ def test_too_few_grids(table):
 def test_constant_tables_make_constant_models(rng, value, targets):
     X = np.full((100, 3), value, dtype=object if isinstance(value, str) else float)
     y = np.full(100, 3.0) if targets == "constant" else rng.normal(size=100)
-    with pytest.warns(UserWarning, match="All rows of X are equal, so that predictions are constant") as found:
+    with pytest.warns(UserWarning, match="All rows of X are equal, so predictions are constant") as found:
         machine = KernelMachineRegressor(random_state=0).fit(X, y)
     assert len(found) == 1
     np.testing.assert_allclose(machine.predict(X), y.mean(), atol=1e-2)

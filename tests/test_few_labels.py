@@ -143,7 +143,7 @@ def test_same_for_any_number_of_threads(threads):
 
 
 def test_unfinished_solve_is_said_and_callbacks_stop():
-    with pytest.warns(ConvergenceWarning, match=r"spread for 2 iterations, .* above tol=1e-12: raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 2 iterations .* above tol=1e-12. Increase max_iter"):
         assert LabelSpreading(0.99, tol=1e-12, max_iter=2, random_state=0).fit(X, FEW).n_iter_ == 2
     callback = Callback("iteration", stop_at=3)
     spread = LabelSpreading(0.99, tol=1e-12, random_state=0)
@@ -174,7 +174,7 @@ def test_bad_parameters(parameters, error, message):
 
 def test_bad_labels_and_rows():
     spread = LabelSpreading()
-    with pytest.raises(ValueError, match="y must have labels of at least two classes, got -1, no label, for every row"):
+    with pytest.raises(ValueError, match="y must have labels of at least two classes, but all rows are unlabelled"):
         spread.fit(X, np.full(60, -1))
     with pytest.raises(ValueError, match="y must have at least two classes, got one class: 0"):
         spread.fit(X, np.where(FEW == 1, -1, FEW))
@@ -211,7 +211,7 @@ def test_lists_that_do_not_fit_are_refused(name, change, message):
 
 def test_no_label_among_strings_is_refused(rng):
     X = rng.normal(size=(20, 2))
-    with pytest.raises(ValueError, match="y has '-1' among strings: an array of objects keeps -1"):
+    with pytest.raises(ValueError, match="y contains the string '-1'"):
         LabelSpreading().fit(X, ["left", "right", *[-1] * 18])
 
 

@@ -78,7 +78,7 @@ def test_gamma_pitch_refuses_shapes(shape):
         (kernels.Laplacian(), 1.0, "share from 0 to below 1, got Laplacian.. and 1.0"),
         (kernels.Laplacian(), -0.1, "share from 0 to below 1"),
         (kernels.Laplacian(), np.nan, "share from 0 to below 1"),
-        ("laplacian", 0.5, "takes a kernel object"),
+        ("laplacian", 0.5, "requires a kernel object"),
         (kernels.RBF(), 0.5, "cannot be approximated by random binning"),
     ],
 )

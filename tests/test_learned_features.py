@@ -133,7 +133,7 @@ X = np.arange(60.0).reshape(30, 2)
         (
             lambda: RandomFourier(gamma="learn", rotation=np.eye(2)).fit(X, X[:, 0]),
             ValueError,
-            "gamma='learn' has no rotation",
+            "gamma='learn' does not support rotation",
         ),
         (
             lambda: RandomFourier(gamma="learn", kernel="cauchy").fit(X, X[:, 0]),

@@ -282,7 +282,7 @@ def test_categories_that_are_numbers(rng):
     y = effect[X[:, 0].astype(int)] + 0.05 * rng.normal(size=600)
     machine = KernelMachineRegressor(**BINS, categorical_features=[0]).fit(X[:400], y[:400])
     assert machine.score(X[400:], y[400:]) > 0.9
-    with pytest.raises(ValueError, match="features='fourier' needs numbers only, and X has categorical inputs"):
+    with pytest.raises(ValueError, match="features='fourier' requires numeric inputs, and X has categories"):
         KernelMachineRegressor(features="fourier", categorical_features=[0]).fit(X, y)
 
 

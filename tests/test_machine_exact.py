@@ -354,7 +354,7 @@ def test_other_kernels_are_refused(table, kernel):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, kernel=kernel)
     with pytest.raises(
-        ValueError, match=r"features='exact' takes kernel='auto', 'laplacian', 'rbf', or one of .*; got"
+        ValueError, match=r"features='exact' accepts kernel='auto', 'laplacian', 'rbf', or one of .*; got"
     ):
         machine.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -522,5 +522,5 @@ def test_standard_errors_count_groups(rng):
 
 def test_groups_of_many_rows_are_not_left_out_of_exact_machines():
     X, y, groups = of_groups_that_nearly_agree(0, 300)
-    with pytest.raises(ValueError, match=r"features='exact' leaves out groups of up to 1,500 rows; got 1,800"):
+    with pytest.raises(ValueError, match=r"features='exact' supports groups for up to 1,500 rows, got 1,800"):
         KernelMachineRegressor(features="exact").fit(X, y, groups=groups)

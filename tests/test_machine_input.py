@@ -125,7 +125,7 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
 @pytest.mark.parametrize(
     ("X", "y", "options", "error", "message"),
     [
-        (ONES[:1], Y5[:1], {}, ValueError, "KernelMachineRegressor needs at least 2 rows, to hold some out"),
+        (ONES[:1], Y5[:1], {}, ValueError, "KernelMachineRegressor requires at least 2 rows"),
         (ONES * 1e101, Y5, {}, ValueError, "X must be at most 1e.100 in magnitude, got 1e.101; divide it"),
         (ONES, Y5 * -1e101, {}, ValueError, "y must be at most 1e.100 in magnitude, got 4e.101; divide it"),
         (ONES[:0], Y5[:0], {}, ValueError, "Found array with 0 sample"),

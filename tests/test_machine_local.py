@@ -173,7 +173,7 @@ def test_apply_gives_the_cells(table):
     machine = KernelMachineRegressor(**GIVEN).fit(X[:200], y[:200])
     expected = [[naive.cell_of(row, *tree) for tree in splits_of(machine)] for row in X]
     np.testing.assert_array_equal(machine.apply(X), expected)
-    with pytest.raises(ValueError, match="apply needs a local machine, features_='local'; this one has 'exact'"):
+    with pytest.raises(ValueError, match="apply requires a local model with features_='local', got 'exact'"):
         KernelMachineRegressor(**{**GIVEN, "features": "exact"}).fit(X[:200], y[:200]).apply(X)
 
 
@@ -579,7 +579,7 @@ def test_a_warm_start_keeps_the_kernel(rng, short):
         (
             {"kernel": "hat"},
             ValueError,
-            r"features='local' takes kernel='auto', 'laplacian', 'rbf', or one of .*; got 'hat'\.",
+            r"features='local' accepts kernel='auto', 'laplacian', 'rbf', or one of .*; got 'hat'\.",
         ),
         ({"n_trees": 0}, ValueError, "n_trees must be at least 1"),
         ({"n_trees": "many"}, ValueError, "n_trees must be 'auto', or a number, got 'many'"),

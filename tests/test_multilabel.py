@@ -173,7 +173,7 @@ def test_bad_columns_of_labels():
         KernelMachineClassifier().fit(X, np.column_stack([COLUMNS[:, 1], np.full(300, "cat")]))
     with pytest.raises(ValueError, match="class_weight is for one label a row"):
         KernelMachineClassifier(class_weight="balanced").fit(X, COLUMNS)
-    with pytest.raises(ValueError, match="scoring='accuracy' is of one column of labels; got 2: a callable may do"):
+    with pytest.raises(ValueError, match=r"scoring='accuracy' accepts one column of labels, got 2. Pass a callable"):
         KernelMachineClassifier(scoring="accuracy").fit(X, COLUMNS)
     with pytest.raises(ValueError, match="continuous"):
         KernelMachineClassifier().fit(X, X[:, :2] + 0.5)

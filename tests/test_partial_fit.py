@@ -138,12 +138,12 @@ def test_bad_parts(table):
     ]:
         with pytest.raises(error, match=message):
             machine.partial_fit(wrong, y)
-    with pytest.raises(ValueError, match="y must have the targets of the earlier calls"):
+    with pytest.raises(ValueError, match="y must have the same number of targets in all calls"):
         machine.partial_fit(Z, np.stack([y, y], axis=1))
     np.testing.assert_array_equal(machine.coef_, before)
     assert len(machine._kept["Y"]) == 300
     for options in ({"alphas": [1.0]}, {"early_stopping": True}):
-        with pytest.raises(AttributeError, match=f"{next(iter(options))} holds rows out"):
+        with pytest.raises(AttributeError, match=f"{next(iter(options))} needs a validation set"):
             CGRidge(**options).partial_fit(Z, y)
     sums = CGRidge().partial_fit(dense, y)
     with pytest.raises(ValueError, match="fit_intercept must be True"):
@@ -180,6 +180,6 @@ def test_bad_classes(table):
 def test_after_fit_it_begins_anew(table, machine):
     X, _, labels, _ = table
     Z, expected = codes(X), clone(machine).fit(codes(X)[:100], labels[:100]).coef_
-    with pytest.warns(UserWarning, match="fit keeps no rows, so that partial_fit begins anew"):
+    with pytest.warns(UserWarning, match="fit stores no rows, so partial_fit starts again"):
         machine.fit(Z, labels).partial_fit(Z[:100], labels[:100])
     np.testing.assert_allclose(machine.coef_, expected, atol=1e-6)

@@ -134,7 +134,7 @@ def test_machines_of_older_files_say_so(noisy):
     old = pickle.loads(pickle.dumps(machine))
     old.__dict__.pop("_spread")
     old = pickle.loads(pickle.dumps(old))
-    with pytest.raises(ValueError, match="a file of an older version, which has no quantiles"):
+    with pytest.raises(ValueError, match="an older version without quantiles"):
         old.predict_quantiles(X)
     assert old.predict_interval(X[:3]).shape == (3, 2)
 
@@ -144,12 +144,12 @@ def test_bad_levels(noisy):
     for bad in (0.0, 1.0, [0.5, -0.1], np.nan):
         with pytest.raises(ValueError, match="quantiles must be"):
             machine.predict_quantiles(X, bad)
-    with pytest.raises(ValueError, match="quantiles must hold at least one share"):
+    with pytest.raises(ValueError, match="quantiles must contain at least one level"):
         machine.predict_quantiles(X, [])
     with pytest.raises(TypeError, match="quantiles must be"):
         machine.predict_quantiles(X, "most")
     with pytest.raises(
-        ValueError, match=r"1200 rows left out tell quantiles from 0\.000833 to 0\.999 only; got \[0\.9999\]"
+        ValueError, match=r"1200 residuals determine quantiles from 0\.000833 to 0\.999, got \[0\.9999\]"
     ):
         machine.predict_quantiles(X, [0.5, 0.9999])
     with pytest.raises(ValueError, match="method must be"):
@@ -179,7 +179,7 @@ def test_intervals_of_few_rows_are_told_or_refused(n_rows, by_deviations, by_qua
 
     for method, refusal, known in (
         ("deviations", f"coverage must be at most 0.889 where {n_rows} rows", by_deviations),
-        ("quantiles", f"{n_rows} rows left out tell quantiles from .* only; got .*0.05", by_quantiles),
+        ("quantiles", f"{n_rows} residuals determine quantiles from .*, got .*0.05", by_quantiles),
     ):
         if known:
             assert np.isfinite(interval(method)).all()

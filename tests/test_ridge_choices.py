@@ -120,7 +120,7 @@ def test_warm_start(table):
     assert machine.fit(Z, y).n_iter_ == 1
     assert machine.set_params(alpha=0.11).fit(Z, y).n_iter_ < first
     np.testing.assert_allclose(machine.coef_, CGRidge(alpha=0.11, tol=1e-10, max_iter=1000).fit(Z, y).coef_, atol=1e-5)
-    with pytest.raises(ValueError, match="warm_start=True needs the features and targets of the earlier fit"):
+    with pytest.raises(ValueError, match="warm_start=True requires the features and targets of the earlier fit"):
         machine.fit(Z, np.stack([y, y], axis=1))
 
 
@@ -289,11 +289,11 @@ BAD = [
     (CGRidge(alphas=1.0), "alphas must be a sequence"),
     (CGRidge(alphas=[1.0, -1.0]), "alphas must be finite and non-negative"),
     (CGRidge(alphas=[1.0, np.nan]), "alphas must be finite and non-negative"),
-    (CGRidge(alphas=[1.0], early_stopping=True), "early_stopping=True stops a single solve"),
+    (CGRidge(alphas=[1.0], early_stopping=True), "early_stopping=True does not support alphas"),
     (CGRidgeClassifier(class_weight="even"), "class_weight must be a dict, 'balanced' or None, got 'even'"),
     (CGRidgeClassifier(class_weight={0: -1.0}), "class_weight must be finite, non-negative and not all 0"),
     (CGRidgeClassifier(loss="hinge"), "loss must be 'squared_error' or 'squared_hinge'"),
-    (CGRidgeClassifier(loss="squared_hinge", early_stopping=True), "for loss='squared_error' only"),
+    (CGRidgeClassifier(loss="squared_hinge", early_stopping=True), "early_stopping=True requires loss='squared_error'"),
 ]
 
 

@@ -150,28 +150,28 @@ def test_bad_parameters(rows):
     with pytest.raises(TypeError, match="n_posterior_samples must be"):
         CGRidge(n_posterior_samples="many").fit(X, y)
     for alpha in (0.0, [1.0, 2.0]):
-        with pytest.raises(ValueError, match="n_posterior_samples needs one alpha above 0"):
+        with pytest.raises(ValueError, match="n_posterior_samples requires one positive alpha"):
             CGRidge(alpha=alpha, n_posterior_samples=2).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match="n_posterior_samples needs an alpha above 0, and 0 was the best"):
+    with pytest.raises(ValueError, match="n_posterior_samples requires a positive alpha, but alphas selected 0"):
         CGRidge(alphas=[0.0], n_posterior_samples=2).fit(X, y)
     machine = CGRidge().fit(X, y)
-    with pytest.raises(ValueError, match="return_std=True needs samples"):
+    with pytest.raises(ValueError, match="return_std=True requires posterior samples"):
         machine.predict(X, return_std=True)
     with pytest.raises(TypeError, match="return_std must be"):
         machine.predict(X, return_std=1)
 
 
-@pytest.mark.filterwarnings("ignore:fit keeps no rows")
+@pytest.mark.filterwarnings("ignore:fit stores no rows")
 def test_a_fit_without_samples_forgets_those_of_the_last(rows):
     X, y, _ = rows
     machine = CGRidge(n_posterior_samples=2).fit(X, y)
-    with pytest.raises(AttributeError, match="n_posterior_samples are drawn by fit"):
+    with pytest.raises(AttributeError, match="partial_fit does not support n_posterior_samples"):
         machine.partial_fit(X, y)
     machine.set_params(n_posterior_samples=None).fit(X, y)
     assert not hasattr(machine, "noise_variance_")
     machine.set_params(n_posterior_samples=2).fit(X, y).set_params(n_posterior_samples=None).partial_fit(X, y)
     assert not hasattr(machine, "noise_variance_")
-    with pytest.raises(ValueError, match="return_std=True needs samples"):
+    with pytest.raises(ValueError, match="return_std=True requires posterior samples"):
         machine.predict(X, return_std=True)
 
 

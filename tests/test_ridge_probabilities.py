@@ -118,11 +118,11 @@ def test_without_probability_the_error_names_decision_function(noisy):
 def test_what_cannot_hold_rows_out_is_refused(noisy):
     Z, y, _, _ = noisy
     model = CGRidgeClassifier(**OWN)
-    with pytest.raises(ValueError, match="probability=True needs solves that no held-out score stops"):
+    with pytest.raises(ValueError, match="probability=True does not support early stopping"):
         clone(model).set_params(early_stopping=True).fit(Z, y)
     with pytest.raises(ValueError, match="early_stopping and probability hold out rows, and X is a bare LinearOp"):
         clone(model).fit(aslinearoperator(Z.tocsr()), y)
-    with pytest.raises(AttributeError, match="probability holds rows out, which partial_fit cannot"):
+    with pytest.raises(AttributeError, match="probability needs a validation set, which partial_fit does not have"):
         clone(model).partial_fit(Z, y, classes=["no", "yes"])
     with pytest.raises(TypeError, match="probability must be True or False, got 'yes'"):
         clone(model).set_params(probability="yes").fit(Z, y)

@@ -108,11 +108,16 @@ def test_clones_and_files(rng):
         (np.ones((2, 3)), {}, ValueError, r"rotation must have a row per input, shape \(3, rank\); got shape \(2, 3\)"),
         (np.ones(3), {}, ValueError, r"rotation must have a row per input, shape \(3, rank\); got shape \(3,\)"),
         (np.ones((3, 0)), {}, ValueError, r"rotation must have a row per input, .* got shape \(3, 0\)"),
-        ([[1.0], [np.nan], [1.0]], {}, ValueError, "rotation must be finite; it holds NaN or infinity"),
-        ([[1.0], [np.inf], [1.0]], {}, ValueError, "rotation must be finite; it holds NaN or infinity"),
+        ([[1.0], [np.nan], [1.0]], {}, ValueError, "rotation must be finite; it contains NaN or infinity"),
+        ([[1.0], [np.inf], [1.0]], {}, ValueError, "rotation must be finite; it contains NaN or infinity"),
         ("learn", {}, TypeError, "rotation must be numbers, got 'learn'"),
         (np.ones((3, 1)) * 1j, {}, TypeError, "rotation must be numbers, got array"),
-        (FLAT, {"sampler": "fastfood"}, ValueError, "sampler='fastfood' has no matrix .* Use another sampler, or rota"),
+        (
+            FLAT,
+            {"sampler": "fastfood"},
+            ValueError,
+            "sampler='fastfood' does not support rotation. Use another sampler, or rota",
+        ),
     ],
 )
 def test_bad_rotations(rng, rotation, options, error, message):

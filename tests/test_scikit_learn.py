@@ -137,7 +137,7 @@ def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_g
 def test_displays_say_what_they_take(display, table):
     X, y, _ = table
     pipeline = make_pipeline(StandardScaler(), KernelMachineRegressor(**FIXED)).fit(X, y)
-    message = "machine must be a KernelMachineRegressor or KernelMachineClassifier, of a pipeline its last step; got "
+    message = r"machine must be a KernelMachineRegressor or KernelMachineClassifier \(for a pipeline, .*\); got "
     for wrong in (RandomBinning(gamma=1.0).fit(X), pipeline, None):
         with pytest.raises(TypeError, match=message + type(wrong).__name__):
             display.from_estimator(wrong)

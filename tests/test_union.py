@@ -202,8 +202,8 @@ def test_parameters_of_a_union_that_fit_would_refuse(given):
     [
         ({"transformers": []}, r"transformers must be a list of \(name, transformer\) pairs, got \[\]"),
         ({"transformers": "ab"}, "transformers must be a list of"),
-        ({"transformers": [("a", 3)]}, r"it holds \('a', 3\)"),
-        ({"transformers": [RandomBinning()]}, "it holds RandomBinning"),
+        ({"transformers": [("a", 3)]}, r"it contains \('a', 3\)"),
+        ({"transformers": [RandomBinning()]}, "it contains RandomBinning"),
         (
             {"transformers": [("a", RandomBinning()), ("a", RandomBinning())]},
             r"must have unique names, got \['a', 'a'\]",

@@ -23,12 +23,12 @@ _INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 
 
 def no_bin(dtype):
-    """The code that says "no bin": the largest value of the codes' type."""
+    """The code for "no bin": the largest value of the codes' type."""
     return np.uint32(np.iinfo(dtype).max)
 
 
 def code_dtype(largest_grid):
-    """Type of the codes when no grid has more bins than this."""
+    """Type of the codes, by the number of bins of the largest grid."""
     return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
 
 
@@ -38,7 +38,7 @@ def in_type(codes, dtype):
 
 
 def csr_container() -> type:
-    """The class of CSR features that scikit-learn's setting asks for; versions before 1.9 have no such setting."""
+    """The CSR class of scikit-learn's `sparse_interface` setting; versions before 1.9 do not have this setting."""
     return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
 
 
@@ -46,23 +46,23 @@ class BinMatrix(RowMatrix):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 
     Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
-    unless the code is the largest value of its type, which says "no bin". It is a
-    `scipy.sparse.linalg.LinearOperator`: ``Z @ W`` and ``Z.T @ V`` run on the codes alone, in an order
-    of summation that does not depend on the number of threads. Products with sparse matrices are sparse and are
-    computed on the CSR form; write ``(Z.T @ S.T).T`` for a sparse matrix S on the left.
+    unless the code is the largest value of its type, which means "no bin". It is a
+    `scipy.sparse.linalg.LinearOperator`: ``Z @ W`` and ``Z.T @ V`` use only the codes, with an order of summation
+    that does not depend on the number of threads. Products with sparse matrices are sparse and use the CSR form; write
+    ``(Z.T @ S.T).T`` for a sparse matrix S on the left.
 
-    A pickle or a deep copy contains the codes, also where they are in a scratch file. A shallow copy shares them.
+    A pickle or a deep copy contains the codes, even if they are in a scratch file. A shallow copy shares them.
 
     Parameters
     ----------
     codes : ndarray of shape (n_grids, n_rows), uint16 or uint32
-        Number of each row's bin within each grid.
+        Index of each row's bin within each grid.
     offsets : array-like of shape (n_grids + 1,), int
         First column of each grid, and the number of columns.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float64
         Type of the entries.
     n_jobs : int, default=None
-        Threads of the products; None is Numba's current setting.
+        Number of threads. None is Numba's current setting.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class BinMatrix(RowMatrix):
 
     @property
     def computed(self) -> bool:
-        """Whether codes are in a file, so that rows are best visited a block at a time."""
+        """True if codes are in a file and should be visited a block of rows at a time."""
         return self._store is not None and self._store.in_file
 
     def row_blocks(self) -> Iterator[tuple[slice, Any]]:
@@ -164,7 +164,7 @@ class BinMatrix(RowMatrix):
         return super().__getitem__(rows)
 
     def take(self, rows: ArrayLike) -> "BinMatrix":
-        """Rows by number.
+        """Select rows by position.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class BinMatrix(RowMatrix):
         Raises
         ------
         IndexError
-            If rows are not whole numbers in one dimension, such as a mask, or one is out of range.
+            If `rows` is not a one-dimensional array of integers, or an integer is out of range.
         """
         rows = np.asarray(rows)
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
@@ -191,12 +191,12 @@ class BinMatrix(RowMatrix):
         return self._of_store(store, self.offsets, self.dtype, self.n_jobs)
 
     def tocsr(self) -> sparse.csr_matrix | sparse.csr_array:
-        """The same matrix in CSR.
+        """Convert to CSR.
 
         Returns
         -------
         Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_columns)
-            Its type follows scikit-learn's `sparse_interface` setting. Indices are int32 where that is enough.
+            Its type follows scikit-learn's `sparse_interface` setting. Indices are int32 if possible.
 
         Raises
         ------

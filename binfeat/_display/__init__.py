@@ -1,1 +1,1 @@
-"""Values that the displays draw."""
+"""Displays and their helper functions."""

@@ -26,12 +26,12 @@ def canvas(display, ax, figsize):
 
 
 def spans_decades(values):
-    """Whether a logarithmic axis shows these values better."""
+    """Whether a logarithmic axis is better for these values."""
     return len(values) > 0 and values.min() > 0 and values.max() >= _DECADE * values.min()
 
 
 def scale_x(ax, x):
-    """A logarithmic axis where x spans much, with the points as ticks where they are few; else whole numbers."""
+    """A logarithmic axis if x spans decades, with the points as ticks if there are few; otherwise whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
     if not spans_decades(x):
@@ -45,7 +45,7 @@ def scale_x(ax, x):
 
 
 def scale_errors(ax, errors):
-    """A logarithmic axis where errors span much, with ticks in full."""
+    """A logarithmic axis if errors span decades, with ticks in full."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     if spans_decades(errors):

@@ -12,17 +12,17 @@ Machine: TypeAlias = KernelMachineRegressor | KernelMachineClassifier
 
 
 def require_machine(machine, attribute):
-    """Raise TypeError for anything but a kernel machine, NotFittedError for a machine that is not fitted."""
+    """Raise TypeError for anything but a kernel model, NotFittedError for a model that is not fitted."""
     if not isinstance(machine, KernelMachineBase):
         raise TypeError(
-            "machine must be a KernelMachineRegressor or KernelMachineClassifier, of a pipeline its last step; "
+            "machine must be a KernelMachineRegressor or KernelMachineClassifier (for a pipeline, pass its last step); "
             f"got {type(machine).__name__}."
         )
     check_is_fitted(machine, attribute)
 
 
 def given_or_seen(feature_names, machine):
-    """The given names, or the names of the columns seen in `fit`; None if there are neither."""
+    """The given names, or the column names of `fit`; None if there are neither."""
     return getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
 
 

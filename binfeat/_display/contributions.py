@@ -16,7 +16,7 @@ _ABNORMAL, _NORMAL = "#c44e52", "0.75"
 
 @dataclass(eq=False, repr=False)
 class ContributionDisplay:
-    """Bars of the contributions of inputs to the outlier score of a row.
+    """Bar plot of the contributions of inputs to the outlier score of a row.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class ContributionDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        The axes with the picture, and their figure.
+        Axes with the plot, and their figure.
     bars_ : matplotlib BarContainer
 
     Examples
@@ -73,7 +73,7 @@ class ContributionDisplay:
         TypeError
             If `detector` is not an `OutlierDetector`.
         ValueError
-            If X does not have such a row.
+            If `row` is out of range.
         """
         if not isinstance(detector, OutlierDetector):
             raise TypeError(f"detector must be an OutlierDetector, got {type(detector).__name__}.")
@@ -84,12 +84,12 @@ class ContributionDisplay:
         return cls(found[row], names).plot(ax, max_features=max_features)
 
     def plot(self, ax: OptionalAxes = None, *, max_features: int = 10, **bar_kwargs: Any) -> Self:
-        """Draw the bars, the largest contribution on top, and return the display.
+        """Draw the bars in descending order, and return the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. None creates a new figure.
         max_features : int, default=10
             Maximum number of bars.
         **bar_kwargs : dict

@@ -1,4 +1,4 @@
-"""Parts of a learning curve: the steps of a search for length scales, then the points of the machine."""
+"""Parts of a learning curve: the steps of a search for length scales, then the points of the model."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ _STYLE = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth
 
 
 def curve_of(machine):
-    """What a `LearningCurveDisplay` of a kernel machine is made of."""
+    """Arguments of `LearningCurveDisplay` for a kernel model."""
     steps, curve = machine.length_scale_errors_, machine.learning_curve_
     if len(steps) < 2 and len(curve) < 2:
         decisions = machine.decisions_
@@ -32,7 +32,7 @@ def curve_of(machine):
 
 
 def places_behind(n_steps, n_points):
-    """Where the points behind a search are drawn, at even distances."""
+    """Positions of the points after a search, at even distances."""
     return n_steps + max(1.0, _GAP * n_steps) * np.arange(1, n_points + 1)
 
 
@@ -43,7 +43,7 @@ def draw_steps(ax, steps):
 
 
 def draw_points(ax, x, error, **line_kwargs):
-    """Mean errors, and a band of one standard error where there are several; the line, and the band or None."""
+    """Draw mean errors, and a band of one standard error for several errors per point; return line and band."""
     mean = error.reshape(len(x), -1).mean(axis=1) if len(x) else error
     (line,) = ax.plot(x, mean, **{**_STYLE, **line_kwargs})
     if error.ndim == 1 or error.shape[1] == 1:
@@ -53,7 +53,7 @@ def draw_points(ax, x, error, **line_kwargs):
 
 
 def label_x(ax, n_steps, places, labels):
-    """Ticks at a few whole numbers of steps, and at the points behind them."""
+    """Ticks at a few whole numbers of steps, and at the points after them."""
     from matplotlib.ticker import MaxNLocator
 
     ticks = MaxNLocator(4, integer=True).tick_values(1, n_steps) if n_steps else []

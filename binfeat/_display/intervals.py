@@ -19,29 +19,29 @@ _INSIDE, _OUTSIDE, _BARS = "#1f5fa8", "#c8452d", "0.78"
 
 @dataclass(eq=False, repr=False)
 class IntervalDisplay:
-    """Targets of rows, and the intervals that were predicted for them.
+    """Plot of prediction intervals and targets.
 
-    A vertical bar is the interval of a row, and the dot near the bar the target: blue inside, red outside.
+    A vertical bar is the interval of a row. A dot is its target: blue inside the interval, red outside.
 
     Parameters
     ----------
     x : array-like of shape (n_rows,)
-        Places of the rows on the horizontal axis, such as their predictions.
+        Positions of the rows on the horizontal axis, for example their predictions.
     y : array-like of shape (n_rows,)
         Targets.
     intervals : array-like of shape (n_rows, 2)
         Lower and upper ends.
     coverage : float, default=None
-        Share of the targets that the intervals are meant to hold, for the title.
+        Nominal coverage of the intervals, for the title.
     x_name : str, default="Prediction"
-        Title of the horizontal axis, drawn without mathematics.
+        Label of the horizontal axis. Mathematical markup is not interpreted.
 
     Attributes
     ----------
     inside_ : float
-        Share of all targets that lie in their intervals.
+        Share of all targets inside their intervals.
     ax_, figure_ : matplotlib Axes and Figure
-        The axes with the picture, and their figure.
+        Axes with the plot, and their figure.
     bars_ : matplotlib LineCollection
     points_ : matplotlib PathCollection
 
@@ -53,8 +53,8 @@ class IntervalDisplay:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(600, 1))
     >>> y = np.sin(3 * X[:, 0]) + 0.2 * rng.normal(size=600)
-    >>> machine = KernelMachineRegressor(random_state=0).fit(X[:300], y[:300])
-    >>> display = IntervalDisplay.from_estimator(machine, X[300:], y[300:], ax=Figure().subplots())
+    >>> model = KernelMachineRegressor(random_state=0).fit(X[:300], y[:300])
+    >>> display = IntervalDisplay.from_estimator(model, X[300:], y[300:], ax=Figure().subplots())
     >>> 0.8 < display.inside_ < 1.0
     True
     """
@@ -77,18 +77,18 @@ class IntervalDisplay:
         max_rows: int = 200,
         ax: OptionalAxes = None,
     ) -> Self:
-        """Draw the intervals of a kernel machine for rows that it has not seen, and return the display.
+        """Draw the intervals of a kernel model for test rows, and return the display.
 
         Parameters
         ----------
         machine : KernelMachineRegressor
-            Machine fitted to one target.
+            Model fitted to one target.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
-            Rows.
+            Test rows.
         y : array-like of shape (n_rows,)
-            Targets of the rows.
+            Targets of the test rows.
         coverage : float, default=0.9
-            Share of the targets that the intervals hold, see `KernelMachineRegressor.predict_interval`.
+            Share of new targets in the intervals, see `KernelMachineRegressor.predict_interval`.
         max_rows, ax : as in `plot`
 
         Returns
@@ -107,7 +107,7 @@ class IntervalDisplay:
         check_is_fitted(machine, "feature_coef_")
         intervals = machine.predict_interval(X, coverage)
         if intervals.ndim > 2:
-            raise ValueError(f"machine must have one target to draw, and has {intervals.shape[1]}.")
+            raise ValueError(f"machine must have one target, got {intervals.shape[1]}.")
         return cls(machine.predict(X), y, intervals, coverage=coverage).plot(ax, max_rows=max_rows)
 
     def plot(self, ax: OptionalAxes = None, *, max_rows: int = 200, **scatter_kwargs: Any) -> Self:
@@ -116,9 +116,9 @@ class IntervalDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. None creates a new figure.
         max_rows : int, default=200
-            Maximum number of rows that are drawn, at even distances in the order of x.
+            Maximum number of plotted rows, at even distances in the order of x.
         **scatter_kwargs : dict
             Passed to `Axes.scatter`.
 
@@ -129,7 +129,7 @@ class IntervalDisplay:
         Raises
         ------
         ValueError
-            If `x`, `y` and `intervals` differ in length, are empty, or hold a number that is not finite.
+            If `x`, `y` and `intervals` differ in length, are empty, or contain numbers that are not finite.
         """
         x, y, intervals = (check_numbers(getattr(self, name), name) for name in ("x", "y", "intervals"))
         if x.ndim != 1 or not x.size or y.shape != x.shape or intervals.shape != (x.size, 2):

@@ -1,4 +1,4 @@
-"""The display of kernel errors: exact values of the kernel of a map, pairs of rows, and quantiles of the errors."""
+"""The display of kernel errors: exact kernel values of pairs of rows, and quantiles of the errors of a map."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -26,11 +26,11 @@ _BANDS = 20  # intervals of the exact value, with error quantiles for each
 
 @dataclass(eq=False, repr=False)
 class KernelErrorDisplay:
-    """Errors of the inner products of random features, against the exact kernel values.
+    """Plot of the errors of inner products of random features against exact kernel values.
 
-    A dot is a pair of rows. The shaded band holds 90 % of the pairs near an exact value, and the line in the band is
-    their mean error. All pairs share one map, so the mean differs from zero by chance, too. Products of a binning map
-    are shares of its grids, multiples of ``1 / n_grids``: the dots lie on stripes, and a caption says so.
+    A dot is a pair of rows. The shaded band contains 90 % of the pairs near an exact value, and the line is their mean
+    error. All pairs share one map, so the mean also differs from zero by chance. Products of a binning map are
+    multiples of ``1 / n_grids``, so the dots form stripes; a caption explains them.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class KernelErrorDisplay:
     rms_error_ : float
         Root of the mean squared error.
     ax_, figure_ : matplotlib Axes and Figure
-        The axes with the picture, and their figure.
+        Axes with the plot, and their figure.
     points_ : matplotlib PathCollection
     band_ : matplotlib collection
         Band of 90 % of the pairs.
@@ -80,24 +80,24 @@ class KernelErrorDisplay:
         random_state: int | np.random.RandomState | None = None,
         ax: OptionalAxes = None,
     ) -> Self:
-        """Draw the errors of a fitted map, for pairs of rows whose exact values are spread out; return the display.
+        """Draw the errors of a fitted map for pairs of rows with evenly spread exact values; return the display.
 
         Parameters
         ----------
         estimator : RandomBinning, RandomFourier, RandomFeatureUnion or another transformer
             Fitted map.
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows to take pairs from, of which at most 600 are used. For binning they should be rows of `fit`, because
-            bins that `fit` has not seen have no column.
+            Rows to draw pairs from; at most 600 are used. For binning use training rows, because bins without training
+            rows have no column.
         kernel : callable, default=None
-            ``kernel(X, gamma=gamma)`` gives exact values, as objects of `binfeat.kernels` do. None is the kernel of the
-            map, for a union the weighted sum of the kernels.
+            ``kernel(X, gamma=gamma)`` returns exact values, as objects of `binfeat.kernels` do. None is the kernel of
+            the map; for a union, the weighted sum of the kernels.
         gamma : float or array-like of shape (n_inputs,), default=None
             Gamma of `kernel`; None is `gamma_` of the map.
         n_pairs : int, default=2000
             Maximum number of pairs.
         random_state : int, RandomState instance or None, default=None
-            Seed of the choice of rows and pairs.
+            Seed of the selection of rows and pairs.
         ax : as in `plot`
 
         Returns
@@ -107,8 +107,8 @@ class KernelErrorDisplay:
         Raises
         ------
         TypeError, ValueError
-            If `estimator` is not a map, its kernel is not known and `kernel` is None, `gamma` is given without
-            `kernel` or is missing, or `X` has fewer than 2 rows or holds NaN.
+            If `estimator` is not a map, its kernel is unknown and `kernel` is None, `gamma` is given without `kernel`
+            or is missing, or `X` has fewer than 2 rows or contains NaN.
         """
         if not hasattr(estimator, "transform"):
             raise TypeError(f"estimator must be a map, with a method transform; got {type(estimator).__name__}.")
@@ -122,7 +122,7 @@ class KernelErrorDisplay:
         chosen = rng.permutation(checked.shape[0])[:_ROWS]
         dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]
         if np.isnan(dense).any():
-            raise ValueError("X holds NaN, for which kernels have no exact value; remove those rows.")
+            raise ValueError("X contains NaN, and kernels have no exact value for missing values. Remove these rows.")
         Z = estimator.transform(take_rows(X, chosen))
         first, second = np.triu_indices(len(dense), k=1)
         exact = _exact_kernel(estimator, dense, kernel, gamma)[first, second]
@@ -138,7 +138,7 @@ class KernelErrorDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. None creates a new figure.
         **scatter_kwargs : dict
             Passed to `Axes.scatter`.
 
@@ -189,7 +189,7 @@ def _exact_kernel(estimator, X, kernel, gamma):
             raise ValueError("gamma must be given with kernel, because the map has no gamma_.")
         return kernel(X, gamma=estimator.gamma_ if gamma is None else gamma)
     if gamma is not None:
-        raise ValueError("gamma must be None without kernel; give both, or neither for those of the map.")
+        raise ValueError("gamma requires kernel: pass both, or neither to use the kernel and gamma of the map.")
     if isinstance(estimator, RandomFeatureUnion):
         parts = [_exact_kernel(part, X, None, None) for _, part in estimator.transformers_]
         weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
@@ -198,7 +198,7 @@ def _exact_kernel(estimator, X, kernel, gamma):
         return _of_fourier(estimator, X)
     if isinstance(estimator, RandomBinning):
         return _of_binning(estimator, X)
-    raise TypeError(f"kernel must be given for {type(estimator).__name__}, whose kernel is not known.")
+    raise TypeError(f"The kernel of {type(estimator).__name__} is unknown; pass kernel.")
 
 
 def _of_fourier(fourier, X):
@@ -219,7 +219,7 @@ def _of_binning(binning, X):
 
 
 def _spread_out(exact, n_pairs, rng):
-    """Pairs with evenly spread exact values: the same number from each interval, as far as it has so many."""
+    """Pairs with evenly spread exact values: if possible, the same number from each interval."""
     if exact.size <= n_pairs:
         return np.arange(exact.size)
     order = rng.permutation(exact.size)

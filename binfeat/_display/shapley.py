@@ -1,4 +1,4 @@
-"""The display of Shapley values: of many rows, or of one."""
+"""The display of Shapley values, for many rows or a single row."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -14,29 +14,29 @@ from binfeat._display.checks import Machine, names_of, require_machine
 
 @dataclass(eq=False, repr=False)
 class ShapleyDisplay:
-    """What each input adds to predictions: a swarm of points for every input, or the steps to one row's prediction.
+    """Plot of Shapley values: a swarm of points for every input, or a waterfall for the prediction of one row.
 
     Parameters
     ----------
     values : array-like of shape (n_rows, n_inputs)
         Shapley values of one output.
     base_values : array-like of shape (n_rows,)
-        Outputs before any input is known.
+        Mean predictions for background rows.
     data : array-like of shape (n_rows, n_inputs), default=None
-        The inputs, whose ranks colour the points of a swarm.
+        Inputs of the rows. Their ranks define the colours of a swarm.
     feature_names : array-like of str of shape (n_inputs,), default=None
         Names of the inputs; None is x0, x1, ...
 
     Attributes
     ----------
     order_ : ndarray of shape (n_shown,)
-        Numbers of the inputs that are shown, the largest mean magnitude first.
+        Indices of the plotted inputs, in descending order of mean magnitude.
     ax_, figure_ : matplotlib Axes and Figure
-        The axes with the picture, and their figure.
+        Axes with the plot, and their figure.
 
     See Also
     --------
-    RelevanceDisplay : The shares of inputs in the kernel, which say nothing of directions.
+    RelevanceDisplay : Shares of the inputs in the kernel, without directions.
 
     Examples
     --------
@@ -64,15 +64,15 @@ class ShapleyDisplay:
         max_features: int = 20,
         ax: OptionalAxes = None,
     ) -> Self:
-        """Draw the Shapley values of a fitted kernel machine for some rows, and return the display.
+        """Draw the Shapley values of a fitted kernel model, and return the display.
 
         Parameters
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
-            Fitted machine.
+            Fitted model.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
         output : int, default=0
-            The output, of several targets or classes.
+            Index of the target or class.
         kind, row, max_features, ax : as in `plot`
 
         Returns
@@ -82,9 +82,9 @@ class ShapleyDisplay:
         Raises
         ------
         TypeError
-            If `machine` is not a kernel machine.
+            If `machine` is not a kernel model.
         ValueError
-            If there is no such output.
+            If `output` is out of range.
         """
         require_machine(machine, "feature_relevances_")
         found = machine.shapley_values(X)
@@ -105,18 +105,18 @@ class ShapleyDisplay:
         max_features: int = 20,
         ax: OptionalAxes = None,
     ) -> Self:
-        """Draw the values, the input with the largest ones on top, and return the display.
+        """Draw the values in descending order of magnitude, and return the display.
 
         Parameters
         ----------
         kind : {"swarm", "waterfall"}, default="swarm"
-            A point for each row and input, or bars from the base value of one row to its prediction.
+            "swarm": a point for each row and input. "waterfall": bars from the base value of one row to its prediction.
         row : int, default=0
-            The row of a waterfall.
+            Index of the row of a waterfall.
         max_features : int, default=20
-            Maximum number of inputs; in a waterfall the others share one more bar.
+            Maximum number of inputs. In a waterfall one additional bar shows the sum of all other inputs.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on. None creates a new figure.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class ShapleyDisplay:
         Raises
         ------
         ValueError
-            If shapes do not fit together, values are not finite, or there is no such row.
+            If shapes do not match, values are not finite, or `row` is out of range.
         """
         check_choice(kind, "kind", ("swarm", "waterfall"))
         values, base = check_numbers(self.values, "values"), check_numbers(self.base_values, "base_values")

@@ -51,7 +51,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             raise TypeError(f"features must be a map, such as RandomBinning(), or None, got {self.features!r}.")
         if self.gamma is not None and "gamma" not in self.features.get_params(deep=False):
             raise ValueError(
-                f"gamma must be None for features that have no gamma of their own, {type(self.features).__name__}; "
+                f"gamma must be None for features without a parameter gamma, {type(self.features).__name__}; "
                 f"got {self.gamma!r}."
             )
 
@@ -96,7 +96,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         graph = NeighbourGraph(Z, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
         alone = (graph.degrees == 0).mean()
         if alone > _MANY_ALONE:
-            message = f"{alone:.0%} of the rows share no bin with another row, and have no neighbours. Lower gamma."
+            message = f"{alone:.0%} of the rows share no bin with another row and have no neighbours. Decrease gamma."
             warn(message)
         return made, Z, graph
 

@@ -27,8 +27,8 @@ def doubt_units(X, categorical, names):
         widest = numbers[spreads.argmax()]
         name = widest if names is None else repr(str(names[widest]))
         warn(
-            f"Input {name} has {spread.max() / typical:.2g} times the spread of a typical input, so that rows are "
-            "similar by it alone. Scale X, as StandardScaler does, or pass a gamma for each input.",
+            f"Input {name} has {spread.max() / typical:.2g} times the spread of a typical input, and "
+            "dominates the similarities. Scale X, for example by StandardScaler, or pass a gamma for each input.",
         )
 
 
@@ -70,8 +70,8 @@ def without_copies(X):
         rows = np.unique(X, axis=0, return_index=True)[1]
     if rows.size * N_NEAREST < X.shape[0]:
         warn(
-            f"X has {rows.size} different rows among {X.shape[0]}, so that the rows most similar to a row are its "
-            "copies. Give the different rows alone, or a gamma so small that others are as similar."
+            f"X has {rows.size} different rows among {X.shape[0]}, so the rows most similar to a row are its copies. "
+            "Remove the copies, or decrease gamma."
         )
     return X[np.sort(rows)] if 2 <= rows.size < X.shape[0] else X
 

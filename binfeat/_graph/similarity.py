@@ -23,10 +23,10 @@ class Graph:
         if (degrees < 0).any():
             raise ValueError(
                 f"gamma is too large for the features: row {degrees.argmin()} has a similarity of {degrees.min():.2g} "
-                "to all rows together. Lower gamma, take more components, or take RandomBinning."
+                "to all rows together. Decrease gamma, increase n_components, or use RandomBinning."
             )
         if not degrees.any():
-            raise ValueError("gamma is too large: no two rows of X share a bin. Lower gamma.")
+            raise ValueError("gamma is too large: no two rows of X share a bin. Decrease gamma.")
         self.degrees, self.known = degrees, np.sqrt(degrees / degrees.sum())
         self._inverse = quotients(1.0, np.sqrt(degrees))[:, None]
 

@@ -90,6 +90,6 @@ class SpectralEstimator(GraphEstimator):
         if residual > tol:
             warn(
                 f"Eigenvectors have residuals up to {residual:.2g} after {self.n_iter_} products, above tol={tol:.2g}: "
-                "raise max_iter or tol, or lower gamma.",
+                "increase max_iter or tol, or decrease gamma.",
                 ConvergenceWarning,
             )

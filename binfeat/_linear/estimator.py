@@ -1,4 +1,4 @@
-"""What the ridge machines share: checks, the choice of a penalty, stopping, and the linear function."""
+"""Base class of the ridge models: checks, selection of a penalty, stopping, and the linear function."""
 
 import numbers
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     max_iter: int
     early_stopping: bool
     warm_start: bool
-    n_posterior_samples: int | None = None  # a parameter of machines that have error bars
+    n_posterior_samples: int | None = None  # a parameter of regressors
     probability: bool = False  # a parameter of classifiers
 
     alpha_: float | np.ndarray
@@ -90,13 +90,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
             Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Targets of `CGRidge`. For `CGRidgeClassifier` labels, numbers or strings, of at least two classes, or an
-            indicator matrix of 0 and 1, which says which rows have which labels. None uses the targets and weights
-            stored with X: a source of blocks, or its features.
+            Targets of `CGRidge`. For `CGRidgeClassifier` labels (numbers or strings) of at least two classes, or an
+            indicator matrix of 0 and 1. None uses the targets and weights stored with X, a source of blocks or its
+            features.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A row of weight 2 counts as two rows.
         groups : array-like of shape (n_rows,), default=None
-            Group of each row; a group is held out as a whole.
+            Group of each row. All rows of a group are in the same split.
 
         Returns
         -------
@@ -105,8 +105,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter, a target or a weight is out of range, lengths differ, sums of products overflow, or labels
-            are of fewer than two classes.
+            If a parameter, a target or a weight is out of range, lengths differ, sums of products overflow, or there
+            are fewer than two classes.
         """
         self._check_settings()
         X, y, sample_weight = self._read(X, y, sample_weight)
@@ -115,16 +115,16 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return self
 
     def _check_settings(self) -> None:
-        """Refuse parameters that do not go together, before rows are read."""
+        """Raise an error for inconsistent parameters, before rows are read."""
 
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
-        """The checked targets or labels, rows with numbers for them, and whether predictions have one dimension."""
+        """The checked targets or labels, rows with numeric targets, and whether predictions are one-dimensional."""
         raise NotImplementedError
 
     def _read(
         self, X: Design | Source, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Design, ArrayLike | None, ArrayLike | None]:
-        """A source as the operator of its rows; targets and weights that are given, or that came with X."""
+        """Replace a source by the operator of its rows; return targets and weights, given or stored with X."""
         if is_source(X):
             check_alone(y, sample_weight)
             survey = Survey(X, self._check_design)
@@ -134,7 +134,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return X, y, sample_weight
 
     def _check_design(self, Z: Design, reset: bool = False) -> Features:
-        """An operator as it is, anything else as a checked array or CSR matrix."""
+        """Return an operator unchanged, and anything else as a checked array or CSR matrix."""
         if not isinstance(Z, LinearOperator):
             return checked_rows(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
@@ -156,7 +156,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _fit_linear(
         self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
     ) -> None:
-        """Fit to the targets of rows, which encode y; `flat` is for predictions of one dimension."""
+        """Fit to the targets of rows, which encode y; `flat` is for one-dimensional predictions."""
         n_samples = self._check_samples(rows)
         self._forget_errors()
         self._fit_coefficients(rows, held_out_parts(self, rows, y, groups, flat), Progress(self, X, y), flat)
@@ -193,7 +193,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._warn_unless_done(result, options.tol)
 
     def _check_samples(self, rows: Rows) -> int:
-        """The number of samples of the posterior, 0 for none; refused where there can be none."""
+        """The number of posterior samples, 0 for None; ValueError if they are not available."""
         if self.n_posterior_samples is None:
             return 0
         n_samples = check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
@@ -202,13 +202,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         if self.alphas is not None:
             return n_samples
         if np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha):
-            raise ValueError(f"n_posterior_samples needs one alpha above 0 for all targets; got {self.alpha!r}.")
+            raise ValueError(f"n_posterior_samples requires one positive alpha for all targets, got {self.alpha!r}.")
         return n_samples
 
     def _learn_errors(self, rows: LocalRows, n_samples: int, flat: bool) -> None:
         alpha, fit = float(np.max(self.alpha_)), self._last_result()
         if not alpha:
-            raise ValueError("n_posterior_samples needs an alpha above 0, and 0 was the best of alphas; leave it out.")
+            raise ValueError("n_posterior_samples requires a positive alpha, but alphas selected 0; remove it.")
         rng = np.random.default_rng([seed_of(self.random_state), n_samples])
         posterior = ridge_posterior(rows, alpha, n_samples, self._options(), rng)
         noise = noise_variance(rows, posterior, fit.solution, fit.intercept)
@@ -222,14 +222,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Standard deviations of the predictions, of the same shape."""
         if not hasattr(self, "_posterior"):
             raise ValueError(
-                "return_std=True needs samples of the posterior, which fit draws: set n_posterior_samples, 32 say, and "
-                "fit again."
+                "return_std=True requires posterior samples. Set n_posterior_samples, for example to 32, and fit again."
             )
         variances = RidgePosterior.from_arrays(self._posterior).variances(self._check_design(X))
         return np.sqrt(np.multiply.outer(variances, self.noise_variance_)).astype(self.coef_.dtype)
 
     def _n_stages(self) -> int | None:
-        """Number of solves: paths on all parts of the rows, and the last solve; None without paths, or if not known."""
+        """Number of solves: the paths on all splits, and the last solve. None without paths or if unknown."""
         n_parts = 1 if self.cv is None else self.cv
         if self.alphas is None or not isinstance(n_parts, numbers.Integral):
             return None
@@ -240,7 +239,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         for name in ("fit_intercept", "early_stopping", "warm_start"):
             check_flag(getattr(self, name), name)
         if self.alphas is not None and self.early_stopping:
-            raise ValueError("early_stopping=True stops a single solve; with alphas set it to False.")
+            raise ValueError("early_stopping=True does not support alphas; set early_stopping to False.")
         return SolverOptions(
             tol=None if self.tol is None else min(check_real(self.tol, "tol", minimum=0.0), 1.0),
             max_iter=check_integer(self.max_iter, "max_iter", 1),
@@ -248,24 +247,24 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         )
 
     def _earlier_fit(self, rows: Rows) -> Result | None:
-        """The machine of an earlier fit to start from, or None."""
+        """The result of an earlier fit to start from, or None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         last, wanted = self._last_result(), (rows.shape[1], rows.n_targets)
         if last.solution.shape != wanted:
             raise ValueError(
-                f"warm_start=True needs the features and targets of the earlier fit, {last.solution.shape}; "
+                f"warm_start=True requires the features and targets of the earlier fit, {last.solution.shape}; "
                 f"got {wanted}."
             )
         return last
 
     def _last_result(self) -> Result:
-        """What the last solve found, to start from."""
+        """The result of the last solve, to start from."""
         coef, intercept = np.atleast_2d(self.coef_).T, np.atleast_1d(self.intercept_).astype(np.float64)
         return Result(coef, intercept, 1, np.empty((0, 0)), "converged")
 
     def _check_next(self, X: Design) -> tuple[Features, bool]:
-        """Checked features of more rows in memory, and whether these are the first rows."""
+        """Checked features of additional rows in memory, and whether these are the first rows."""
         first = not hasattr(self, "_kept")
         if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
             raise TypeError(
@@ -273,16 +272,17 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             )
         if first and hasattr(self, "coef_"):
             warn(
-                "fit keeps no rows, so that partial_fit begins anew with these rows. To add rows to others, give them "
-                "to partial_fit too.",
+                "fit stores no rows, so partial_fit starts again with these rows. To accumulate rows, pass all of them "
+                "to partial_fit.",
             )
         return self._check_design(X, reset=first), first
 
     @np.errstate(over="ignore", invalid="ignore")
     def _fit_more(self, rows: LocalRows, first: bool, flat: bool = False, needs_rows: bool = False) -> None:
-        """Solve for these rows and all of the earlier calls, from 0, so that a `tol` that stops early is that of `fit`.
+        """Solve for these rows and the rows of all earlier calls.
 
-        Of dense rows only sums are kept, unless the solver `needs_rows`.
+        The solver starts from 0, so that early stopping by `tol` gives the same result as `fit`. Only sums are kept for
+        dense rows, unless the solver `needs_rows`.
         """
         self._forget_errors()
         options = self._options()
@@ -291,7 +291,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         else:
             kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(rows.Z, "n_jobs", None))
             if flat != (self.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
-                raise ValueError("y must have the targets of the earlier calls of partial_fit, and has others.")
+                raise ValueError("y must have the same number of targets in all calls of partial_fit.")
             kept = kept.joined(rows)
         kept = kept.settled(options.fit_intercept, needs_rows)
         alpha = check_alpha(self.alpha, rows.n_targets)
@@ -317,13 +317,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _solve_path(
         self, rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: Result | None = None
     ) -> Iterator[Result]:
-        """Results for falling penalties, of which the first solve begins at `start`."""
+        """Results for descending penalties; the first solve begins at `start`."""
         return solve_ridge(rows, alphas, options, None if start is None else start.solution)
 
     def _solve_until_no_better(
         self, parts: HeldOutParts, alpha: np.ndarray, options: SolverOptions, start: Result | None
     ) -> Result:
-        """The best iterate of a solve on training rows, which ends when the score on held-out rows no longer rises."""
+        """The best iterate of a solve on training rows, which ends when the validation score stops rising."""
         train, score = next(parts)
         watch = EarlyStop(score, options.callback)
         try:
@@ -362,17 +362,17 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
 
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
-    """Why `partial_fit` is unavailable, or None."""
+    """The reason `partial_fit` is unavailable, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False), ("probability", False)):
         if getattr(estimator, name) is not neutral:
-            return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
+            return f"{name} needs a validation set, which partial_fit does not have; set it to {neutral}."
     if estimator.n_posterior_samples is not None:
-        return "n_posterior_samples are drawn by fit, and not by partial_fit; set it to None."
+        return "partial_fit does not support n_posterior_samples; set it to None."
     return None
 
 
 def _require_transpose(Z: LinearOperator) -> None:
-    """Refuse an operator that cannot multiply from the left, which shows only when it is asked to."""
+    """Raise a ValueError for an operator without products with its transpose, which shows only in a call."""
     if hasattr(Z, "gram_diagonal"):
         return
     try:

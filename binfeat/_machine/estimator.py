@@ -1,4 +1,4 @@
-"""What the kernel machines share: the fit of a raw table, scores of predictions, the summary."""
+"""Base class of the kernel models: fit to a raw table, predictions of scores, and the summary."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -50,12 +50,12 @@ from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
 
-_NAMED = 5  # codes
-_FEWEST = 3000  # rows that a limit of time leaves
+_NAMED = 5  # columns of codes in the summary
+_FEWEST = 3000  # rows that a time limit keeps
 
 
 def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[GivenRows, np.ndarray]:
-    """See `GivenRows.without_copies`; rows that are left out are noted."""
+    """Merge copies, see `GivenRows.without_copies`, and record the number of merged rows."""
     own, numbers = rows.without_copies(cells)
     if len(own) < len(rows):
         run.note("rows", f"{len(own):,} of {len(rows):,}, without copies and weights of 0", np.nan)
@@ -63,7 +63,7 @@ def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[Given
 
 
 def _in_time(rows: GivenRows, run: Run) -> GivenRows:
-    """As many of the rows, at random, as cells can be solved of in the time limit: grids of all tell less by then."""
+    """Subsample rows at random so that cells can be solved for within the time limit."""
     n_rows, n_inputs = rows.table.shape
     if n_rows <= _FEWEST or run.settings.names_features:
         return rows
@@ -76,7 +76,7 @@ def _in_time(rows: GivenRows, run: Run) -> GivenRows:
 
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
-    """Base of the kernel machines."""
+    """Base class of the kernel models."""
 
     _migrate = staticmethod(migrate)
     _limits = Limits()
@@ -105,11 +105,11 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     @abstractmethod
     def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Targets or labels as an array, and weights (n_rows,) or None."""
+        """Targets or labels as an array, and weights of shape (n_rows,) or None."""
 
     @abstractmethod
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets | AnyLabels:
-        """What stands for y, with weights (n_rows, 1)."""
+        """Encode y for the fit, with weights of shape (n_rows, 1)."""
 
     @fit_method
     def fit(
@@ -119,22 +119,21 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit the machine.
+        """Fit the model.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
-            Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
+            Numbers and categories; NaN is a missing value. See `binfeat.blocks` for sources of blocks of rows.
         y : array-like of shape (n_rows,), (n_rows, n_targets) or (n_rows, n_labels), default=None
-            Numbers for a regressor. For a classifier labels, numbers or strings, of at least two classes, in one column
-            or several; or 0 and 1, which say which rows have which labels. None for a source, which has targets and
-            weights.
+            Numbers for a regressor. For a classifier: labels (numbers or strings) of at least two classes, in one or
+            several columns, or an indicator matrix of 0 and 1. None for a source, which provides targets and weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero. A row with a weight of two is the same as one that is there twice: where more
-            than a fourth of the rows in memory are copies of others, targets included, and an input tells that they are
-            not equal by chance, each is one row with their weight. Rows without weight are left out.
+            Non-negative weights, not all zero. A weight of two has the same effect as repeating the row. Rows of weight
+            0 are ignored. If more than a fourth of the rows in memory are exact copies, targets included, and not equal
+            by chance, copies are merged into one row with the sum of their weights.
         groups : array-like of shape (n_rows,), default=None
-            Group of each row; a group is held out as a whole.
+            Group of each row. All rows of a group are in the same split.
 
         Returns
         -------
@@ -143,8 +142,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         Raises
         ------
         TypeError, ValueError
-            If a parameter, target, weight or type of a column is not valid, X or y has numbers beyond 1e100, lengths
-            differ, or labels are of fewer than two classes.
+            If a parameter, target, weight or column type is invalid, X or y contains numbers beyond 1e100, lengths
+            differ, or there are fewer than two classes.
         """
         settings, source = self._settings(), None
         if is_source(X):
@@ -174,7 +173,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         targets: Targets | AnyLabels,
         all_rows: Callable[[Problem, Run], AllRows] | None,
     ) -> Self:
-        """Fit to a table in memory, or to what it is a sample of: all rows, where they are beyond memory."""
+        """Fit to a table in memory, or to a sample of all rows if they do not fit in memory."""
         require_table_bytes(getattr(X, "shape", ()), len(y), n_targets_of(targets, y), settings.max_bytes)
         progress, decisions = Progress(self, X, y), Decisions(clock, settings.verbose)
         run = Run(settings, self._limits, clock, progress, decisions)
@@ -210,7 +209,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def _encoded(
         self, X: RawTable, y: np.ndarray, settings: Settings, previous: Fitted | None
     ) -> tuple[TableEncoder, np.ndarray]:
-        """The table as numbers, of enough rows and few enough grids."""
+        """The table as numbers; ValueError if it has too few rows or grids need too much memory."""
         if previous is None:
             takes_ranks = settings.may_take_ranks and self._limits.mechanisms.ranks
             encoder, table = TableEncoder.fit(self, X, settings.categorical_features, takes_ranks)
@@ -218,13 +217,13 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             encoder, table = previous.encoder.renewed(self, X)
         check_consistent_length(table, y)
         if len(table) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
+            raise ValueError(f"{type(self).__name__} requires at least 2 rows, got n_samples=1.")
         if settings.n_grids is not None:
             require_binning_memory(table.shape, settings.n_grids, 0)
         return encoder, table
 
     def _note_codes(self, coded: np.ndarray, run: Run) -> None:
-        """Name the numbers that are categories, too."""
+        """Record the numeric columns that are also encoded as categories."""
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         known = [str(names[j]) for j in coded]
         if known:
@@ -233,7 +232,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def _partition(
         self, rows: GivenRows, groups: ArrayLike | None, run: Run, is_sample: bool
     ) -> tuple[GivenRows, Partition]:
-        """The rows to learn from, and which of them are held out; those of a sample stay as they are."""
+        """The rows to learn from and the validation set; all rows of a sample are kept."""
         settings = run.settings
         most = TUNING_ROWS if settings.may_judge_by_folds else 0
         if not (is_sample or settings.has_cv or groups is not None):
@@ -249,17 +248,17 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return own, partition.of_rows(numbers, len(rows))
 
     def _choices(self) -> dict[str, Any]:
-        """Attributes for what predictions need of the parameters, which may change after `fit`."""
+        """Attributes that predictions need of parameters, which can change after `fit`."""
         return {}
 
     def _of_fit(self, name: str) -> Any:
-        """One of `_choices` as it was in `fit`; machines of files of version 0.2.0 have their parameters alone."""
+        """A value of `_choices` at the time of `fit`; files of version 0.2.0 contain only parameters."""
         known = vars(self)
         return known[name] if name in known else self._choices().get(name)
 
     @property
     def _fitted(self) -> Fitted:
-        """The fitted machine as a value."""
+        """The fitted model as a value."""
         if not hasattr(self, "feature_coef_"):
             check_is_fitted(self, "feature_coef_")
         return self._derived.get(self.feature_coef_, partial(fitted_of, self))
@@ -269,7 +268,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return self._of_table(X, lambda part, note: self._rows_and_scores(part, note)[1])
 
     def _of_table(self, X: RawTable, function: Callable[[RawTable, Report], np.ndarray]) -> np.ndarray:
-        """What a function makes of rows in memory, or, block by block, of a source's."""
+        """Apply a function to rows in memory, or to each block of a source."""
         with NoveltyPolicy(self) as note:
             if is_source(X):
                 check_is_fitted(self, "feature_coef_")
@@ -277,29 +276,30 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             return function(X, note)
 
     def _rows_and_scores(self, X: RawTable, note: Report) -> tuple[np.ndarray, np.ndarray]:
-        """Rows in memory as the kernels see them, and predictions of the targets."""
+        """Encoded rows in memory, and predictions of the targets."""
         fitted = self._fitted
         rows = fitted.rows(self, X, note)
         return rows, fitted.scores(rows, self.n_jobs)
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """What each input does for the loss; see the class."""
+        """Effect of shuffling each input on the leave-one-out error; see the class docstring."""
         return self._fitted.importances(self.n_jobs)
 
     @property
     def linear_map_(self) -> np.ndarray | None:
-        """What scaled inputs are mapped by in the kernel that `gamma_` belongs to, or None."""
+        """Learned linear map of the scaled inputs, or None; see the class docstring."""
         return self._fitted.linear_map
 
     def summary(self) -> str:
-        """What was decided in `fit`, in order.
+        """Return the selections of `fit`, in order, as a table.
 
         Returns
         -------
         table : str
-            A line for each decision: what, the choice, the error of rows left out after it (mean squared error of the
-            standardised targets, or the mean of another loss, or minus the `scoring`) and the seconds since the start.
+            One line per selection: name, choice, the error after it (mean squared leave-one-out or validation error of
+            the standardised targets, the mean of another loss, or minus the `scoring`), and the seconds since the
+            start.
         """
         check_is_fitted(self, "feature_coef_")
         return text_table([HEADER, *(decision_words(*row) for row in self.decisions_)])

@@ -1,4 +1,4 @@
-"""Kernel machines in files."""
+"""Saved kernel models: `load`."""
 
 from os import PathLike
 from pathlib import Path
@@ -29,45 +29,45 @@ _UNPACKED, _RATIO = 2**28, 100  # bytes that any file may unpack to, and how man
 
 
 def skops_io() -> Any:
-    """The module that reads and writes files of skops. ImportError says what to install."""
+    """The module that reads and writes skops files; ImportError with the command to install it."""
     try:
         import skops.io
     except ImportError as error:
-        raise ImportError("Models are files of skops. Install it: pip install 'binfeat[persist]'.") from error
+        raise ImportError("Saved models require skops. Install it: pip install 'binfeat[persist]'.") from error
     return skops.io
 
 
 def load(path: str | PathLike) -> Any:
-    """Load a kernel machine from a file of `skops.io.dump`, and run no code of the file.
+    """Load a kernel model that was saved by `skops.io.dump`. Code in the file is never run.
 
-    Only kernel machines and their parts are loaded: `target_transform` may be one of scikit-learn's scalers,
-    `PowerTransformer`, `QuantileTransformer` or `FunctionTransformer`. For other estimators, and for machines with
-    other transformers or with a `cv` that is an object, call `skops.io.load` with the types that you trust. The sizes
-    of all parts are read before any part is unpacked.
+    Only kernel models and their parts are loaded: `target_transform` can be a scaler of scikit-learn,
+    `PowerTransformer`, `QuantileTransformer` or `FunctionTransformer`. For other estimators, and for models with other
+    transformers or a splitter object as `cv`, call `skops.io.load` with the types that you trust. The sizes of all
+    parts are checked before any part is unpacked.
 
     Parameters
     ----------
     path : str or path
-        Of a file that this version or an older one has written.
+        File written by this version or an older version.
 
     Returns
     -------
-    machine : KernelMachineRegressor or KernelMachineClassifier
+    model : KernelMachineRegressor or KernelMachineClassifier
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If the file is damaged, cut short, of a newer version, unpacks to more than 256 MB and 100 times its size, or
-        contains anything but a kernel machine.
+        If the file is damaged, truncated or from a newer version, unpacks to more than 256 MB and 100 times its size,
+        or contains other objects than a kernel model.
     ImportError
         If skops is not installed.
 
     Examples
     --------
     >>> import binfeat
-    >>> machine = binfeat.load("model.skops")  # doctest: +SKIP
+    >>> model = binfeat.load("model.skops")  # doctest: +SKIP
     """
     sio, path = skops_io(), Path(path)
     if not path.is_file():
@@ -79,17 +79,19 @@ def load(path: str | PathLike) -> Any:
     except OSError:
         raise
     except Exception as error:  # any error of skops, zipfile and NumPy about damage
-        raise ValueError(f"{path} is no model that can be loaded: {error}") from error
+        raise ValueError(f"Cannot load a model from {path}: {error}") from error
     if not isinstance(machine, KernelMachineBase):
-        held = ", ".join(types) or "no kernel machine"
-        raise ValueError(f"{path} holds {held}; kernel machines alone work. See skops.io.load(path, trusted=...).")
+        held = ", ".join(types) or "no kernel model"
+        raise ValueError(
+            f"{path} contains {held}; load accepts only kernel models. See skops.io.load(path, trusted=...)."
+        )
     for name in ("target_transform", "target_transformer_"):
         _check_transformer(vars(machine).get(name), f"{name} in {path}")
     return machine
 
 
 def _check_sizes(path: Path) -> None:
-    """Refuse a file that unpacks to far more than its own size, or to more than the memory."""
+    """Raise an error for a file that unpacks to far more than its size, or to more than the memory."""
     with ZipFile(path) as packed:
         n_bytes = sum(part.file_size for part in packed.infolist())
     if n_bytes > max(_UNPACKED, _RATIO * path.stat().st_size):
@@ -98,7 +100,7 @@ def _check_sizes(path: Path) -> None:
 
 
 def _check_transformer(transformer: object, where: str) -> None:
-    """Refuse a transformer of scikit-learn that is not in the list."""
+    """Raise a ValueError for a scikit-learn transformer that is not in the list."""
     kind = type(transformer)
     if kind.__module__.startswith("sklearn.") and kind.__name__ not in _TRANSFORMERS:
         raise ValueError(

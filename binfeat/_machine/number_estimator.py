@@ -1,4 +1,4 @@
-"""What kernel machines for numbers have beside predictions: standard deviations, samples and intervals."""
+"""Methods of kernel models for numbers: standard deviations, samples, quantiles and intervals."""
 
 from collections.abc import Callable
 from typing import Any, Literal, cast
@@ -22,13 +22,13 @@ from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import LogLink
 from binfeat._rows.sources import is_source
 
-_SCALES = 3  # numbers that length scales of more inputs count as, since few rows hold them together; measured
-_FORMS = 3  # and that the choice of a kernel and its scaling counts as
+_SCALES = 3  # most degrees of freedom of the length scales, which the prior keeps together; measured
+_FORMS = 3  # degrees of freedom of the selection of a kernel and its scaling
 _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 
 class NumbersMachineBase(ServedMachineBase):
-    """Base of kernel machines for numbers."""
+    """Base class of kernel models for numbers."""
 
     kernel: object
     gamma: ArrayLike
@@ -40,10 +40,10 @@ class NumbersMachineBase(ServedMachineBase):
     def sample_y(
         self, X: RawTable, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
     ) -> np.ndarray:
-        """Draw functions from the Gaussian process whose mean is the prediction, and give their values for some rows.
+        """Draw functions from the Gaussian process with the prediction as its mean, and return their values for rows.
 
-        The samples have no noise, as those of scikit-learn's `GaussianProcessRegressor`. For random features they are
-        sums, with normal weights, of the `n_posterior_samples`, and of what bins without training rows may add.
+        Samples contain no noise, as in scikit-learn's `GaussianProcessRegressor`. For random features they are normal
+        combinations of the `n_posterior_samples`, plus the prior variation of bins without training rows.
 
         Parameters
         ----------
@@ -60,8 +60,8 @@ class NumbersMachineBase(ServedMachineBase):
         Raises
         ------
         ValueError, MemoryError
-            If X is a source of blocks, `loss` is a deviance, `fit` drew no samples of random features, or covariances
-            do not fit in memory.
+            If X is a source of blocks, `loss` is a deviance, a model on random features has no posterior samples, or
+            covariances do not fit in memory.
         """
         n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
         if is_source(X):
@@ -77,37 +77,36 @@ class NumbersMachineBase(ServedMachineBase):
         return np.stack(samples, axis=-1)
 
     def predict_quantiles(self, X: RawTable, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
-        """Quantiles of new targets, whose distances follow the noise, and which never cross.
+        """Predict quantiles of new targets. They follow the local noise level and never cross.
 
-        A target is the prediction plus a residual, whose size is a function of the row: ``y = f(x) + s(x) r``. The
-        logarithm of s is learned by kernel ridge regression of ``log(|y - f| + c)``, from rows that were held out or by
-        leave-one-out predictions, and quantiles of r are those of these rows, conformal (Lei et al. 2018): the share
-        of new targets below holds on average over rows like those of `fit`. Far from all rows of `fit` sizes are
-        those of the average row, while intervals by ``method="deviations"`` widen.
+        A target is modelled as ``y = f(x) + s(x) r``. Kernel ridge regression of ``log(|y - f| + c)`` on leave-one-out
+        or validation residuals estimates log s, and conformal ranks of the scaled residuals give the quantiles of r
+        (Lei et al. 2018). Coverage holds on average over rows like the training rows. Far from all training rows, s is
+        the average noise level; intervals by ``method="deviations"`` widen there.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
         quantiles : array-like of shape (n_quantiles,), default=(0.1, 0.5, 0.9)
-            Shares of new targets below, above 0 and below 1, in any order.
+            Levels above 0 and below 1, in any order.
 
         Returns
         -------
         predictions : ndarray of shape (n_rows, n_quantiles) or (n_rows, n_targets, n_quantiles)
-            In the order of `quantiles`. Each of several targets has its own; a transform of the targets is taken to
-            increase.
+            In the order of `quantiles`, separately for each target. A transformation of the targets is assumed to be
+            increasing.
 
         Raises
         ------
         ValueError
-            If a share is out of range or more than the rows left out tell, `loss` is a deviance, or an old file has no
-            sizes.
+            If a level is out of range or too extreme for the number of residuals, `loss` is a deviance, or the model
+            was saved by a version without quantiles.
         """
         levels = np.array(
             [check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(unmasked(quantiles))).tolist()]
         )
         if not levels.size:
-            raise ValueError("quantiles must hold at least one share between 0 and 1, got none.")
+            raise ValueError("quantiles must contain at least one level between 0 and 1, got none.")
         spread = self._spread_of_noise()
         offsets = self._widening(len(spread.residuals)) * spread.quantiles(levels)
         scores, sizes = np.split(self._columns_of(X, spread.sizes), 2, axis=1)
@@ -116,40 +115,40 @@ class NumbersMachineBase(ServedMachineBase):
     def predict_interval(
         self, X: RawTable, coverage: float = 0.9, method: Literal["auto", "quantiles", "deviations"] = "auto"
     ) -> np.ndarray:
-        """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
+        """Predict intervals that contain a given share of new targets, by split conformal prediction (Lei et al. 2018).
 
-        The share holds on average over rows like those of `fit`, whatever the noise; it may differ from one region of
-        the inputs to another, less so with "quantiles" where noise varies. Kernel, penalty and length scales that are
-        chosen by the same rows make residuals too small, as up to seven degrees of freedom fewer would; intervals are
-        wider by that. No theorem promises the share of few rows: on 320 drawn tables 90 % of 20, 30, 50 and 100 rows
-        held 91, 90, 90 and 90 %, with standard errors below 0.5 points. Random features, and local machines with `cv`
-        or `groups`, know errors of the rows held out alone: with 60 of them the share varies by several percent from
-        fit to fit.
+        The share holds on average over rows like the training rows, for any distribution of the noise. It can differ
+        between regions of the inputs, less so with "quantiles" if the noise varies. Hyperparameters are selected with
+        the same rows, so residuals are slightly too small; intervals are widened as for up to seven further degrees of
+        freedom. There is no guarantee for few rows: on 320 synthetic tables, 90 % intervals of models with 20, 30, 50
+        and 100 rows contained 91, 90, 90 and 90 % of new targets, with standard errors below 0.5 points. Models on
+        random features, and local models with `cv` or `groups`, use residuals of the validation set only; with 60 rows
+        in it, coverage varies by several percent between fits.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
         coverage : float, default=0.9
-            Share of new targets that the intervals hold, above 0 and below 1.
+            Share of new targets in the intervals, above 0 and below 1.
         method : {"auto", "quantiles", "deviations"}, default="auto"
-            "quantiles" are those of `predict_quantiles`, with equal shares on both sides. By "deviations" an interval
-            reaches to both sides of the prediction by a number of standard deviations, of prediction and constant noise
-            together, which is just enough for the given share of the rows held out, or of all rows of an exact
-            machine by leave-one-out predictions; without `n_posterior_samples`, machines of random features know
-            only the noise. "auto" is "quantiles" if `fit` found that noise varies, as `summary` says, and rows are
-            enough to tell them: an interval of 90 % takes 19 rows left out by quantiles, and 9 by deviations.
+            "quantiles": intervals between two quantiles of `predict_quantiles`, with equal shares outside on both
+            sides. "deviations": symmetric intervals, in multiples of the standard deviation of prediction and constant
+            noise together, calibrated on leave-one-out or validation residuals; models on random features without
+            `n_posterior_samples` use the noise only. "auto": "quantiles" if `fit` found that the noise varies (see
+            `summary`) and there are enough residuals, else "deviations". A 90 % interval needs 19 residuals for
+            "quantiles" and 9 for "deviations".
 
         Returns
         -------
         intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
-            Lower and upper end. Each of several targets is covered by itself. Those by deviations, of a row alone and
-            beside others, agree to a thousandth of their length; all others, and predictions, are bitwise the same.
+            Lower and upper ends, separately for each target. Intervals by "deviations" depend on the other rows of X by
+            at most a thousandth of their length; all other intervals, and predictions, are bitwise independent of them.
 
         Raises
         ------
         ValueError, MemoryError
-            If `coverage` is out of range or more than the held-out rows tell, `loss` is a deviance, or a kernel matrix
-            exceeds the memory.
+            If `coverage` is out of range or too high for the number of residuals, `loss` is a deviance, or a kernel
+            matrix does not fit in memory.
         """
         coverage = check_share(coverage, "coverage")
         check_choice(method, "method", ("auto", "quantiles", "deviations"))
@@ -165,61 +164,61 @@ class NumbersMachineBase(ServedMachineBase):
         return self._own_targets.bounds(scores - half, scores + half)
 
     def _widening(self, n_rows: int) -> float:
-        """What residuals of rows left out are too small by, since kernel, penalty and length scales are chosen by them.
+        """Factor that corrects residuals for the selection of kernel, penalty and length scales with the same rows.
 
-        It is that of so many degrees of freedom fewer.
+        It treats the selections as additional degrees of freedom.
         """
         chosen = self._of_fit("_n_chosen")
         return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
 
     def _choices(self) -> dict[str, Any]:
-        """The degrees of freedom that choices count as, which intervals need."""
+        """The number of degrees of freedom of the selections, for the widening of intervals."""
         scales = min(_SCALES, self.n_features_in_) if is_word(self.gamma, "learn") else 0
         chosen = is_word(self.alpha, "auto") + _FORMS * is_word(self.kernel, "auto") + scales
         return {"_n_chosen": int(chosen)}
 
     def _spread_of_noise(self) -> Spread:
-        """The sizes of residuals; ValueError for machines of older files."""
+        """The noise model; ValueError for models saved by older versions."""
         self._require_squares()
         spread = self._fitted.spread
         if spread is None:
-            raise ValueError("This machine is from a file of an older version, which has no quantiles: fit it again.")
+            raise ValueError("This model was saved by an older version without quantiles. Fit it again.")
         return spread
 
     def _require_squares(self) -> None:
-        """ValueError where errors are not those of squares."""
+        """Raise a ValueError if `loss` is a deviance."""
         if isinstance(self._own_targets.transform, LogLink):
-            raise ValueError("Deviations, samples, intervals and quantiles need loss='squared' or 'huber' in fit.")
+            raise ValueError("Standard deviations, samples, intervals and quantiles require loss='squared' or 'huber'.")
 
     @property
     def _own_targets(self) -> Targets:
         return cast(Targets, self._fitted.targets)
 
     def _posterior_of_function(self) -> _Known:
-        """What an exact machine knows, or a machine that has samples; ValueError for others."""
+        """The posterior of an exact model, or of a model with samples; ValueError for other models."""
         self._require_squares()
         posterior = self._fitted.posterior(self.n_jobs)
         if isinstance(posterior, NoiseOnly):
             raise ValueError(
-                f"Standard deviations and samples of a machine of features='{self._fitted.features}' need samples that "
-                "`fit` draws: set n_posterior_samples, 32 say, and fit again."
+                f"Standard deviations and samples of a model with features='{self._fitted.features}' require posterior "
+                "samples. Set n_posterior_samples, for example to 32, and fit again."
             )
         return cast(_Known, posterior)
 
     def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions of y, and their standard deviations."""
+        """Predictions of y and their standard deviations."""
         self._require_squares()
         scores, variances = self._scores_and_variances(X)
         noise = self._posterior_of_function().errors.noise
         return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
 
     def _scores_and_variances(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions of what is learned (n_rows, n_targets), and their variances (n_rows, 1) by that of noise."""
+        """Predictions of the transformed targets (n_rows, n_targets), and variances (n_rows, 1) over the noise."""
         both = self._columns_of(X, lambda rows, n_jobs: self._fitted.posterior(n_jobs).variances(rows))
         return both[:, :-1], both[:, -1:]
 
     def _columns_of(self, X: RawTable, more: Callable[[np.ndarray, int | None], np.ndarray]) -> np.ndarray:
-        """Predictions of what is learned, and more about scaled rows beside them, also for a source of blocks."""
+        """Predictions of the transformed targets, and more columns from scaled rows; also for a source of blocks."""
 
         def beside(part: RawTable, note: Report) -> np.ndarray:
             rows, scores = self._rows_and_scores(part, note)

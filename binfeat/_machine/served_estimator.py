@@ -1,4 +1,4 @@
-"""What fitted kernel machines have beside predictions: what is new in rows, explanations, other forms of themselves."""
+"""Methods of fitted kernel models for deployment: checks of new rows, explanations, copies and exports."""
 
 from copy import copy
 from dataclasses import replace
@@ -22,18 +22,17 @@ from binfeat._rows.sources import Survey, is_source
 
 
 class ServedMachineBase(KernelMachineBase):
-    """Base of kernel machines in service."""
+    """Base class of kernel models with methods for deployment."""
 
     def check(self, X: RawTable) -> Findings:
-        """What rows have that `fit` had not seen: where predictions are guesses.
+        """List differences between rows and the training rows; predictions for such rows are extrapolations.
 
-        Missing values in a column that was complete in `fit`, categories and codes that were not there, numbers that
-        are farther outside the range in `fit` than that range is wide (of a sparse matrix, the range of all columns),
-        numbers that come as strings. Predictions take what is far outside for the farthest number that is not. Words
-        and infinity in a column of numbers, and columns in another order, or beside those of `fit`, are listed here,
-        but refused by predictions, which do not warn of new codes: these count as numbers only. Other types of
-        numbers, such as float32 or bool, change nothing. Of rows beyond memory, "in `fit`" is in the sample that
-        choices were made on.
+        Reported are missing values in a column that was complete in `fit`, new categories and codes, numbers stored as
+        strings, and numbers outside the training range by more than its width (for a sparse matrix, the range of all
+        columns). Predictions clip numbers to this widened range. Words or infinity in a numeric column, and additional
+        or reordered columns, are listed here but raise an error in predictions. Predictions do not warn of
+        new codes, which then count as numbers only. Other numeric types, such as float32 or bool, are not reported. If
+        `fit` read more rows than fit in memory, rows are compared with the sample used for selections.
 
         Parameters
         ----------
@@ -42,13 +41,13 @@ class ServedMachineBase(KernelMachineBase):
         Returns
         -------
         findings : Findings
-            A list, empty if nothing is new, of findings with the attributes `column`, `found`, `n_rows`, `examples` and
-            `known`. It prints as a table.
+            List of findings with the attributes `column`, `found`, `n_rows`, `examples` and `known`; empty if there are
+            no differences. It prints as a table.
 
         Raises
         ------
         TypeError, ValueError
-            If columns are missing, or a column of categories holds infinity.
+            If columns are missing, or a categorical column contains infinity.
         """
         encoder = self._fitted.encoder
         if is_source(X):
@@ -66,16 +65,16 @@ class ServedMachineBase(KernelMachineBase):
         Returns
         -------
         cells : ndarray of shape (n_rows, n_trees), int32
-            Number of the row's cell in each tree of a local machine; cells of all trees are numbered together.
+            Index of the row's cell in each tree of a local model. Indices are unique across trees.
 
         Raises
         ------
         ValueError
-            If the machine is not local.
+            If the model is not local.
         """
         function = self._fitted.function
         if not isinstance(function, LocalFunction):
-            raise ValueError(f"apply needs a local machine, features_='local'; this one has {self.features_!r}.")
+            raise ValueError(f"apply requires a local model with features_='local', got {self.features_!r}.")
         with NoveltyPolicy(self) as note:
             rows = self._fitted.rows(self, X, note)
         return function.trees(rows).T
@@ -88,31 +87,31 @@ class ServedMachineBase(KernelMachineBase):
         random_state: int | np.random.RandomState | None = 0,
         interactions: bool = False,
     ) -> ShapleyValues:
-        """Shapley values: what each input adds to the predictions for some rows.
+        """Shapley values: how much each input moves the prediction of a row away from the average prediction.
 
-        The value of a set of inputs is the mean output when these are the row's, and every other input is drawn from
-        the background rows, each for itself. Where the kernel is a sum of products over inputs, values are in closed
-        form, by Owen's integral (1972); Matern's kernel is taken as a mixture of Gaussians, off by less than 3e-4 (nu
-        1/2: 1e-3), with which values of targets without noise may be off by a hundredth of the targets' standard
-        deviation. Machines with a `linear_map_` or random features are sampled: pairs of a permutation of the inputs
-        and its reverse. A date or a missing number counts with all columns that come from it. In a local machine a row
-        stays in its cells, whose means are its base value.
+        The value of a set of inputs is the mean prediction when these inputs are fixed to the row's values and all
+        other inputs are drawn independently from the background rows. For a regressor, values explain predictions in
+        the units of y, or of the transformed targets (for example logarithms). For a classifier, they explain the raw
+        scores before calibration, one per class for three or more classes.
 
-        Explained are predictions of a regressor, in the units of y or of transformed targets (logarithms, say), and
-        the raw scores of a classifier, one for each class of three or more, before probabilities are calibrated.
+        Values are exact, by Owen's integral (1972), if the kernel is a sum of products over inputs. The Matern kernel
+        is approximated by a mixture of Gaussians with errors below 3e-4 (nu 1/2: 1e-3); for targets without noise,
+        values can then be wrong by 1 % of the target's standard deviation. For models with a `linear_map_` or random
+        features, values are averaged over pairs of a random permutation of the inputs and its reverse. All internal
+        columns of a date or of an input with missing values count for that input. In a local model, base values are
+        means over the row's cells. See :doc:`/user_guide/plot_11_mathematics`.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
         background : array, sparse matrix or data frame of shape (n_background, n_inputs), default=None
-            None takes up to 100 rows of `fit` that the machine has kept.
+            Background rows. None uses up to 100 training rows stored in the model.
         n_permutations : int, default=16
-            Pairs of permutations, where values are sampled: each takes 2 predictions for every input of each row.
+            Number of pairs of permutations for sampled values. Each pair needs 2 predictions per input of each row.
         random_state : int, RandomState instance or None, default=0
             Seed of the permutations.
         interactions : bool, default=False
-            Whether to find what pairs of inputs add together, too: Shapley interaction values, by the same integral
-            with two inputs left out, where values are in closed form.
+            If True, also compute Shapley interaction values of all pairs of inputs. Only for exact values.
 
         Returns
         -------
@@ -122,8 +121,8 @@ class ServedMachineBase(KernelMachineBase):
         Raises
         ------
         ValueError
-            If X is a source of blocks, the machine keeps no rows and no background is given, or interactions are asked
-            for where values are sampled.
+            If X is a source of blocks, the model stores no rows and `background` is None, or `interactions` is True for
+            sampled values.
         """
         check_flag(interactions, "interactions")
         n_permutations = check_integer(n_permutations, "n_permutations", 1)
@@ -140,17 +139,17 @@ class ServedMachineBase(KernelMachineBase):
         return shown(found.in_units_of(fitted.targets), X, list(getattr(self, "feature_names_in_", [])))
 
     def compact(self) -> Self:
-        """Make a copy for deployment: smaller in memory and in files.
+        """Make a smaller copy for deployment.
 
-        Coefficients, weights and residuals are kept in float32, and the history of the search for length scales is left
-        out. All predictions, intervals and explanations go on working, as does a warm start. A prediction changes by at
-        most ``2**-24`` of the sum of its coefficients' absolute values, in the standardised targets: some millionths of
-        a standard deviation.
+        Coefficients, weights and residuals are stored in float32, and the history of the search for length scales is
+        dropped. Predictions, intervals, explanations and warm starts still work. A prediction changes by at most
+        ``2**-24`` times the sum of the absolute values of its coefficients, in units of the standardised targets: some
+        millionths of a standard deviation.
 
         Returns
         -------
-        machine : KernelMachineRegressor or KernelMachineClassifier
-            Arrays that do not change are those of this machine, not copied.
+        model : KernelMachineRegressor or KernelMachineClassifier
+            Unchanged arrays are shared with this model, not copied.
         """
         check_is_fitted(self, "feature_coef_")
         machine = copy(self)
@@ -159,27 +158,26 @@ class ServedMachineBase(KernelMachineBase):
         return machine
 
     def to_onnx(self) -> Any:
-        """Make an ONNX model, for predictions in other languages and runtimes.
+        """Export an ONNX model, for predictions in other languages and runtimes.
 
-        Exact and local machines of tables of numbers can be exported: they are matrix products and elementwise
-        functions, in float64. NaN is a missing value; categories have to be numbers. The input is "X",
-        (n_rows, n_inputs); outputs are "predictions" of a regressor, and "class_number" and "probabilities" of a
-        classifier, whose `classes_` the model's metadata have as JSON. A row of a local machine gathers the rows of its
-        cells, 8 bytes for each of their numbers: give it some hundred rows at a time.
+        Exact and local models of numeric tables can be exported, in float64. NaN is a missing value, and categories
+        have to be numbers. The input is "X" of shape (n_rows, n_inputs). The outputs are "predictions" of a regressor,
+        or "class_number" and "probabilities" of a classifier; the model's metadata contains `classes_` as JSON. A local
+        model gathers all rows of the cells of a row, 8 bytes per number, so pass a few hundred rows at a time.
 
         Returns
         -------
         model : onnx.ModelProto
-            Its ``SerializeToString()`` is the file. Predictions are those of `predict` but for float32's rounding of
-            kernel values.
+            Write ``SerializeToString()`` to a file. Predictions equal `predict` up to the float32 rounding of kernel
+            values.
 
         Raises
         ------
         ImportError
             If the package onnx is not installed.
         ValueError
-            If the machine has random features, dates, categories that are strings, a target transformer of the
-            caller's, or several labels a row.
+            If the model has random features, dates, string categories, a custom target transformer, or several labels
+            per row.
         """
         fitted = self._fitted
         try:
@@ -187,4 +185,4 @@ class ServedMachineBase(KernelMachineBase):
 
             return model_of(fitted)
         except ImportError as error:
-            raise ImportError("Models of ONNX need its package. Install it: pip install 'binfeat[onnx]'.") from error
+            raise ImportError("to_onnx requires the package onnx. Install it: pip install 'binfeat[onnx]'.") from error

@@ -1,4 +1,4 @@
-"""The method `report` of the kernel machines."""
+"""The method `report` of the kernel models."""
 
 from os import PathLike
 from typing import Any
@@ -8,29 +8,29 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class Reporting:
-    """Base of machines that have a report."""
+    """Base class of models with a report."""
 
     def report(self, path: str | PathLike, X: Any = None, y: ArrayLike | None = None) -> None:
-        """Write one HTML page about the fitted machine: decisions, errors, effects of inputs, limits.
+        """Write an HTML report about the fitted model: selections, errors, effects of inputs, and limits.
 
-        The page needs no other file and no network. Pictures are drawn by Matplotlib.
+        The page is self-contained: it needs no other file and no network. Matplotlib draws the plots.
 
         Parameters
         ----------
         path : str or path
-            File to write.
+            Output file.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), default=None
-            Rows that the machine has not seen; of rows of `fit` the page says that errors are too low. With None the
-            page has no test error, no effects of inputs and no residuals.
+            Test rows. If they are training rows, the report warns that errors are too low. With None, the report has no
+            test error, no effects of inputs and no residuals.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Targets or labels of the rows.
+            Targets or labels of the test rows.
 
         Raises
         ------
         ImportError
             If Matplotlib is not installed.
         ValueError
-            If only one of X and y is given, they do not fit together or with the machine, or have fewer than 10 rows.
+            If only one of X and y is given, they do not match each other or the model, or have fewer than 10 rows.
         OSError
             If the file cannot be written.
         """

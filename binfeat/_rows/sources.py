@@ -22,8 +22,8 @@ __all__ = ["Source", "blocks", "is_source"]
 
 Table: TypeAlias = Any  # an array, a sparse matrix or a data frame, of any library
 
-_PASS_BYTES = 2**25  # of rows that estimators take at once
-_PASS_ROWS = 2**12, 2**17  # the fewest and the most of them
+_PASS_BYTES = 2**25  # of the rows that estimators process at a time
+_PASS_ROWS = 2**12, 2**17  # least and largest number of these rows
 
 
 def blocks(
@@ -38,30 +38,30 @@ def blocks(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> Source:
-    """Make a source of row blocks, for tables that do not fit in memory.
+    """Create a source of row blocks, for tables that do not fit in memory.
 
-    The estimators that take a source read it several times. Any object will do whose ``__iter__`` begins again with
-    the first of its tuples ``(X, y)`` or ``(X, y, sample_weight)``.
+    Estimators read a source several times. Any object with an ``__iter__`` that restarts a sequence of tuples
+    ``(X, y)`` or ``(X, y, sample_weight)`` is also a source.
 
     Parameters
     ----------
     X : ndarray, memmap, sparse matrix, data frame, sequence of tuples, path, or pyarrow.dataset.Dataset
-        A table with targets `y`; or a data frame with a column `target`; or blocks that are there already, each a tuple
-        ``(X, y)`` or ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of
-        them, with a column `target`. Names of folders such as ``year=2024`` are columns, too. In CSV, digits that
-        begin with a zero in the first 10,000 rows, such as postal codes, make a column one of names, the target, too;
-        empty fields, NA, NULL and the like are missing, as in ``pandas.read_csv``. Columns of numbers such as 1.234,5
-        or "1,234.5", with a sign between thousands, are numeric. A polars LazyFrame is collected at once.
+        A table with targets `y`; a data frame with a column `target`; a sequence of blocks, each a tuple ``(X, y)`` or
+        ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of files, with a
+        column `target`. Folder names like ``year=2024`` become columns. In CSV, a column with leading zeros in the
+        first 10,000 rows, for example postal codes, is read as strings, also if it is the target. Empty fields, NA,
+        NULL and similar words are missing values, as in ``pandas.read_csv``. Numbers with thousands separators, such as
+        1.234,5 or "1,234.5", are numeric. A polars LazyFrame is collected at once.
     y : ndarray or memmap of shape (n_rows,) or (n_rows, n_targets), default=None
         Targets of a table.
     sample_weight : ndarray or memmap of shape (n_rows,), default=None
         Weights of a table.
     target : str or list of str, default=None
-        Columns of a data frame or of files that hold the targets.
+        Target columns of a data frame or of files.
     weight : str, default=None
-        Column of a data frame or of files that holds the weights.
+        Weight column of a data frame or of files.
     block_rows : int, default=131072
-        Most rows in a block of a table or a dataset.
+        Maximum number of rows in a block of a table or a dataset.
     delimiter : str, default=None
         Character between the columns of CSV files. None detects commas, semicolons, tabs and vertical bars.
     decimal : {".", ","}, default=None
@@ -73,20 +73,20 @@ def blocks(
     Returns
     -------
     source : iterable
-        Its blocks may be of any size. Results do not depend on their sizes.
+        Results do not depend on the sizes of the blocks.
 
     Raises
     ------
     TypeError, ValueError
-        If X is an iterator, which can be read only once, or arguments are missing, left over, or do not fit together.
+        If X is an iterator, which can be read only once, or arguments are missing, unused or inconsistent.
     OSError
-        If a file cannot be read, or there is none.
+        If a file does not exist or cannot be read.
     ImportError
-        If a path is given, and pyarrow is not installed.
+        If X is a path and pyarrow is not installed.
 
     See Also
     --------
-    RandomBinning, CGRidge, KernelMachineRegressor : What takes a source.
+    RandomBinning, CGRidge, KernelMachineRegressor : Estimators that accept a source.
 
     Examples
     --------
@@ -163,23 +163,23 @@ class _ListedBlocks:
 
 
 def check_source(X: object) -> None:
-    """Refuse, by a TypeError, what can be iterated over only once, or not at all."""
+    """Raise a TypeError for objects that are not iterable, or can be iterated over only once."""
     if hasattr(X, "__iter__") and iter(X) is X:
         raise TypeError(
-            f"A source of blocks is read several times, and a {type(X).__name__} is used up by the first. Give an "
-            "object whose __iter__ begins again: binfeat.blocks(...) of arrays, a list of blocks or a pyarrow dataset."
+            f"A source of blocks is read several times, but a {type(X).__name__} can be read only once. Pass an object "
+            "with an __iter__ that restarts: binfeat.blocks(...) of arrays, a list of blocks or a pyarrow dataset."
         )
 
 
 def check_alone(y: object, sample_weight: object) -> None:
-    """Refuse targets and weights beside a source with a ValueError."""
+    """Raise a ValueError for targets or weights in addition to a source."""
     if y is not None or sample_weight is not None:
-        raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
+        raise ValueError("y and sample_weight must be None for a source of blocks, which already provides them.")
 
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Put the place at the beginning of an error's message."""
+    """Prefix the message of an error with the place."""
     try:
         yield
     except (TypeError, ValueError, OSError) as error:
@@ -189,7 +189,7 @@ def naming(where: str) -> Iterator[None]:
 
 @contextmanager
 def _naming_column(X: Table) -> Iterator[None]:
-    """Put the name of the data frame's column at fault at the beginning of an error's message."""
+    """Prefix the message of an error with the name of the data frame's column that caused it."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -214,7 +214,7 @@ def _column_at_fault(X: Table, error: Exception) -> str | None:
 
 
 def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
-    """Of each block that has rows: where it is, X, and a list of y and perhaps weights."""
+    """Yield the place, X, and a list of y and weights (if any) of each non-empty block."""
     left = iter(source)
     for number in count():
         where = f"Block {number} of the source, counted from 0"
@@ -243,14 +243,14 @@ def _checked(block: Sequence) -> tuple:
 
 
 class Survey:
-    """A first look at all blocks of a source: what they hold besides X, and whether they fit together.
+    """First pass over all blocks of a source: checks that they match, and collects their targets and weights.
 
-    ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true for
-    the first of these blocks. ``look(X)``, or ``look(X, sample_weight)`` if the source has weights, returns
-    something that adds up for a checked block; `sum` is the sum.
+    ``check(X, reset)`` is called with every non-empty block, and returns it as an array or CSR; `reset` is True for the
+    first of these blocks. ``look(X)``, or ``look(X, sample_weight)`` if the source has weights, returns a summand for a
+    checked block; `sum` is the total.
 
-    TypeError, ValueError or OSError if the source is an iterator or has no rows, or for what is wrong with a block,
-    which is then named.
+    Raises TypeError, ValueError or OSError if the source is an iterator or has no rows, or for an invalid block, with
+    the position of the block.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ class Survey:
             self.n_rows += X.shape[0]
             kept.append([np.array(values) for values in others])
         if not kept:
-            raise ValueError("The source has no rows; give at least one block that has some.")
+            raise ValueError("The source has no rows; at least one block must have rows.")
         self.dtype = np.result_type(*dtypes)
         self.y, *weights = (np.concatenate(column) for column in zip(*kept))
         self.sample_weight = weights[0] if weights else None
@@ -286,10 +286,10 @@ class Survey:
             raise TypeError("X must be sparse in all blocks or in none.")
 
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
-        """The rows again, for as many passes as wanted, in equal blocks of about 32 MB.
+        """The rows again, for any number of passes, in equal blocks of about 32 MB.
 
-        `check` makes an array or CSR of the X of a block; None is the check of the survey. `width` is the number of
-        values of 8 bytes that a row takes besides its inputs.
+        `check` converts the X of a block to an array or CSR; None is the check of the survey. `width` is the number of
+        8-byte values that a row needs in addition to its inputs.
         """
         step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))
         return RowBlocks(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
@@ -301,13 +301,13 @@ def _check_alike(others: list[np.ndarray], first: list[np.ndarray]) -> None:
     for name, values, known in zip(("y", "sample_weight"), others, first):
         if values.shape[1:] != known.shape[1:] or (values.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
             raise ValueError(
-                f"{name} has shape {values.shape} and type {values.dtype}, which does not go with {known.shape} and "
+                f"{name} has shape {values.shape} and type {values.dtype}, which does not match {known.shape} and "
                 f"{known.dtype} of the first block."
             )
 
 
 class RowBlocks:
-    """The rows of a source in blocks of equal size, whatever the source's, except for the last."""
+    """The rows of a source in blocks of equal size (except for the last), for any sizes in the source."""
 
     def __init__(self, source: Source, check: Callable[[Table], Table], n_rows: int, step: int) -> None:
         self._source, self._check, self.n_rows, self.step = source, check, n_rows, step

@@ -1,9 +1,9 @@
-"""The maps, ridge machines, kernel machines and outlier detector on Dask arrays and dataframes.
+"""Feature maps, linear models, kernel models and the outlier detector on Dask arrays and dataframes.
 
-They run on the caller's `distributed.Client`, or on the scheduler set in `dask.config`. From the same rows they learn
-what the classes of the same names in `binfeat` learn, for any chunks: the same bins in the same columns, and the same
-coefficients up to the solver's tolerance. They also take rows in memory, as those classes do. Install the packages they
-need by ``pip install "binfeat[dask]"``.
+They run on the current `distributed.Client`, or on the scheduler set in `dask.config`. From the same rows they learn
+the same bins in the same columns as the classes with the same names in `binfeat`, and the same coefficients up to the
+solver's tolerance, for any chunks. They also accept rows in memory. Install the required packages by ``pip install
+"binfeat[dask]"``.
 """
 
 from binfeat.distributed.binning import BinBlocks, RandomBinning

@@ -1,4 +1,4 @@
-"""Predictions and `score` of estimators whose rows may be on workers."""
+"""Predictions and `score` of estimators with rows on workers."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -17,11 +17,11 @@ class DaskScorer:
     predict: Callable[..., Any]
 
     def _on_worker(self):
-        """The same machine for rows in memory, sent out once."""
+        """The same model for rows in memory, sent once."""
         raise NotImplementedError
 
     def _by_chunk(self, method, X, tail, dtype):
-        """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
+        """The result of a method of the model for each chunk, of shape (n_rows, *tail)."""
         twin = self._on_worker()
         return results_of(inputs_of(self, X, reset=False), twin, method, tail, dtype)
 

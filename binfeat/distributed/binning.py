@@ -34,15 +34,15 @@ from binfeat.distributed.relevance import SAMPLE_ROWS, sample_of
 class BinBlocks:
     """Random binning features of many rows as codes, a `BinMatrix` for each chunk of rows.
 
-    `RandomBinning` returns it with ``output="codes"``, and from `encode`. Give it to a ridge machine of
-    `binfeat.distributed`. Each block stays on the worker that computed it.
+    `RandomBinning` returns it with ``output="codes"``, and from `encode`. Pass it to `CGRidge` or `CGRidgeClassifier`
+    of `binfeat.distributed`. Each block stays on the worker that computed it.
 
     Parameters
     ----------
     blocks : list of Delayed
-        Every block computes to a BinMatrix with the same columns.
+        Blocks that compute to a `BinMatrix` with the same columns.
     lengths : tuple of int, or None
-        Number of rows of every block, where known.
+        Number of rows of every block, if known.
     n_columns : int
     dtype : numpy.dtype
 
@@ -50,7 +50,7 @@ class BinBlocks:
     ----------
     shape : tuple of (int or nan, int)
     dtype : numpy.dtype
-        Of the entries.
+        Type of the entries.
     """
 
     def __init__(self, blocks: Iterable, lengths: tuple[int, ...] | None, n_columns: int, dtype: np.dtype):

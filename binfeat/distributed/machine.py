@@ -1,4 +1,4 @@
-"""Kernel machines on the rows of a Dask collection."""
+"""Kernel models on Dask collections."""
 
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -25,24 +25,24 @@ from binfeat.distributed._table import DaskTable
 
 
 class _OnDask(DaskScorer, KernelMachineBase):
-    """What is different in the kernel machines where rows are on workers."""
+    """Base class of kernel models with rows on workers."""
 
     _in_memory: ClassVar[Any]
 
     @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit the machine.
+        """Fit the model.
 
         Parameters
         ----------
         X : Dask array or dataframe, or X of the class in `binfeat`, of shape (n_rows, n_inputs)
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets), default=None
-            Targets or labels. If its chunks are not those of X, rows are counted where lengths are not known, which
-            reads X once more. None for a source of blocks only.
+            Targets or labels. If its chunks differ from the chunks of X and lengths are unknown, one more pass over X
+            counts the rows. None for a source of blocks only.
         sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero.
+            Non-negative weights, not all zero.
         groups : Dask array or series, or array-like of shape (n_rows,), default=None
-            Group of each row; a group is held out as a whole.
+            Group of each row. All rows of a group are in the same split.
 
         Returns
         -------
@@ -51,10 +51,10 @@ class _OnDask(DaskScorer, KernelMachineBase):
         Raises
         ------
         TypeError, ValueError
-            As of the class in `binfeat`; the error names the chunk that is not valid.
+            As in `binfeat`; the error names the invalid chunk.
         RuntimeError
-            If X is on a client that is closed, the scheduler is lost, or a task ends several workers, which had too
-            little memory in most cases.
+            If X belongs to a closed client, the scheduler is lost, or a task ends several workers, in most cases for
+            lack of memory.
         """
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
@@ -75,12 +75,12 @@ class _OnDask(DaskScorer, KernelMachineBase):
         return self._fit_table(X, y, sample_weight, groups, settings, clock, targets, all_rows)
 
     def to_local(self) -> Any:
-        """The fitted machine as one of `binfeat`, which needs no Dask, neither to predict nor to be loaded.
+        """Convert to a model of `binfeat`, which can be loaded and can predict without Dask.
 
         Returns
         -------
-        machine : binfeat.KernelMachineRegressor or binfeat.KernelMachineClassifier
-            With the same arrays, not copied.
+        model : binfeat.KernelMachineRegressor or binfeat.KernelMachineClassifier
+            A model that shares the arrays of this model.
         """
         check_is_fitted(self, "feature_coef_")
         local = self._in_memory(**self.get_params(deep=False))
@@ -102,57 +102,57 @@ class _OnDask(DaskScorer, KernelMachineBase):
         return shared(machine)
 
     def _look_at(self, table):
-        """Note what is known of all targets, and change weights by it."""
+        """Check all targets, and change weights accordingly."""
 
     def _targets_of(self, table, y):
-        """What stands for the targets of all rows, of which y are the sample's."""
+        """The encoding of the targets of all rows; y are the targets of the sample."""
         raise NotImplementedError
 
 
 class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     """`binfeat.KernelMachineRegressor` on the rows of a Dask array or dataframe.
 
-    Parameters and attributes are those of `binfeat.KernelMachineRegressor`. A fitted machine holds plain arrays: it
-    predicts rows in memory, too, and `to_local` gives the machine of `binfeat`. Predictions for a Dask collection are a
-    Dask array that is not yet computed.
+    Parameters and attributes are described in `binfeat.KernelMachineRegressor`. A fitted model contains plain arrays:
+    it also predicts rows in memory, and `to_local` converts it to a model of `binfeat`. Predictions for a Dask
+    collection are a lazy Dask array.
 
     Notes
     -----
-    **Decisions** are those for a source of blocks of the same rows; chunks make no difference. This process fetches a
-    sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on that. Then there is a
-    local machine of all rows, if their inputs, which it keeps in float32, fit into this process's `max_bytes`. Where
-    they do not, grids serve: the overall length scale, the penalty, the number of grids and the coefficients take all
-    rows, by the solver of `CGRidge`. If the sample is all rows, the machine is the one for rows in memory.
+    **Selections** are the same as for a source of blocks with the same rows, for any chunks. This process fetches a
+    random sample of up to 200,000 rows for all selections that use a sample. Then a local model is fitted to all rows,
+    if their inputs in float32 fit into this process's `max_bytes`. If they do not fit, the model uses binning features:
+    the overall length scale, the penalty, the number of grids and the coefficients use all rows, by the solver of
+    `CGRidge`. If the sample contains all rows, the model is the same as for rows in memory.
 
-    **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels need
-    all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
-    `target_transform` is fitted to the sample.
+    **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels require all rows in
+    memory. `n_posterior_samples` requires rows in memory or a source of blocks. A transformer for `target_transform` is
+    fitted to the sample.
 
-    **Cost of cells.** The collection is read once to check it, once for the sample, and once for all rows, which the
-    workers keep and this process fetches: 4 bytes for each input and 8 for a target. Here the rows are split into
-    cells, which no `max_seconds` enlarges. The rows of a cell are gathered in a task, or those of several where cells
-    and chunks are many, and solved there; coefficients, and predictions without each row, come back.
+    **Cost of cells.** The collection is read three times: for checks, for the sample, and for all rows. The workers
+    keep all rows and this process fetches them, with 4 bytes per input and 8 per target. This process splits the rows
+    into cells, which `max_seconds` does not enlarge. A task gathers and solves one cell, or several cells if there are
+    many cells and chunks, and returns coefficients and leave-one-out predictions.
 
-    **Cost of grids.** The collection is read once more for each overall length scale that is tried, and once whenever
-    grids are added: persist it if the workers have room. For each row the workers keep 8 bytes for a target and 32
-    more, and 2 or 4 bytes for a code in each grid, twice that while grids are added; Dask writes what does not fit to
-    its disks. A round of the solver sends the coefficients to the workers and receives a sum of
-    their size. This process receives 16 bytes for each bin of each chunk and unites the bins. `max_bytes` limits these
-    bins and the solver's vectors here; None is half of the computer's memory for these, a quarter for cells.
+    **Cost of grids.** The collection is read again for each trial of the overall length scale, and whenever grids are
+    added: persist it if the workers have room. For each row the workers store 8 bytes per target, 32 bytes, and 2 or 4
+    bytes per code in each grid, twice as much while grids are added; Dask spills to disk if memory is short. A round of
+    the solver sends the coefficients to the workers and receives a sum of the same size. This process receives 16 bytes
+    for each bin of each chunk and merges the bins. `max_bytes` limits these bins and the solver's vectors here; None is
+    half of the computer's memory for grids, and a quarter for cells.
 
-    **Workers.** If a worker is lost, Dask computes again what it held, provided that the collection can be computed
-    again from its source; without any worker a fit waits for one. A task takes `n_jobs` threads, one if it is None. On
-    each computer, one worker with `n_jobs` at the number of cores, and one chunk, has fewer tasks than many workers of
-    one thread, and coefficients travel to the computer once. Results are the same. Predictions carry the machine in
-    their graph, once, so that no worker can lose it; of more than 10 MB, Dask warns of a large graph, needlessly here.
+    **Workers.** If a worker is lost, Dask recomputes its results, provided that the collection can be computed again
+    from its source; without any worker, a fit waits for one. A task uses `n_jobs` threads, or one thread for None. One
+    worker per computer, with `n_jobs` equal to the number of cores and one chunk, needs fewer tasks than many workers
+    of one thread, and receives coefficients only once. Results are the same. The graph of predictions contains the
+    model once, so a lost worker does not lose it; for models above 10 MB, ignore Dask's warning about a large graph.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from binfeat.distributed import KernelMachineRegressor
     >>> X = da.random.default_rng(0).uniform(-2, 2, size=(600, 2), chunks=(200, 2))
-    >>> machine = KernelMachineRegressor(random_state=0).fit(X, da.sin(3 * X[:, 0]))
-    >>> machine.predict(X).chunks
+    >>> model = KernelMachineRegressor(random_state=0).fit(X, da.sin(3 * X[:, 0]))
+    >>> model.predict(X).chunks
     ((200, 200, 200),)
     """
 
@@ -180,8 +180,8 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
 class KernelMachineClassifier(_OnDask, machine.KernelMachineClassifier):
     """`binfeat.KernelMachineClassifier` on the rows of a Dask array or dataframe.
 
-    Parameters and attributes are those of `binfeat.KernelMachineClassifier`. What is different on Dask is told in
-    `binfeat.distributed.KernelMachineRegressor`.
+    Parameters and attributes are described in `binfeat.KernelMachineClassifier`. The Notes of
+    `binfeat.distributed.KernelMachineRegressor` describe the differences on Dask.
     """
 
     _in_memory = machine.KernelMachineClassifier

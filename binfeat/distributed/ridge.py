@@ -1,4 +1,4 @@
-"""Ridge machines on the features of the rows of a Dask collection."""
+"""`CGRidge` and `CGRidgeClassifier` on Dask collections."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,7 +37,7 @@ from binfeat.ridge.classifier import lacks_probabilities
 
 
 class _OnDask(DaskScorer, CGRidgeBase):
-    """The ridge machines for rows on workers."""
+    """Base class of ridge models with rows on workers."""
 
     traffic_: np.ndarray
     _encoder: Callable
@@ -46,18 +46,19 @@ class _OnDask(DaskScorer, CGRidgeBase):
     def fit(  # type: ignore[override]
         self, X: Design, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
     ) -> Self:
-        """Fit the machine.
+        """Fit the model.
 
         Parameters
         ----------
         X : Dask array or dataframe, BinBlocks, or X of the class in `binfeat`, of shape (n_rows, n_features)
             Chunks of arrays may be dense or CSR.
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or, of numbers, (n_rows, n_targets)
-            If its chunks are not those of X, rows are counted where lengths are not known, which reads X once more.
+            If its chunks differ from the chunks of X and lengths are unknown, rows are counted first, with one more
+            pass over X.
         sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero.
+            Non-negative weights, not all zero.
         groups : array-like of shape (n_rows,), default=None
-            Group of each row; a group is held out as a whole.
+            Group of each row. All rows of a group are in the same split.
 
         Returns
         -------
@@ -66,9 +67,9 @@ class _OnDask(DaskScorer, CGRidgeBase):
         Raises
         ------
         TypeError, ValueError
-            If a parameter is out of range, or a chunk is not valid; the error names the chunk.
+            If a parameter is out of range or a chunk is invalid; the error names the chunk.
         RuntimeError
-            If X is on a client that is closed.
+            If X belongs to a closed client.
         """
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
@@ -81,13 +82,13 @@ class _OnDask(DaskScorer, CGRidgeBase):
 
     @unavailable_if(holds_rows_out)
     def partial_fit(self, X: Design, y: ArrayLike, *arguments: Any, **options: Any) -> Self:
-        """Fit the machine to these rows in memory and those of all earlier calls, as the class in `binfeat` does."""
+        """Add rows in memory to the rows of all earlier calls and fit to all of them, as in `binfeat`."""
         if is_chunked(X):
             raise TypeError("partial_fit takes rows in memory, and X is a Dask collection; use fit, or compute it.")
         return self._in_memory.partial_fit(self, X, y, *arguments, **options)
 
     def _rows_of(self, X, y, sample_weight):
-        """The rows on their workers; y, fetched where rows are held out; and whether y has one dimension only."""
+        """The rows on their workers; y, fetched if there is a validation set; and whether y is one-dimensional."""
         self._require(y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
         chunks = inputs_of(self, X, reset=True)
@@ -103,7 +104,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, flat
 
     def _on_worker(self):
-        """The same machine for rows in memory, with the fitted attributes."""
+        """The same model for rows in memory, with the fitted attributes."""
         twin = self._in_memory(**self.get_params(deep=False))
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return shared(twin)
@@ -112,36 +113,36 @@ class _OnDask(DaskScorer, CGRidgeBase):
 class CGRidge(_OnDask, ridge.CGRidge):
     """`binfeat.CGRidge` on the features of the rows of a Dask array or dataframe.
 
-    For the same features and targets, its coefficients are those of `binfeat.CGRidge` up to the solver's tolerance, for
-    any chunks. A fitted machine takes both Dask collections and rows in memory; for Dask collections it predicts Dask
-    arrays. Parameters are those of `binfeat.CGRidge`, and so are all other attributes.
+    For the same features and targets, coefficients equal the coefficients of `binfeat.CGRidge` up to the solver's
+    tolerance, for any chunks. A fitted model accepts Dask collections and rows in memory; predictions for Dask
+    collections are Dask arrays. Parameters and all other attributes are described in `binfeat.CGRidge`.
 
     Attributes
     ----------
     traffic_ : ndarray of shape (n_products, 2), int64
-        Bytes of coefficients sent out and of sums received, for each product with the normal equations; an iteration
-        makes one. For the Gram matrix, a single row with all that it needed.
+        Bytes of coefficients sent and of sums received, for each product with the normal equations (one per
+        iteration). For the Gram matrix, a single row with the total.
 
     See Also
     --------
-    binfeat.CGRidge : Parameters, attributes, and the machine for rows in memory.
+    binfeat.CGRidge : Parameters, attributes, and the model for rows in memory.
 
     Notes
     -----
-    Features, targets and weights stay on the workers. An iteration sends the search direction to them, one number for
-    each column and target, and receives a sum of the same size; `traffic_` counts these bytes. Every worker receives
-    the direction once. The sums of the chunks are added in a tree, 8 in each task; those of one worker need not leave
-    it. A few large chunks on each worker are best.
+    Features, targets and weights stay on the workers. An iteration sends the search direction to the workers, one
+    number per column and target, and receives a sum of the same size; `traffic_` counts these bytes. Every worker
+    receives the direction once. Sums of chunks are added in a tree, 8 in each task; sums of one worker can stay on it.
+    A few large chunks per worker are best.
 
-    If a worker is lost, Dask computes again what it held and the fit goes on, provided that the collection can be
-    computed again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for this they
-    fetch y to this process, and predictions of the held-out rows each time that they are scored.
+    If a worker is lost, Dask recomputes its results and the fit continues, provided that the collection can be computed
+    again from its source. `alphas` and `early_stopping` use the same validation set as in memory. They fetch y to this
+    process, and predictions of the validation set for each score.
 
     An estimate for one billion rows on 100 workers, from measurements on a 2-core x86-64 computer with two workers of
-    one thread: binning takes 17 ns for each row and grid, an iteration 3 ns with 50,000 bins per grid (2.2 ns with
-    1,500), and 2 ns for each byte that a worker receives. With 64 grids of 50,000 bins, a worker makes the codes of
-    10^7 rows, 1.3 GB, in 11 s. An iteration sends and receives 25.6 MB here, moves 5.2 GB in all, and takes 3 to 4 s,
-    half of it for products: 20 iterations take about a minute, or less with several threads per worker.
+    one thread: binning takes 17 ns per row and grid, an iteration 3 ns with 50,000 bins per grid (2.2 ns with 1,500),
+    and 2 ns per byte that a worker receives. With 64 grids of 50,000 bins, a worker computes the codes of 10^7 rows,
+    1.3 GB, in 11 s. An iteration sends and receives 25.6 MB here, moves 5.2 GB in total, and takes 3 to 4 s, half of it
+    for products: 20 iterations take about a minute, or less with several threads per worker.
 
     Examples
     --------
@@ -150,19 +151,19 @@ class CGRidge(_OnDask, ridge.CGRidge):
     >>> from binfeat.distributed import CGRidge, RandomBinning
     >>> X = da.random.default_rng(0).uniform(-3, 3, size=(2000, 1), chunks=(500, 1))
     >>> binning = RandomBinning(gamma=1.0, n_grids=200, output="codes", random_state=0)
-    >>> machine = make_pipeline(binning, CGRidge(alpha=0.1)).fit(X, da.sin(X[:, 0]))
-    >>> machine.predict([[-1.5], [1.5]]).round(1)
+    >>> model = make_pipeline(binning, CGRidge(alpha=0.1)).fit(X, da.sin(X[:, 0]))
+    >>> model.predict([[-1.5], [1.5]]).round(1)
     array([-1.,  1.])
     """
 
     _in_memory = ridge.CGRidge
 
     def _encoder(self, facts):
-        """The function that makes the targets of a part, their number, and whether y has one dimension."""
+        """The function that encodes the targets of a part, their number, and whether y is one-dimensional."""
         return _numbers, (*facts[0].y_shape, 1)[0], not facts[0].y_shape
 
     def predict(self, X: Design, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray] | da.Array:  # type: ignore[override]
-        """Predict targets, as `binfeat.CGRidge` does; for a Dask collection a Dask array that is not yet computed."""
+        """Predict targets, as `binfeat.CGRidge` does; for a Dask collection, a lazy Dask array."""
         if not is_chunked(X):
             return super().predict(X, return_std)
         check_is_fitted(self)
@@ -174,9 +175,9 @@ class CGRidge(_OnDask, ridge.CGRidge):
 class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     """`binfeat.CGRidgeClassifier` on the features of the rows of a Dask array or dataframe.
 
-    For the same features and labels, its coefficients are those of `binfeat.CGRidgeClassifier` up to the solver's
-    tolerance; the notes on `binfeat.distributed.CGRidge` hold for it, too. ``loss="squared_hinge"`` takes rows in
-    memory only. Parameters are those of `binfeat.CGRidgeClassifier`, and so are all other attributes.
+    For the same features and labels, coefficients equal the coefficients of `binfeat.CGRidgeClassifier` up to the
+    solver's tolerance; the Notes of `binfeat.distributed.CGRidge` also apply here. ``loss="squared_hinge"`` requires
+    rows in memory. Parameters and all other attributes are described in `binfeat.CGRidgeClassifier`.
 
     Attributes
     ----------
@@ -185,7 +186,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
 
     See Also
     --------
-    binfeat.CGRidgeClassifier : Parameters, attributes, and the machine for rows in memory.
+    binfeat.CGRidgeClassifier : Parameters, attributes, and the model for rows in memory.
     """
 
     _in_memory = ridge.CGRidgeClassifier
@@ -203,7 +204,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return encode, 1 if counts.size == 2 else counts.size, False
 
     def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
-        """Scores of `binfeat.CGRidgeClassifier`; for a Dask collection a Dask array that is not yet computed."""
+        """Scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         if not is_chunked(X):
             return super().decision_function(X)
         check_is_fitted(self)
@@ -211,7 +212,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return self._by_chunk("decision_function", X, tail, self.coef_.dtype)
 
     def predict(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
-        """Labels, as of `binfeat.CGRidgeClassifier`; for a Dask collection a Dask array that is not yet computed."""
+        """Predict labels, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self)
@@ -219,7 +220,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
-        """Probabilities, as of `binfeat.CGRidgeClassifier`; for a Dask collection a Dask array, not yet computed."""
+        """Class probabilities, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         if not is_chunked(X):
             return super().predict_proba(X)
         check_is_fitted(self, "calibration_coef_")

@@ -1,4 +1,4 @@
-"""Kernel machines that choose their settings: `KernelMachineRegressor` and `KernelMachineClassifier`."""
+"""Kernel models of raw tables: `KernelMachineRegressor` and `KernelMachineClassifier`."""
 
 from binfeat.machine.classifier import KernelMachineClassifier
 from binfeat.machine.regressor import KernelMachineRegressor

@@ -32,173 +32,122 @@ from binfeat.kernels import exact_kernel
 
 
 class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
-    """Kernel ridge classification that chooses its settings: a raw table in, labels out.
+    """Kernel classification on raw tables, with automatic selection of kernel, length scales and penalty.
 
-    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others; two classes share one
-    target. Probabilities are calibrated on rows that the machine had not seen, and the most probable class is the
-    answer. Each label of an indicator matrix is a target of its own, and of several columns of labels each has classes
-    of its own, as in scikit-learn's forests.
+    Minimises ``sum_i v_i loss(y_i, f(x_i)) + alpha |f|^2`` for each class, with y_i = 1 in the class and -1 elsewhere,
+    then calibrates probabilities on leave-one-out or validation scores. Accepts several labels per row.
 
     Parameters
     ----------
     features : {"auto", "exact", "local", "binning", "fourier"}, default="auto"
-        What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids ("binning"), or random Fourier features ("fourier"). "auto" is "exact"
-        for up to 10,000 rows, and "local" for more, in memory, in blocks or on Dask; see Notes.
+        How the kernel is represented. "exact": the full kernel matrix. "local": one kernel matrix per cell of a k-d
+        tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
-        `Matern` of nu 1/2, 3/2, 5/2 or infinity, or with "auto" a sum of kernels; grids take a kernel with a pitch law,
-        and Fourier features the given one if it is radial, else one of their own; see Notes.
+        "auto" selects one, or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF` and
+        `Matern` (nu 1/2, 3/2, 5/2 or infinity); "binning" accepts kernels with a pitch law.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
-        Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``.
-        An array may also have the shape of `gamma_`. The kernel defines its meaning, as in `binfeat.kernels` and in
-        scikit-learn: the Gaussian is ``exp(-sum_j gamma_j (x_j - y_j)^2)``.
+        Inverse length scales, see `binfeat.kernels`. "learn": one per input (ARD), see `learn_gamma`. "scale":
+        ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` is accepted, too.
     alpha : "auto" or float, default="auto"
-        Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
+        Ridge penalty. "auto" minimises the leave-one-out or validation error.
     n_grids : "auto" or int, default="auto"
-        Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
+        Number of grids. "auto" doubles it until the validation error falls by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" takes up to 8, with up to 1.6 million rows in all trees together, as
-        long as one more should lower the squared error by 0.3 % and 1e-8 of the variance; cells of the second tell.
+        Number of trees of a local model. "auto": add trees (at most 8) while each cuts the squared error by 0.3 %.
     cell_rows : "auto" or int, default="auto"
-        Largest number of rows in a cell of a local machine; equal rows may exceed it. "auto" is 1,500, doubled, if
-        `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
+        Maximum rows in a cell of a local model. "auto" is 1,500, doubled while `max_seconds` and accuracy allow it.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
-        Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
-        Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
+        Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
+        or dates as strings are converted, with a warning.
     loss : {"squared", "log", "squared_hinge"}, default="squared"
-        What scores of the classes minimise, before probabilities are calibrated: squares, the deviance of logistic
-        regression, or that of support vector machines. The last two need all rows in memory, ``n_grids="auto"``, and
-        `features` "auto", "exact" or "local"; see Notes.
+        Loss of the scores, before probabilities are calibrated. "log" is logistic regression, "squared_hinge" a support
+        vector machine. Both require all rows in memory, ``n_grids="auto"``, and `features` "auto", "exact" or "local".
     class_weight : dict or "balanced", default=None
-        Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`. Not with several labels a row.
+        Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`. Not for indicator matrices.
     max_grids : int, default=1600
-        Largest number of grids for ``n_grids="auto"``. There are fewer where solves would take too much work.
+        Maximum number of grids for ``n_grids="auto"``; fewer if the solver would take too long.
     max_seconds : float, default=None
-        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids or
-        trees, larger cells (see `cell_rows`), and refitting, start only if they are expected to end in time; an exact
-        machine is solved in any case. With ``features="auto"`` a table in memory of more rows than cells can be solved
-        of in time is thinned at random: `summary` says to how many, and `status_` is "budget".
+        Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes, which covers copies of the table beyond 300 MB; None is a quarter of the
-        computer's memory. See Notes.
+        Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random tenth. To
-        hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
-        Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Only the first split is used, as validation set;
+        exact models use all folds. None: a random tenth. ``[(train_rows, validation_rows)]`` selects rows.
     scoring : str or callable, default=None
-        Score to maximise, unweighted, as in `sklearn.metrics.get_scorer`; None is minus the weighted squared error.
+        Unweighted score that selections maximise, as in `sklearn.metrics.get_scorer`. None: weighted squared error.
     refit : bool, default=True
-        Whether the final coefficients are fitted to all rows, including those held out.
+        If True, refit on all rows, including the validation rows, once hyperparameters are selected.
     warm_start : bool, default=False
-        Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
+        If True, another `fit` keeps the length scales and kernel, and only updates alpha, grids and coefficients.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
-        Action if rows of a prediction differ from the training rows: missing values in a complete column, new
-        categories, or numbers far outside the training range. "warn" warns once per fitted model, if a category is new
-        or more than 1 % of the rows (at least two) are affected. `check` lists all differences.
+        Action if rows to predict contain new categories, missing values in a complete column, or numbers far outside
+        the training range. "warn" warns once per fitted model, for new categories or more than 1 % of the rows.
     verbose : int, default=0
-        1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
+        If 1, print the lines of `summary` during `fit`, and report compilation.
     n_jobs : int, default=None
-        Number of threads; None is Numba's setting, all threads at first. With 1, BLAS has one, too.
+        Number of threads. None is Numba's setting. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the rows held out and of the samples.
+        Seed of the random number generator.
 
     Attributes
     ----------
     gamma_ : ndarray of shape (n_columns,)
-        Gamma of each column inside the machine, as the kernel defines it: inputs, then parts of dates, then a 0/1
-        column for each input that had missing values. In a sum of kernels, the kernel with the larger share.
+        Gamma of each internal column: inputs, parts of dates, missing-value indicators. In a sum, of the main kernel.
     linear_map_ : ndarray of shape (n_columns, rank), or None
-        Linear map of scaled inputs x: the radial kernel depends on distances between rows of
-        ``(x * sqrt(gamma_)) @ linear_map_``. Its rows have norm 1 and leave out categories. None without a map, or if
-        the kernel of `gamma_` is not radial.
+        Learned map of scaled inputs x: the radial kernel is one of distances in ``(x * sqrt(gamma_)) @ linear_map_``.
     feature_importances_ : ndarray of shape (n_inputs,)
-        What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
-        of the input are shuffled, in standard deviations of the targets, of classes for targets 1 and -1; with another
-        `loss` than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on
-        up to 1,000 rows; for random features in `fit`; with more than about 220 inputs and 200 grids, relevances
-        replace it. `SelectFromModel` and `RFE` read it.
+        Square root of the increase in leave-one-out mean squared error when the input is shuffled, in units of the
+        target's standard deviation. Computed on first access.
     feature_relevances_ : ndarray of shape (n_inputs,)
-        Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
-        input, not what the input is worth: a linear effect, however strong, takes a long length scale.
+        Share of each input in the kernel's mean exponent: how fast predictions vary along it, not how important it is.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto". `scaling_` is "ranks" where some numbers enter by their ranks as well,
-        else "standard".
-    alpha_ : float
-        Ridge penalty.
-    n_grids_ : int
-        Number of grids; 0 without binning features.
-    n_trees_ : int
-        Number of trees; 0 unless the machine is local.
+        The selected representation and kernel. `scaling_` is "ranks" if ranks were added as columns, else "standard".
+    alpha_, n_grids_, n_trees_ : float, int and int
+        Ridge penalty, number of grids, number of trees (0 if the model has none).
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
-        Leave-one-out mean squared error of the standardised targets, and gammas, before each step of the search that
-        led to `gamma_`. Empty if `gamma` is not "learn".
+        Leave-one-out error and gammas before each step of the search; empty unless ``gamma="learn"``.
     held_out_error_ : ndarray of shape (2,)
-        Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
-        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score),
-        by groups, if there are any. Choices make it a little too low.
+        Error that selections minimised (leave-one-out or validation), and its standard error. Slightly optimistic.
     learning_curve_ : ndarray of shape (n_batches, 2)
-        Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
-        error.
+        Number of grids or trees, and the error, after each addition.
     decisions_ : ndarray of shape (n_decisions,), structured
-        Fields `what`, `choice`, `error` (held-out or leave-one-out, after it) and `seconds` (since the start).
+        Fields `what`, `choice`, `error` and `seconds`, as printed by `summary`.
     status_ : {"converged", "budget", "stopped", "interrupted"}
-        Why the fit ended: by itself, by a limit of grids, time, memory or work, which `summary` names, by a callback,
-        or by Ctrl-C.
+        Why `fit` ended: finished, reached a limit, stopped by a callback, or Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
-        Coefficients of random features, or of the rows of an exact machine, or of the rows of all cells.
+        Coefficients of the features, or of the training rows in exact and local models.
     intercept_ : ndarray of shape (n_targets,)
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix. A list of arrays for several columns of labels,
-        and so are `calibration_coef_` and `calibration_intercept_`.
+        Sorted labels; 0 to ``n_labels - 1`` for an indicator matrix. For several columns of labels, a list of arrays.
     multilabel_ : bool
         Whether y was an indicator matrix.
     calibration_coef_, calibration_intercept_ : ndarray of shape (2, n_classes, n_classes) and (n_classes,)
-        What makes log-odds of predictions of the targets and of logarithms; two classes for labels of an indicator
-        matrix.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+        Calibration from scores and their logarithms to log-odds (2 classes per label of an indicator matrix).
+    n_features_in_, feature_names_in_ : int and ndarray of shape (n_inputs,)
 
     See Also
     --------
-    KernelMachineRegressor : The same machine for numbers.
-    RandomBinning, RandomFourier, CGRidgeClassifier : The parts of the machine.
+    KernelMachineRegressor : The model for numbers; its Notes also apply here.
+    RandomBinning, RandomFourier, CGRidgeClassifier : Features and linear models for your own pipeline.
 
     Notes
     -----
-    Choices are made as the Notes of `KernelMachineRegressor` say. With s the predictions of the targets for a row, its
-    log-odds are ``A s + B log(p) + b``, where ``p = (1 + s) / 2``, smoothly kept above 0: what s says of the shares of
-    the classes. A and B are multiples of the identity plus matrices with a ridge penalty (matrix scaling, Guo et al.
-    2017; of logarithms, Kull et al. 2019). They maximise the likelihood of leave-one-out predictions, or of those for
-    held-out rows; with `scoring`, all choices are made by predictions that are calibrated so.
-
-    **Losses.** With ``loss="log"`` scores s of two classes minimise ``sum_i v_i log(1 + exp(-2 y_i s(x_i))) + alpha
-    |w|^2``, y being -1 and 1, so that 2 s are log-odds; of more classes twice the cross entropy of their softmax, and a
-    penalty for each class. On a linear kernel that is `sklearn.linear_model.LogisticRegression` with ``C = 2 / alpha``,
-    or ``1 / alpha`` for more classes, and a penalised intercept. With "squared_hinge" each class minimises ``sum_i v_i
-    max(0, 1 - y_i s(x_i))^2 + alpha |w|^2``. Several columns of labels have the sum of what each minimises. Length
-    scales, kernel and sums of kernels are those of squares; the penalty is chosen by the loss of scores that leave each
-    row out, to first order (Rad & Maleki 2020). Steps of L-BFGS begin with a bound of the curvature (Boehning 1992), so
-    that one factor of the kernel matrix serves all classes and up to 20 steps; where these are not enough, the next 20
-    begin with the curvature that was reached. "auto" is "exact" for up to 10,000 rows, with `cv` or `groups` up to
-    1,500, and "local" for more.
+    Probabilities are ``softmax(A s + B log(p) + b)`` of the scores s, with p = (1 + s) / 2, by regularised matrix
+    scaling [1]_. With `scoring`, selections use calibrated predictions. ``loss="log"`` and "squared_hinge" fit exact
+    models of up to 10,000 rows, with `cv` or `groups` of up to 1,500, and local models of more rows. Algorithms and
+    their sources: :doc:`/user_guide/plot_11_mathematics`.
 
     References
     ----------
-    D. Boehning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical Mathematics 44,
-    1992. C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017. M. Kull et al., "Beyond temperature
-    scaling", NeurIPS 2019. J. Nocedal, Mathematics of Computation 35, 1980 (L-BFGS). K. Rad and A. Maleki, "A scalable
-    estimate of the out-of-sample prediction error", JRSS B 82, 2020.
+    .. [1] C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from binfeat import KernelMachineClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> machine = KernelMachineClassifier(random_state=0).fit(X[::2], y[::2])
-    >>> bool(machine.score(X[1::2], y[1::2]) > 0.9)
+    >>> model = KernelMachineClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
     True
     """
 
@@ -246,7 +195,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         self.warm_start, self.random_state = warm_start, random_state
 
     def decision_function(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Log-odds of the classes, whose softmax is `predict_proba`.
+        """Log-odds of the classes. Their softmax is `predict_proba`.
 
         Parameters
         ----------
@@ -255,8 +204,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Returns
         -------
         odds : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one number, above 0 for ``classes_[1]``; of more classes each row's mean is 0. Of an
-            indicator matrix the log-odds of each label, above 0 if the row has it. A list for columns of labels.
+            For two classes one number per row, positive for ``classes_[1]``. For more classes, the mean of each row is
+            0. For an indicator matrix, the log-odds of each label, positive if the row has it. A list of arrays for
+            several columns of labels.
         """
         return self._labels.decision(self._scores(X))
 
@@ -270,12 +220,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Returns
         -------
         y : ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, n_outputs)
-            Two dimensions are an indicator matrix of 0 and 1, or a label of each column, if `fit` was given that.
+            Most probable class. Two dimensions if y of `fit` was an indicator matrix, or had several columns of labels.
         """
         return self._labels.decode(self._scores(X))
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Class probabilities.
+        """Predict class probabilities.
 
         Parameters
         ----------
@@ -284,7 +234,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Returns
         -------
         p : ndarray of shape (n_rows, n_classes)
-            Of an indicator matrix the probability of each label. A list for columns of labels.
+            For an indicator matrix, the probability of each label. A list of arrays for several columns of labels.
         """
         return self._labels.probabilities(self._scores(X))
 
@@ -299,8 +249,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         return replace(super()._settings(), loss=self.loss)
 
     def _check_for_matrix(self) -> None:
-        """Refuse with a ValueError what only machines of random features have."""
-        own = f"loss={self.loss!r} is minimised over a kernel matrix"
+        """Raise a ValueError for parameters that require random features."""
+        own = f"loss={self.loss!r} requires a kernel matrix"
         if self.features in ("binning", "fourier"):
             raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
         if not is_word(self.n_grids, "auto"):
@@ -320,14 +270,14 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         return y, None if weights is None else weights.ravel()
 
     def _check_scoring(self, columns: list[np.ndarray]) -> None:
-        """Refuse with a ValueError scores by name that columns of labels do not have."""
+        """Raise a ValueError for named scores that do not support the labels."""
         if len(columns) > 1 and isinstance(self.scoring, str):
             raise ValueError(
-                f"scoring={self.scoring!r} is of one column of labels; got {len(columns)}: a callable may do."
+                f"scoring={self.scoring!r} accepts one column of labels, got {len(columns)}. Pass a callable."
             )
         if columns and is_word(self.scoring, "roc_auc") and (n_classes := len(np.unique(columns[0]))) > 2:
             raise ValueError(
-                f"scoring='roc_auc' is of two classes; got {n_classes}: use 'roc_auc_ovr' or 'roc_auc_ovo'."
+                f"scoring='roc_auc' accepts two classes, got {n_classes}. Use 'roc_auc_ovr' or 'roc_auc_ovo'."
             )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> AnyLabels:

@@ -1,4 +1,4 @@
-"""Ridge machines by conjugate gradients: `CGRidge` and `CGRidgeClassifier`."""
+"""Linear models: `CGRidge` and `CGRidgeClassifier`."""
 
 from binfeat.ridge.classifier import CGRidgeClassifier
 from binfeat.ridge.regressor import CGRidge

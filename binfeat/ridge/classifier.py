@@ -36,62 +36,57 @@ from binfeat._rows.scored import SourceScorer
 
 
 def lacks_probabilities(estimator: Any) -> str | None:
-    """Why `predict_proba` is unavailable, or None."""
+    """The reason `predict_proba` is unavailable, or None."""
     if estimator.probability:
         return None
-    return (
-        "predict_proba needs scores that are calibrated on held-out rows: set probability=True and fit again, or use "
-        "decision_function."
-    )
+    return "predict_proba requires calibrated scores: set probability=True and fit again, or use decision_function."
 
 
 class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     """Ridge classification on random features, by preconditioned conjugate gradients.
 
-    Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
-    prediction is the answer; two classes share one target. Of an indicator matrix each label is a target of its own.
-    With ``loss="squared_hinge"`` it is the L2 support vector machine in the primal, by Newton's method, which solves a
-    ridge system of the rows inside the margin at every step.
+    Each class is a target of `CGRidge`, 1 for its rows and -1 for all other rows, and `predict` returns the class with
+    the largest score. Two classes share one target. Each label of an indicator matrix is a target.
+    ``loss="squared_hinge"`` fits an L2 SVM in the primal by Newton's method, with a ridge system of the rows inside the
+    margin at every step.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
         Ridge penalty, at least 0; an array has one for each target.
     alphas : array-like of shape (n_alphas,), default=None
-        Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
-        to all rows with it. `alpha` is then ignored.
+        Candidate penalties. The penalty with the best mean validation score is used to fit all rows, and `alpha` is
+        ignored.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
     tol : float, default=None
-        None stops when the last four iterations lowered the objective by at most 0.04 % of itself. On 29 tables with
-        four penalties each, the errors of predictions for new rows were then within 1 % of the converged errors. A
-        number stops at this residual of the normal equations, relative to their right-hand side, for example 1e-6 for
-        coefficients that are nearly exact.
+        Stopping tolerance. None stops once four iterations lowered the objective by at most 0.04 %: on 29 tables with
+        four penalties each, test errors were then within 1 % of the converged errors. A number is a tolerance of the
+        residual of the normal equations, relative to their right-hand side; 1e-6 gives nearly exact coefficients.
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
-        gives pairs of training and held-out rows. None holds out one random part.
+        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
+        iterable yields pairs of training and validation rows. None uses one random validation set.
     validation_fraction : float, default=0.1
-        Share of the rows in that random part.
+        Share of the rows in the random validation set.
     scoring : str or callable, default=None
-        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
+        Validation score, as in `sklearn.metrics.get_scorer`. None is R^2 for numbers and accuracy for labels.
     early_stopping : bool, default=False
-        Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
-        with the best score. The held-out rows are not used to fit. Not with `alphas`.
+        If True, stop when the validation score has not improved for 5 iterations, and keep the coefficients with the
+        best score. The validation set is not used to fit. Not with `alphas`.
     warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the previous fit.
+        If True, `fit` starts from the coefficients of the previous fit.
     random_state : int, RandomState instance or None, default=None
-        Seed for the choice of the held-out rows.
+        Seed of the random validation set.
     loss : {"squared_error", "squared_hinge"}, default="squared_error"
-        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``.
-        For the squared hinge ``tol=None`` is 1e-2, which kept losses of new rows within 0.5 % of the converged losses.
+        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``. For the squared
+        hinge ``tol=None`` is 1e-2, which kept test losses within 0.5 % of the converged losses.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply the sample weights; "balanced" gives all classes the same total.
+        Class weights, which multiply the sample weights. "balanced": all classes have the same total weight.
     probability : bool, default=False
-        If True, `fit` also calibrates the scores, so that `predict_proba` is available. For each split of `cv` this
-        takes one more solve, on the training rows of the split; the calibration is fitted to the scores of the held-out
-        rows.
+        If True, `fit` also calibrates the scores on validation rows, and `predict_proba` is available. This needs one
+        more solve for each split of `cv`.
 
     Attributes
     ----------
@@ -111,10 +106,10 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     alphas_ : ndarray of shape (n_alphas,)
         Penalties tried; only with `alphas`.
     path_scores_ : ndarray of shape (n_splits, n_alphas)
-        Held-out score of each penalty in each split; only with `alphas`.
+        Validation score of each penalty in each split; only with `alphas`.
     calibration_coef_ : ndarray of shape (2, n_classes, n_classes)
-        Weights of the scores, and of their logarithms, in the log-odds of the classes; only with `probability`. Of an
-        indicator matrix n_classes is 2, for a label that a row has or not.
+        Weights of the scores, and of their logarithms, in the log-odds of the classes; only with `probability`. For an
+        indicator matrix n_classes is 2, the absence and presence of a label.
     calibration_intercept_ : ndarray of shape (n_classes,)
         Intercepts of the log-odds; only with `probability`.
     n_iter_ : int
@@ -133,7 +128,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
     See Also
     --------
-    CGRidge : The same machine for numbers; its notes on solvers hold here, too.
+    CGRidge : The model for numbers; its Notes also apply here.
 
     Examples
     --------
@@ -142,8 +137,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     >>> from binfeat import CGRidgeClassifier, RandomBinning
     >>> X, y = load_digits(return_X_y=True)
     >>> binning = RandomBinning(gamma=0.01, n_grids=100, output="codes", random_state=0)
-    >>> machine = make_pipeline(binning, CGRidgeClassifier(alpha=0.1)).fit(X[:1000], y[:1000])
-    >>> bool(machine.score(X[1000:], y[1000:]) > 0.9)
+    >>> model = make_pipeline(binning, CGRidgeClassifier(alpha=0.1)).fit(X[:1000], y[:1000])
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.9)
     True
     """
 
@@ -184,17 +179,16 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     def partial_fit(
         self, X: Design, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the machine to these rows and those of all earlier calls; see `CGRidge.partial_fit`.
+        """Add rows to the rows of all earlier calls, and fit the model to all of them; see `CGRidge.partial_fit`.
 
         Parameters
         ----------
         X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
-            Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
-            `n_features`.
+            The same type in all calls, with the same bins: fit `RandomBinning` once, or set its `n_features`.
         y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels)
-            Labels, of any of the classes.
+            Labels of any of the classes.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will come. Needed in the first call, but for an indicator matrix or after `fit`.
+            All possible labels. Required in the first call, except for an indicator matrix or after `fit`.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A row of weight 2 counts as two rows.
 
@@ -205,10 +199,10 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Raises
         ------
         TypeError, ValueError
-            If X is of another kind or of other bins than before, or no array, sparse matrix or codes; if labels are not
-            of `classes`, or these are missing in the first call; or as `fit` does.
+            If X is not an array, sparse matrix or codes, or differs from earlier calls in type or bins; if labels are
+            not in `classes`, or `classes` is missing in the first call; or as in `fit`.
         AttributeError
-            If `alphas`, `early_stopping` or `probability` is set: there is no `partial_fit`.
+            If `alphas`, `early_stopping` or `probability` is set, because `partial_fit` has no validation set.
         """
         self._check_settings()
         Z, first = self._check_next(X)
@@ -223,7 +217,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         return self
 
     def decision_function(self, X: Design) -> np.ndarray:
-        """Predictions of the targets, 1 for a class and -1 for the others.
+        """Scores of the classes: predictions of the targets 1 for a class and -1 for all others.
 
         Parameters
         ----------
@@ -232,8 +226,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Returns
         -------
         scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label,
-            above 0 if the row has it. With `probability` these are log-odds, calibrated as for `predict_proba`.
+            For two classes one score, positive for ``classes_[1]``. For an indicator matrix a score for each label,
+            positive if the row has it. With `probability`, calibrated log-odds.
         """
         scores = self._linear(X)
         if hasattr(self, "calibration_coef_"):
@@ -250,15 +244,15 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Returns
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_labels)
-            Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one. With `probability` the most
-            probable class.
+            Class with the largest score, or the most probable class with `probability`. An indicator matrix if y of
+            `fit` was one.
         """
         scores = self._linear(X)
         return self._labels.decode(scores)
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray:
-        """Class probabilities, calibrated on scores of held-out rows.
+        """Class probabilities, calibrated on validation scores.
 
         Parameters
         ----------
@@ -267,14 +261,14 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Returns
         -------
         p : ndarray of shape (n_rows, n_classes)
-            Of an indicator matrix the probability of each label.
+            For an indicator matrix, the probability of each label.
 
         Raises
         ------
         AttributeError
             If `probability` is False.
         NotFittedError
-            If `fit` did not calibrate: it was not called with `probability`, or a callback stopped it.
+            If `fit` did not calibrate, because `probability` was False or a callback stopped it.
         """
         check_is_fitted(self, "calibration_coef_")
         return self._labels.probabilities(self._linear(X))
@@ -289,9 +283,9 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     def _check_settings(self) -> None:
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
         if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
-            raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
+            raise ValueError("early_stopping=True requires loss='squared_error'; set early_stopping to False.")
         if check_flag(self.probability, "probability") and check_flag(self.early_stopping, "early_stopping"):
-            raise ValueError("probability=True needs solves that no held-out score stops; set early_stopping to False.")
+            raise ValueError("probability=True does not support early stopping; set early_stopping to False.")
 
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
         y = check_labels_or_sets(self._require(y))
@@ -320,7 +314,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
             self.__dict__.pop(name, None)
 
     def _calibrate(self, rows: LocalRows, y: np.ndarray, groups: ArrayLike | None) -> None:
-        """Fit the calibration to scores of held-out rows, by solves on the others with the chosen penalty."""
+        """Fit the calibration to validation scores, from solves on the training rows with the selected penalty."""
         options, alpha = self._options(), check_alpha(self.alpha_, rows.n_targets)
         scores, held_out = list[np.ndarray](), list[np.ndarray]()
         for train, others in split_rows(self, rows, y, groups):

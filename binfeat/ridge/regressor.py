@@ -29,35 +29,34 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     alpha : float or array-like of shape (n_targets,), default=1.0
         Ridge penalty, at least 0; an array has one for each target.
     alphas : array-like of shape (n_alphas,), default=None
-        Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
-        to all rows with it. `alpha` is then ignored.
+        Candidate penalties. The penalty with the best mean validation score is used to fit all rows, and `alpha` is
+        ignored.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
     tol : float, default=None
-        None stops when the last four iterations lowered the objective by at most 0.04 % of itself. On 29 tables with
-        four penalties each, the errors of predictions for new rows were then within 1 % of the converged errors. A
-        number stops at this residual of the normal equations, relative to their right-hand side, for example 1e-6 for
-        coefficients that are nearly exact.
+        Stopping tolerance. None stops once four iterations lowered the objective by at most 0.04 %: on 29 tables with
+        four penalties each, test errors were then within 1 % of the converged errors. A number is a tolerance of the
+        residual of the normal equations, relative to their right-hand side; 1e-6 gives nearly exact coefficients.
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
-        gives pairs of training and held-out rows. None holds out one random part.
+        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
+        iterable yields pairs of training and validation rows. None uses one random validation set.
     validation_fraction : float, default=0.1
-        Share of the rows in that random part.
+        Share of the rows in the random validation set.
     scoring : str or callable, default=None
-        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
+        Validation score, as in `sklearn.metrics.get_scorer`. None is R^2 for numbers and accuracy for labels.
     early_stopping : bool, default=False
-        Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
-        with the best score. The held-out rows are not used to fit. Not with `alphas`.
+        If True, stop when the validation score has not improved for 5 iterations, and keep the coefficients with the
+        best score. The validation set is not used to fit. Not with `alphas`.
     warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the previous fit.
+        If True, `fit` starts from the coefficients of the previous fit.
     random_state : int, RandomState instance or None, default=None
-        Seed for the choice of the held-out rows.
+        Seed of the random validation set.
     n_posterior_samples : int, default=None
-        Number of samples of the posterior of w and b that `fit` draws for standard deviations of predictions, 32 say;
-        None draws none. 32 samples know a standard deviation to one part in eight. Not for penalties that differ
-        between targets, nor on Dask.
+        Number of posterior samples of w and b, drawn by `fit` for standard deviations of predictions. With 32 samples,
+        the standard error of a standard deviation is 1/8 of its value. None draws no samples. Not available for
+        penalties that differ between targets, or on Dask.
 
     Attributes
     ----------
@@ -74,7 +73,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     alphas_ : ndarray of shape (n_alphas,)
         Penalties tried; only with `alphas`.
     path_scores_ : ndarray of shape (n_splits, n_alphas)
-        Held-out score of each penalty in each split; only with `alphas`.
+        Validation score of each penalty in each split; only with `alphas`.
     n_iter_ : int
         Number of iterations of the last solve, at least 1.
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
@@ -92,18 +91,18 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     See Also
     --------
     RandomBinning : Features to train on; ``output="codes"`` makes the solve faster than CSR.
-    CGRidgeClassifier : The same machine for classes.
+    CGRidgeClassifier : The model for classes.
 
     Notes
     -----
-    The normal equations are centred implicitly and solved in the primal, preconditioned by their diagonal. All targets
-    share each product with the features. Residuals are measured in the norm of the inverse diagonal. Where features
-    are dense, few, and that is expected to be faster, the Gram matrix is formed and solved exactly, in one iteration.
+    The normal equations are centred implicitly and solved in the primal, with a Jacobi preconditioner. All targets
+    share each product with the features. Residuals are measured in the norm of the inverse diagonal. For few dense
+    features the Gram matrix is formed and solved exactly, in one iteration, if this should be faster.
 
-    Samples of the posterior [1]_ are solved for like further targets, 8 at a time, and take 4 bytes for each feature
-    and sample. Where the Gram matrix is formed, standard deviations are exact, whatever the number of samples, and
-    take 4 bytes for each pair of features. `noise_variance_` is the sum of the weighted squares of the residuals,
-    divided by the number of rows less the trace of the hat matrix.
+    Posterior samples [1]_ are computed like additional targets, 8 at a time, and take 4 bytes per feature and sample.
+    If the Gram matrix is formed, standard deviations are exact for any number of samples, and take 4 bytes per pair of
+    features. `noise_variance_` is the weighted sum of squared residuals, divided by the number of rows minus the trace
+    of the hat matrix.
 
     References
     ----------
@@ -116,8 +115,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
     >>> y = np.sin(X[:, 0])
     >>> binning = RandomBinning(gamma=1.0, n_grids=200, random_state=0)
-    >>> machine = CGRidge(alpha=0.1).fit(binning.fit_transform(X), y)
-    >>> bool(machine.score(binning.transform(X), y) > 0.99)
+    >>> model = CGRidge(alpha=0.1).fit(binning.fit_transform(X), y)
+    >>> bool(model.score(binning.transform(X), y) > 0.99)
     True
     """
 
@@ -147,16 +146,15 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     @unavailable_if(holds_rows_out)
     @all_or_nothing
     def partial_fit(self, X: Design, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the machine to these rows and those of all earlier calls.
+        """Add rows to the rows of all earlier calls, and fit the model to all of them.
 
-        The coefficients are those of `fit` on all rows so far, for any `tol`. `fit` forgets these rows and keeps none:
-        after it, the next call begins anew, with a warning. Parameters may change between calls.
+        Coefficients equal the result of `fit` on all rows so far, for any `tol`. `fit` discards these rows and stores
+        none, so the next call of `partial_fit` starts again, with a warning. Parameters can change between calls.
 
         Parameters
         ----------
         X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
-            Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
-            `n_features`.
+            The same type in all calls, with the same bins: fit `RandomBinning` once, or set its `n_features`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_rows,), default=None
@@ -169,18 +167,18 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Raises
         ------
         TypeError, ValueError
-            If X is of another kind or of other bins than before, or no array, sparse matrix or codes; or as `fit` does.
+            If X is not an array, sparse matrix or codes, or differs from earlier calls in type or bins; or as in `fit`.
         AttributeError
-            If `alphas`, `early_stopping` or `n_posterior_samples` is set: there is no `partial_fit`, which neither
-            holds rows out nor draws samples.
+            If `alphas`, `early_stopping` or `n_posterior_samples` is set, because `partial_fit` has no validation set
+            and draws no samples.
 
         Notes
         -----
-        The solver takes the iterations of a fit: from the last coefficients it would stop elsewhere. Rows are kept,
-        copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each grid, CSR 12 or
-        more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most an eighth
-        of the computer's memory, only that matrix is kept once there are more rows than features: 8 bytes for each pair
-        of features, for any number of rows, and each call then solves exactly.
+        The solver starts from 0, because a start from the last coefficients would stop elsewhere. Each iteration visits
+        all rows. The model and its files contain a copy of the rows: 2 or 4 bytes per row and grid for codes of binning
+        features, 12 or more per entry for CSR. For an array with more rows than features, and a Gram matrix of at most
+        an eighth of the computer's memory, only the Gram matrix is stored (8 bytes per pair of features for any number
+        of rows), and each call solves exactly.
         """
         Z, first = self._check_next(X)
         _, rows, flat = self._encode(Z, y, sample_weight)
@@ -194,20 +192,20 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         ----------
         X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
         return_std : bool, default=False
-            Whether to return the standard deviations of the predictions, too; `fit` needs `n_posterior_samples`.
+            If True, also return the standard deviations of the predictions. Requires `n_posterior_samples` in `fit`.
 
         Returns
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         std : ndarray like y
-            Only with ``return_std=True``: of ``w' z + b``, without noise, in the posterior for the prior
-            ``w ~ N(0, s2 / alpha)`` with s2 = `noise_variance_`. Codes of a `RandomBinning` tell of bins that `fit` has
-            not seen, whose w have their prior variance; in CSR these bins count for nothing.
+            Only with ``return_std=True``: posterior standard deviations of ``w' z + b``, without noise, for the prior
+            ``w ~ N(0, s2 / alpha)`` with s2 = `noise_variance_`. With codes of `RandomBinning`, bins without training
+            rows add their prior variance; with CSR they add nothing.
 
         Raises
         ------
         ValueError
-            If standard deviations are asked for, and `fit` drew no samples.
+            If `return_std` is True, and `fit` drew no samples.
         """
         if check_flag(return_std, "return_std"):
             return self._linear(X), self._std(X)

@@ -1,4 +1,4 @@
-"""What `shapley_values` gives."""
+"""The result of `shapley_values`."""
 
 from dataclasses import dataclass
 
@@ -12,24 +12,24 @@ from binfeat._machine.table.columns import RawTable
 
 @dataclass(frozen=True, eq=False)
 class ShapleyValues:
-    """Shapley values of a machine's predictions.
+    """Shapley values of the predictions of a kernel model.
 
     The `shap` package plots ``shap.Explanation(v.values, v.base_values, v.data, feature_names=v.feature_names)``.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_inputs) or (n_rows, n_inputs, n_outputs)
-        With `base_values` they add up to the outputs that are explained.
+        Shapley values. The sum over inputs, plus `base_values`, is the explained prediction.
     base_values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        The mean output for background rows, whose inputs are drawn one by one.
+        Mean prediction for background rows with independently drawn inputs.
     standard_errors : ndarray like values
-        0 where values are in closed form.
+        Standard errors of sampled values; 0 for exact values.
     data : ndarray of shape (n_rows, n_inputs)
-        The rows that are explained.
+        The explained rows.
     feature_names : list of str
     interactions : ndarray of shape (n_rows, n_inputs, n_inputs) or (n_rows, n_inputs, n_inputs, n_outputs), or None
-        What pairs of inputs add together, half of it on each side of the diagonal, which has what an input adds alone;
-        rows of a matrix add up to `values`. None if it was not asked for.
+        Interaction values, split evenly between both sides of the diagonal; the diagonal contains main effects. Rows of
+        a matrix sum to `values`. None unless requested.
     """
 
     values: np.ndarray
@@ -41,7 +41,7 @@ class ShapleyValues:
 
 
 def shown(found: Contributions, X: RawTable, names: list[str]) -> ShapleyValues:
-    """Contributions without an axis for a single output."""
+    """Shapley values without the axis of a single output."""
     values, base, errors, pairs = found.values, found.base, found.errors, found.pairs
     if base.shape[1] == 1:
         values, base, errors = values[:, :, 0], base[:, 0], errors[:, :, 0]

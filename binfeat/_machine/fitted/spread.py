@@ -35,8 +35,8 @@ class Spread(ExactFunction):
         if untold.size:
             least = 1 / (n_rows + 1)
             raise ValueError(
-                f"{n_rows} rows left out tell quantiles from {least:.3g} to {1 - least:.3g} only; got "
-                f"{np.round(untold, 9).tolist()}. Give fit more rows."
+                f"{n_rows} residuals determine quantiles from {least:.3g} to {1 - least:.3g}, got "
+                f"{np.round(untold, 9).tolist()}. Fit the model to more rows."
             )
         return self.residuals[self._ranks(levels) - 1]
 

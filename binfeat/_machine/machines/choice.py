@@ -52,7 +52,7 @@ class MachineChoice:
             return ({"binning", "radial"}, set()) if settings.kernel is None else ({kind}, {kind})
         if has_categories and settings.features == "fourier":
             raise ValueError(
-                f"features={settings.features!r} needs numbers only, and X has categorical inputs; use 'binning'."
+                f"features={settings.features!r} requires numeric inputs, and X has categories; use 'binning'."
             )
         needed = {"radial"} if settings.features == "fourier" else {"binning"}
         small = 8 * limits.n_fourier * len(self.problem.table) <= limits.fourier_bytes
@@ -113,13 +113,13 @@ class MachineChoice:
         if settings.features == "exact":
             if problem.is_grouped and len(problem.table) > TUNING_ROWS:
                 raise ValueError(
-                    f"features='exact' leaves out groups of up to {TUNING_ROWS:,} rows; got {len(problem.table):,}. "
-                    "Use features='local', whose penalty the groups held out choose, or 'auto'."
+                    f"features='exact' supports groups for up to {TUNING_ROWS:,} rows, got {len(problem.table):,}. "
+                    "Use features='local' or 'auto'."
                 )
             if isinstance(problem, MarginProblem) and len(problem.table) > MOST_FACTORED:
                 raise ValueError(
-                    f"loss={settings.loss!r} needs one factor for all steps, which exact machines have of up to "
-                    f"{MOST_FACTORED:,} rows; got {len(problem.table):,} and features='exact'. Use 'local' or 'auto'."
+                    f"loss={settings.loss!r} with features='exact' supports up to {MOST_FACTORED:,} rows, got "
+                    f"{len(problem.table):,}. Use features='local' or 'auto'."
                 )
             n_bytes = int(exact_bytes(len(problem.table), problem.n_solves))
             what = f"features='exact' of {len(problem.table):,} rows"

@@ -17,14 +17,17 @@ def doubt_rows(rows: GivenRows, apart: bool) -> None:
     Copies do no harm where the caller says which rows are held out together (`apart`).
     """
     if rows.are_equal:
-        warn("All rows of X are equal, so that predictions are constant. Give inputs that differ between rows.")
+        warn("All rows of X are equal, so predictions are constant. Pass inputs that differ between rows.")
         return
     if len(rows) < _FEW_ROWS:
-        warn(f"X has {len(rows)} rows; length scales and penalty are chosen by so few that they are left to chance.")
+        warn(
+            f"{len(rows)} rows are too few to estimate length scales and the penalty; predictions may be unreliable. "
+            "Fit the model to more rows."
+        )
     if not apart and rows.share_of_copies > _COPIES and rows.are_fine:
         warn(
-            f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included. Copies of rows held "
-            "out make errors too good: drop them, or give groups to fit, so that copies are held out together."
+            f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included, so validation errors "
+            "can be too low. Drop the copies, or pass groups to fit, so that copies are in the same split."
         )
 
 
@@ -32,24 +35,27 @@ def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
     """Warn of a class of one row, by the counts of rows, or of numbers that are hardly labels."""
     if counts.min() == 1:
         lone = classes[counts == 1].tolist()
-        warn(f"y has a single row of {len(lone)} of the classes, such as {lone[0]!r}; no choice can be judged by it.")
+        warn(
+            f"{len(lone)} of {classes.size} classes have a single row, for example {lone[0]!r}, and cannot be "
+            "validated. Add rows, or drop or merge these classes."
+        )
     if classes.dtype.kind == "f" and classes.size > _MANY_CLASSES:
         warn(
-            f"y holds {classes.size} different floats, and each is a class of its own. To predict numbers use "
-            "KernelMachineRegressor; for classes give integers or strings."
+            f"y contains {classes.size} different floats, and each is treated as a class. To predict numbers use "
+            "KernelMachineRegressor; pass classes as integers or strings."
         )
 
 
 def doubt_grids(n_grids: int) -> None:
     """Warn of so few grids that predictions are hardly better than a constant."""
     if n_grids < _FEW_GRIDS:
-        warn(f"max_bytes leaves room for a machine of {n_grids} grids, which tell little: give more.")
+        warn(f"Only {n_grids} grids fit into max_bytes, so predictions may be poor. Increase max_bytes.")
 
 
 def doubt_limit(seconds: float | None, used: float) -> None:
     """Warn of a limit of time that could not be kept; `seconds` may be None."""
     if seconds is not None and used > _LATE * seconds:
         warn(
-            f"max_seconds={seconds:g} is less than the {used:.2g} s that this fit took at least. The first run on a "
-            "computer compiles the kernels, and caches them: that is part of it."
+            f"max_seconds={seconds:g} was exceeded: the fit took {used:.2g} s. Increase max_seconds, or fit again if "
+            "this was the first run on this computer, which compiles and caches kernels."
         )

@@ -1,4 +1,4 @@
-"""What a table has that `fit` had not seen, and what is done about it."""
+"""Differences between a table and the training rows, and the reaction to them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,21 +26,21 @@ _HEAD = "column", "found", "rows", "such as", "in fit"
 
 @dataclass(frozen=True)
 class Finding:
-    """Values of a column such as `fit` had not seen.
+    """Values of a column that differ from the training rows.
 
     Attributes
     ----------
     column : str
-        The column in words, such as "Column 'miles'".
+        Description of the column, for example "Column 'miles'".
     found : str
-        "missing values", "unseen categories", "unseen codes" (of which predictions do not warn), "far outside",
-        "numbers as strings", "no numbers" or "other columns"; predictions refuse the last two.
+        "missing values", "unseen categories", "unseen codes" (predictions do not warn of these), "far outside",
+        "numbers as strings", "no numbers" or "other columns"; the last two raise an error in predictions.
     n_rows : int
-        Rows that have such values.
+        Number of affected rows.
     examples : tuple of str
         Some of the values.
     known : str
-        What the column had in `fit`.
+        Values of the column in `fit`.
     """
 
     column: str
@@ -56,12 +56,12 @@ class Finding:
 
 @dataclass(eq=False)
 class Findings:
-    """What a table has that `fit` had not seen: a list of `Finding`, and as text a table of them.
+    """Differences between a table and the training rows: a list of `Finding` that prints as a table.
 
     Attributes
     ----------
     n_rows : int
-        Rows of the table.
+        Number of rows of the table.
     """
 
     n_rows: int = 0
@@ -69,7 +69,7 @@ class Findings:
 
     @classmethod
     def of(cls, n_rows: int, found: Iterable[Finding]) -> Self:
-        """The findings in a table of so many rows."""
+        """The findings in a table with this number of rows."""
         return cls(n_rows, {(each.column, each.found): each for each in found})
 
     def __add__(self, other: "Findings") -> "Findings":
@@ -99,7 +99,7 @@ class Findings:
 
     @property
     def matter(self) -> bool:
-        """Whether a category was never seen, or a finding concerns more than 1 % of the rows and at least two."""
+        """True for a new category, or a finding in more than 1 % of the rows (at least two)."""
         least = max(2.0, _SHARE * self.n_rows)
         return any(each.found == CATEGORIES or each.n_rows >= least for each in self)
 
@@ -119,10 +119,10 @@ Report = Callable[[Findings], None] | None  # called with findings, unless they 
 
 
 class NoveltyPolicy:
-    """The reaction to findings of a prediction, which may come in several blocks.
+    """The reaction to findings of a prediction, which can consist of several blocks.
 
-    ``with NoveltyPolicy(machine) as report`` warns at its end if the findings matter, once per fitted model. It is no
-    generator, because the frame of another module would stop the search for the caller's line.
+    ``with NoveltyPolicy(model) as report`` warns at the end if the findings matter, once per fitted model. It is not a
+    generator, because the frame of another module would end the search for the caller's line.
     """
 
     def __init__(self, machine: Any) -> None:

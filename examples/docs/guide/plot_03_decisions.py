@@ -9,7 +9,7 @@ error on a validation set. The decisions are made in this order:
 1. *Length scales*, by gradient steps on the leave-one-out error of exact models of a few hundred rows.
 2. *Features*: none (an exact model) for up to 10,000 rows; exact models in cells (a local model) for more rows; random
    binning or Fourier features if neither is possible.
-3. *Kernel*, a sum of up to three, and *penalty*. With more than 1,500 rows the length scales are refined on rows with
+3. *Kernel*, a sum of two, and *penalty*. With more than 1,500 rows the length scales are refined on rows with
    the density of the full table, because more rows allow shorter length scales.
 4. *Trees* of cells, as long as each cuts the squared error by 0.3 %; or *grids*, which are doubled until doubling cuts
    it by less than 2 %.
