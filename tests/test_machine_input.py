@@ -101,7 +101,7 @@ def test_bad_parameters(table, parameter, value, error, message):
         ("cauchy", "kernel='cauchy' cannot be approximated by random binning"),
         (
             kernels.Matern(0.7),
-            r"'auto' takes .*, RBF, and Matern with nu 0.5, 1.5, 2.5 or infinity; got Matern\(nu=0.7",
+            r"'auto' accepts .*, RBF, and Matern with nu 0.5, 1.5, 2.5 or infinity; got Matern\(nu=0.7",
         ),
         ("matern", "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or .*RBF, Matern, Hat, .*; got 'matern'"),
         (np.ones(2), "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or"),

@@ -161,7 +161,7 @@ def test_scores_are_the_mode_of_a_gaussian_process(alpha, rng, to_the_end):
     """Log-odds 2 s whose prior covariance is the kernel and that of a constant, times 2 / alpha."""
     (X, labels), new = drawn(rng, 150, 2), rng.uniform(-1, 1, size=(50, 3))
     machine = KernelMachineClassifier(**{**GIVEN, "kernel": "rbf", "alpha": alpha}, loss="log").fit(X, labels)
-    covariance = ConstantKernel(2 / alpha) * (ConstantKernel(1.0) + RBF(1 / np.sqrt(2) / np.array(GAMMA)))
+    covariance = ConstantKernel(2 / alpha) * (ConstantKernel(1.0) + RBF(1 / np.sqrt(2 * np.array(GAMMA))))
     peer = GaussianProcessClassifier(covariance, optimizer=None, max_iter_predict=1000).fit(X, labels).base_estimator_
     np.testing.assert_allclose(2 * machine._scores(X)[:, 0], logit(peer.pi_), atol=2e-3)
     told = peer.kernel_(new, X) @ (labels - peer.pi_)

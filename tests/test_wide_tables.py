@@ -94,7 +94,8 @@ def test_rows_that_no_step_saw_judge_the_machine(rng, monkeypatch):
 def test_inputs_that_only_seem_to_matter_keep_one_length_scale(rng):
     X, y = rng.normal(size=(300, N_INPUTS)), rng.normal(size=300)
     machine = KernelMachineRegressor(random_state=0).fit(X, y)
-    assert np.ptp(machine.gamma_ * X.std(axis=0)) < 0.3 * machine.gamma_.mean()
+    inverse_lengths = machine._fitted.inverse_lengths
+    assert np.ptp(inverse_lengths * X.std(axis=0)) < 0.3 * inverse_lengths.mean()
     assert len(_words(machine)) == 1
 
 

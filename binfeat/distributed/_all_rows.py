@@ -9,6 +9,7 @@ import numpy as np
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import rank_bins, starts_of, unite_bins
 from binfeat._binning.code_store import code_budget
+from binfeat._common.persistence import Unfinished
 from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory, Whole
 from binfeat._machine.kernel_algebra.column_rows import ColumnRows
 from binfeat._machine.table.scalers import NoScaler
@@ -45,6 +46,7 @@ class DaskMachineRows(RowsBeyondMemory):
         twin = type(self._estimator)()  # what else the machine holds need not travel
         names = "n_features_in_", "feature_names_in_"
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
+        twin._unfinished = Unfinished()
         return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
 
     def whole(self, kernels, frame):
