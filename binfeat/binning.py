@@ -434,8 +434,6 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         from binfeat._length_scales.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
-        if y is None:
-            raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
         seed = seed_of(self.random_state)
         parts = (X, y, sample_weight, self._categorical, seed)
         return gamma_for_features(self.kernel, *parts, lambda *own: features_of_parts(self, *own), self.n_jobs)

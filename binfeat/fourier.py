@@ -229,8 +229,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         from binfeat._length_scales.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
-        if y is None:
-            raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
         if self.rotation is not None:
             raise ValueError("gamma='learn' does not support rotation: pass rotation=None, or gamma as numbers.")
 

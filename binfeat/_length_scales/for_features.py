@@ -40,6 +40,8 @@ def gamma_for_features(
     features can represent them, so one common factor, a power of 2, is chosen by the validation error of ridge
     regression. ``featurize(gamma, X_train, X_validation)`` computes the features of two parts of the rows.
     """
+    if y is None:
+        raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
     known = _with_search(kernel)
     check_moderate(X.data if sparse.issparse(X) else X, "X")
     Y, weights = encoded_targets(y, sample_weight)

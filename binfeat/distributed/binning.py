@@ -14,7 +14,7 @@ from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import is_scale
-from binfeat._common.validation import check_categorical, seed_of
+from binfeat._common.validation import check_categorical
 from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._chunks import (
@@ -28,7 +28,7 @@ from binfeat.distributed._chunks import (
     persist,
     reduce_in_tree,
 )
-from binfeat.distributed.relevance import SAMPLE_ROWS, sample_of
+from binfeat.distributed.relevance import checked_sample
 
 
 class BinBlocks:
@@ -172,15 +172,8 @@ class RandomBinning(InMemory):
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None
-        self._draw(self._chosen_gamma(moments, self._sampled, X, y, sample_weight))
+        self._draw(self._chosen_gamma(moments, checked_sample, self, X, y, sample_weight))
         return chunks
-
-    def _sampled(self, X, y, sample_weight):
-        """A sample of the rows, checked, with targets and weights, in this process."""
-        if y is None:
-            return None, None, None
-        X, y, sample_weight = sample_of(X, y, sample_weight, SAMPLE_ROWS, seed_of(self.random_state))
-        return self._check(X), y, sample_weight
 
     def _unite(self, counted):
         """Set the bins to all bins of the chunks."""

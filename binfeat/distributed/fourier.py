@@ -6,9 +6,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import is_scale
-from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import inputs_of, is_chunked, moments_of, on_worker, results_of
-from binfeat.distributed.relevance import SAMPLE_ROWS, sample_of
+from binfeat.distributed.relevance import checked_sample
 from binfeat.fourier import RandomFourier as InMemory
 
 
@@ -39,15 +38,8 @@ class RandomFourier(InMemory):
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
         moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None
-        self._draw(chunks.dtype, self._chosen_gamma(chunks.dtype, moments, self._sampled, X, y, sample_weight))
+        self._draw(chunks.dtype, self._chosen_gamma(chunks.dtype, moments, checked_sample, self, X, y, sample_weight))
         return self
-
-    def _sampled(self, X, y, sample_weight):
-        """A sample of the rows, checked, with targets and weights, in this process."""
-        if y is None:
-            return None, None, None
-        X, y, sample_weight = sample_of(X, y, sample_weight, SAMPLE_ROWS, seed_of(self.random_state))
-        return self._check(X), y, sample_weight
 
     def transform(self, X: Any) -> Any:
         """Features of `binfeat.RandomFourier`; for a Dask collection a Dask array that is not yet computed."""

@@ -8,7 +8,7 @@ from binfeat import relevance
 from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
 
-SAMPLE_ROWS = 30_000  # of a map that learns its length scales: all rows of the steps of a search
+_SAMPLE_ROWS = 30_000  # of a map that learns its length scales: all rows of the steps of a search
 
 
 def learn_gamma(
@@ -59,12 +59,12 @@ def learn_gamma(
     seed = seed_of(random_state)
     if is_chunked(X):
         n_steps, n_rows = relevance.check_size(max_steps, max_rows)
-        X, y, sample_weight = sample_of(X, y, sample_weight, n_steps * n_rows, seed)
+        X, y, sample_weight = _sample(X, y, sample_weight, n_steps * n_rows, seed)
     options |= {"sample_weight": sample_weight, "max_steps": max_steps, "max_rows": max_rows, "random_state": seed}
     return relevance.learn_gamma(X, y, **options)
 
 
-def sample_of(X, y, sample_weight, most, seed):
+def _sample(X, y, sample_weight, most, seed):
     """At most `most` rows, in their order, with their targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = lengths_of(chunks)
@@ -77,3 +77,11 @@ def sample_of(X, y, sample_weight, most, seed):
         return joined(compute(taken(beside(chunks, values, name), rows, lengths)))
 
     return joined(compute(taken(chunks, rows, lengths))), fetched(y, "y"), fetched(sample_weight, "sample_weight")
+
+
+def checked_sample(estimator, X, y, sample_weight):
+    """Rows of a map that learns its length scales, checked, with targets and weights; all None without targets."""
+    if y is None:
+        return None, None, None
+    X, y, sample_weight = _sample(X, y, sample_weight, _SAMPLE_ROWS, seed_of(estimator.random_state))
+    return estimator._check(X), y, sample_weight
