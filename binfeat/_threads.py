@@ -1,75 +1,30 @@
-"""The options with which every kernel is compiled, and the choice between threads and one thread."""
+"""Thread pools of Numba and BLAS: how many threads a call has, and who may use them."""
 
 import functools
-import hashlib
-import inspect
 import numbers
 import os
 import sys
 import threading
-import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numba
-from numba.core import event
 from threadpoolctl import ThreadpoolController
-
-from binfeat._engine.caches import cache_of
-from binfeat._engine.compilation import compilations
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,  # Dask, joblib and Python threads run serial kernels at the same time
-    "error_model": "numpy",  # division follows IEEE 754 instead of raising, which also lets loops vectorise
-    "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 is set
-    # No fastmath anywhere: a reassociated or contracted cell expression would move rows between bins.
-}
-
-event.register("numba:compile", compilations)
 
 _MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
 _SPINS = "GOMP_SPINCOUNT"
 _WAITING = _SPINS, "OMP_WAIT_POLICY"
 _FEW_TRIES = "10000"  # fewer cost a twentieth where regions are short
 _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
-
-
-@functools.cache
-def _digest_of_sources():
-    """Digest of all files of the engine: kernels call kernels of other files, which Numba's cache does not check."""
-    content = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-    return hashlib.blake2b(content, digest_size=4).hexdigest()
-
-
-def _renamed(function, suffix):
-    """Copy a function under another name, by which Numba's cache distinguishes compilations."""
-    name = function.__name__ + suffix
-    copy = types.FunctionType(function.__code__, function.__globals__, name, closure=function.__closure__)
-    copy.__qualname__ = function.__qualname__ + suffix
-    copy.__module__ = function.__module__
-    copy.__doc__ = function.__doc__
-    return copy
-
-
-def _compile(function, suffix="", **options):
-    function = _renamed(function, f"{suffix}_{_digest_of_sources()}")
-    kernel = numba.njit(**_OPTIONS, **options)(function)
-    kernel._cache = cache_of(function)  # as njit(cache=True) sets it
-    return kernel
-
-
-def jit(function):
-    """Compile a serial kernel."""
-    return _compile(function)
 
 
 class _Pool:
@@ -193,36 +148,15 @@ def _with_threads(n, function, arguments):
         numba.set_num_threads(before)
 
 
-def driver(work):
-    """Compile a `prange` loop twice, serial and threaded, and choose at each call.
-
-    The decorated function takes the loop's arguments and `n_jobs`. It runs the serial version for ``n_jobs=1``, for
-    little work, while another call uses the threads, and in a forked child.
-
-    Parameters
-    ----------
-    work : str
-        Name of the array argument whose size is the amount of work.
-    """
-
-    def decorate(function):
-        serial = _compile(function)
-        threaded = _compile(function, "_threaded", parallel=True)
-        measure = list(inspect.signature(function).parameters).index(work)
-
-        @functools.wraps(function)
-        def run(*arguments, n_jobs=None):
-            is_small = arguments[measure].size < _WORTH_THREADS
-            threads = 1 if is_small and n_jobs is None else thread_count(n_jobs)
-            if _every_version.get():
-                threaded(*arguments)
-            if is_small or threads == 1:
-                return serial(*arguments)
-            return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))
-
-        return run
-
-    return decorate
+def run_kernel(serial, threaded, arguments, size, n_jobs):
+    """Call the threaded version of a kernel, or the serial one for one thread, for little work or without the right."""
+    is_small = size < _WORTH_THREADS
+    threads = 1 if is_small and n_jobs is None else thread_count(n_jobs)
+    if _every_version.get():
+        threaded(*arguments)
+    if is_small or threads == 1:
+        return serial(*arguments)
+    return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from sklearn.semi_supervised import LabelSpreading as Peer
 from sklearn.svm import SVC
 
 from binfeat import LabelSpreading, RandomBinning, RandomFourier, blocks
-from binfeat._graph.neighbours import alike_together
+from binfeat.graph.neighbours import alike_together
 
 MAP = RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0)
 X = np.random.default_rng(0).normal(size=(60, 2))

@@ -377,5 +377,5 @@ def test_without_matplotlib(without_package):
 
 
 def test_displays_import_without_matplotlib():
-    code = "import sys, binfeat.display; assert 'matplotlib' not in sys.modules"
+    code = "import sys, binfeat.plots.relevance; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from binfeat import RandomBinning
+from binfeat import RandomBinning, _threads
 from binfeat._common import memory
 from binfeat._engine import policy, vectors
 
@@ -24,21 +24,21 @@ pytestmark = pytest.mark.engine
 
 def test_thread_count(threads):
     available = numba.config.NUMBA_NUM_THREADS
-    assert policy.thread_count(None) == numba.get_num_threads()
-    assert policy.thread_count(1) == 1
-    assert policy.thread_count(10_000) == available
-    assert policy.thread_count(-1) == available
-    assert policy.thread_count(-10_000) == 1
+    assert _threads.thread_count(None) == numba.get_num_threads()
+    assert _threads.thread_count(1) == 1
+    assert _threads.thread_count(10_000) == available
+    assert _threads.thread_count(-1) == available
+    assert _threads.thread_count(-10_000) == 1
     threads(1)
-    assert policy.thread_count(None) == 1
+    assert _threads.thread_count(None) == 1
     with pytest.raises(ValueError, match=r"n_jobs must be None, .* got 0"):
-        policy.thread_count(0)
+        _threads.thread_count(0)
     for wrong in ("a", 1.5):
         with pytest.raises(TypeError, match=rf"n_jobs must be None or an integer, got {wrong!r}"):
-            policy.thread_count(wrong)
+            _threads.thread_count(wrong)
 
 
-POLICY = "from binfeat._engine import policy\n"
+POLICY = "from binfeat import _threads as policy\n"
 WAITING_THREADS = f"""{POLICY}
 import os
 
@@ -50,10 +50,10 @@ print(all(os.environ.get(name) == before.get(name) for name in policy._WAITING))
 
 @pytest.mark.parametrize(
     ("variables", "tries"),
-    [({}, policy._FEW_TRIES), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+    [({}, _threads._FEW_TRIES), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
 )
 def test_threads_wait_for_work_as_the_user_says_or_shortly(variables, tries):
-    kept = {name: value for name, value in os.environ.items() if name not in policy._WAITING}
+    kept = {name: value for name, value in os.environ.items() if name not in _threads._WAITING}
     shown = {**kept, **variables, "OMP_DISPLAY_ENV": "verbose", "NUMBA_THREADING_LAYER": "omp"}
     run = subprocess.run([sys.executable, "-c", WAITING_THREADS], capture_output=True, text=True, check=True, env=shown)
     found = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", run.stderr)
@@ -93,7 +93,7 @@ def test_number_of_threads_follows_the_limit_of_the_process(variables, expected)
 
 
 def test_little_work_is_done_by_one_thread(monkeypatch):
-    monkeypatch.setattr(policy._pool, "use", lambda *_: pytest.fail("threads for little work"))
+    monkeypatch.setattr(_threads._pool, "use", lambda *_: pytest.fail("threads for little work"))
     a = np.ones((1, 100))
     vectors.partial_dots(a, a, np.empty((1, 1)))
 
@@ -105,7 +105,7 @@ def test_number_of_threads_is_restored(rng, threads):
 
 
 def is_free():
-    return policy._pool.use(lambda: True, lambda: False)
+    return _threads._pool.use(lambda: True, lambda: False)
 
 
 def while_taken(call, here):
@@ -117,7 +117,7 @@ def while_taken(call, here):
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(call).result()
 
-    return policy._pool.use(hold, lambda: pytest.fail("the right is taken"))
+    return _threads._pool.use(hold, lambda: pytest.fail("the right is taken"))
 
 
 @pytest.mark.parametrize("here", [False, True])
@@ -137,9 +137,9 @@ def test_serial_twin_runs_while_the_right_is_taken(rng, threads, here):
 @pytest.mark.parametrize("here", [True, False])
 def test_threads_are_free_unless_they_are_taken(threads, here):
     threads(2)
-    assert policy.threads_are_free(None)
-    assert not policy.threads_are_free(1)
-    assert not while_taken(lambda: policy.threads_are_free(None), here)
+    assert _threads.threads_are_free(None)
+    assert not _threads.threads_are_free(1)
+    assert not while_taken(lambda: _threads.threads_are_free(None), here)
 
 
 class InterruptedLock:
@@ -166,7 +166,7 @@ class InterruptedLock:
 
 @pytest.mark.parametrize("after", ["acquire", "release"])
 def test_ctrl_c_leaves_the_right_to_others(after):
-    pool = policy._Pool()
+    pool = _threads._Pool()
     pool._lock = InterruptedLock(after)
     with pytest.raises(KeyboardInterrupt):
         pool.use(lambda: True, lambda: False)
@@ -253,7 +253,7 @@ def test_forked_child_runs_serial(rng, threads):
 
 
 def test_after_fork_only_if_threads_were_used():
-    pool = policy._Pool()
+    pool = _threads._Pool()
     for expected in (True, False):
         pool.after_fork()
         assert pool.use(lambda: True, lambda: False) is expected
@@ -272,34 +272,34 @@ def shared(n_blocks, n_jobs, size=10**9, parties=1, fail_at=None):
                 begun.wait(timeout=60)
             if block == fail_at:
                 raise RuntimeError(f"block {block}")
-            done.append((block, threading.get_ident(), [blas["num_threads"] for blas in policy._blas().info()]))
+            done.append((block, threading.get_ident(), [blas["num_threads"] for blas in _threads._blas().info()]))
 
-    policy.share_blocks(work, range(n_blocks), size, n_jobs)
+    _threads.share_blocks(work, range(n_blocks), size, n_jobs)
     return done
 
 
 def test_blocks_are_shared_and_blas_has_one_thread_in_each():
-    before = policy._blas().info()
+    before = _threads._blas().info()
     done = shared(50, 2, parties=PAIR)
     assert sorted(block for block, _, _ in done) == list(range(50))
     assert len({thread for _, thread, _ in done}) == PAIR
     if PAIR > 1:
         assert all(n == 1 for _, _, blas in done for n in blas)
-    assert policy._blas().info() == before
+    assert _threads._blas().info() == before
 
 
 @pytest.mark.parametrize("fail_at", range(4))
 def test_an_error_in_any_block_is_raised(fail_at):
-    before = policy._blas().info()
+    before = _threads._blas().info()
     with pytest.raises(RuntimeError, match=f"block {fail_at}"):
         shared(4, 2, parties=PAIR, fail_at=fail_at)
-    assert policy._blas().info() == before
+    assert _threads._blas().info() == before
     assert is_free()
 
 
 @pytest.mark.parametrize(("n_blocks", "n_jobs", "size"), [(3, 2, 1000), (3, 1, 10**9), (0, 2, 10**9), (1, 2, 10**9)])
 def test_few_blocks_are_done_by_the_caller(n_blocks, n_jobs, size):
-    before = [blas["num_threads"] for blas in policy._blas().info()]
+    before = [blas["num_threads"] for blas in _threads._blas().info()]
     blas = [1] * len(before) if n_jobs == 1 else before
     expected = [(block, threading.get_ident(), blas) for block in range(n_blocks)]
     assert shared(n_blocks, n_jobs, size) == expected
@@ -322,7 +322,7 @@ def test_both_versions_run_where_all_are_wanted():
             out[i] = a[i] @ b[i]
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(policy.every_version())
+        stack.enter_context(_threads.every_version())
         vectors.partial_dots(a, a, out)
         assert out == 100
         if numba.config.DISABLE_JIT:
@@ -367,14 +367,14 @@ def test_items_side_by_side(threads, n_jobs):
     """Each is worked on once, with one thread for BLAS."""
     threads(2)
     done = []
-    policy.side_by_side(done.append, range(5), n_jobs)
+    _threads.side_by_side(done.append, range(5), n_jobs)
     assert sorted(done) == list(range(5))
-    with policy.one_blas_thread():
+    with _threads.one_blas_thread():
         assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"} <= {1}
 
 
 def blas_now():
-    return {pool["num_threads"] for pool in policy._blas().info()}
+    return {pool["num_threads"] for pool in _threads._blas().info()}
 
 
 @pytest.fixture
@@ -388,7 +388,7 @@ def two_for_blas():
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, {1}), (2, {2}), (None, {2})])
 def test_blas_keeps_to_n_jobs(threads, two_for_blas, n_jobs, expected):
-    with policy.blas_threads(n_jobs):
+    with _threads.blas_threads(n_jobs):
         assert blas_now() == expected
     assert blas_now() == {2}
 
@@ -397,9 +397,9 @@ def test_any_thread_limits_blas(two_for_blas):
     """One after the other: OpenBLAS is not left to the first of them."""
 
     def limited():
-        with policy.one_blas_thread():
+        with _threads.one_blas_thread():
             by_one = blas_now()
-        with policy.blas_threads(1):
+        with _threads.blas_threads(1):
             return by_one | blas_now(), threading.get_ident()
 
     with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
@@ -411,8 +411,8 @@ def test_any_thread_limits_blas(two_for_blas):
 
 def test_limits_of_blas_side_by_side_last_until_the_last_has_ended(two_for_blas):
     with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
-        first.enter_context(policy.one_blas_thread())
-        second.enter_context(policy.one_blas_thread())
+        first.enter_context(_threads.one_blas_thread())
+        second.enter_context(_threads.one_blas_thread())
         first.close()
         assert blas_now() == {1}
         second.close()
@@ -420,7 +420,7 @@ def test_limits_of_blas_side_by_side_last_until_the_last_has_ended(two_for_blas)
 
 
 def test_a_fork_leaves_limits_of_other_threads_behind(two_for_blas):
-    limits = policy._BlasLimits()
+    limits = _threads._BlasLimits()
     with ThreadPoolExecutor(1) as other, contextlib.ExitStack() as never_ends:
         other.submit(never_ends.enter_context, limits.limit(1)).result()
         limits.after_fork()
@@ -430,8 +430,8 @@ def test_a_fork_leaves_limits_of_other_threads_behind(two_for_blas):
 
 
 def test_small_matrices_are_factorised_by_one_thread():
-    before = [blas["num_threads"] for blas in policy._blas().info()]
+    before = [blas["num_threads"] for blas in _threads._blas().info()]
     for n, expected in ((10, [1] * len(before)), (5000, before)):
-        with policy.threads_to_factorise(n):
-            assert [blas["num_threads"] for blas in policy._blas().info()] == expected
-    assert [blas["num_threads"] for blas in policy._blas().info()] == before
+        with _threads.threads_to_factorise(n):
+            assert [blas["num_threads"] for blas in _threads._blas().info()] == expected
+    assert [blas["num_threads"] for blas in _threads._blas().info()] == before

@@ -1,8 +1,8 @@
 """``binfeat check``."""
 
-from binfeat._command.outputs import opened
 from binfeat._common.printable import printable_lines
-from binfeat._machine.table.findings import Findings
+from binfeat.cli.outputs import opened
+from binfeat.models.table.findings import Findings
 
 _NEW = 3  # exit code
 

@@ -4,8 +4,8 @@ from itertools import count
 
 import numpy as np
 
-from binfeat._command import tables
-from binfeat._command.outputs import finding_news, opened, write
+from binfeat.cli import tables
+from binfeat.cli.outputs import finding_news, opened, write
 
 _MOST_BACKGROUND = 300  # rows; seconds grow with them
 

@@ -1,13 +1,14 @@
 """``binfeat fit``."""
 
-from binfeat._command import tables
-from binfeat._command.messages import say, shown_progress
-from binfeat._command.models import require_finite, save
-from binfeat._command.outputs import require_output
 from binfeat._common.printable import printable_lines
-from binfeat._machine.files import skops_io
 from binfeat._rows.datasets import is_table_name
-from binfeat.machine import KernelMachineClassifier, KernelMachineRegressor
+from binfeat.cli import tables
+from binfeat.cli.messages import say, shown_progress
+from binfeat.cli.models import require_finite, save
+from binfeat.cli.outputs import require_output
+from binfeat.models.classifier import KernelMachineClassifier
+from binfeat.models.files import skops_io
+from binfeat.models.regressor import KernelMachineRegressor
 
 _MACHINES = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
 

@@ -7,9 +7,9 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-from binfeat._command.messages import one_line, say, spoken_warnings
-from binfeat._command.streams import Terminated, drop_output, open_closed_streams, terminable
 from binfeat._common.printable import printable
+from binfeat.cli.messages import one_line, say, spoken_warnings
+from binfeat.cli.streams import Terminated, drop_output, open_closed_streams, terminable
 
 # Failures of files, of their contents, of missing packages, of memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(name, arguments):
     arguments["text"] = {option: arguments.pop(option) for option in ("delimiter", "decimal", "encoding")}
-    command = getattr(import_module(f"binfeat._command.{name}"), name)  # late: help waits for no package
+    command = getattr(import_module(f"binfeat.cli.{name}"), name)  # late: help waits for no package
     code = command(**arguments) or 0
     try:
         sys.stdout.flush()

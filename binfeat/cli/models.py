@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat._common.whole_files import written
-from binfeat._machine import files
+from binfeat.models import files
 
 
 def require_finite(machine):

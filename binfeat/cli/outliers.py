@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from binfeat._command import tables
-from binfeat._command.messages import say
-from binfeat._command.outputs import require_output, write
-from binfeat.density import OutlierDetector
+from binfeat.cli import tables
+from binfeat.cli.messages import say
+from binfeat.cli.outputs import require_output, write
+from binfeat.density.detector import OutlierDetector
 
 
 def outliers(paths, text, out):

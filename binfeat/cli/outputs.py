@@ -5,11 +5,11 @@ import sys
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 
-from binfeat._command import models, tables
-from binfeat._command.messages import say
-from binfeat._command.streams import TerminalBytes
 from binfeat._common.whole_files import require_writable, written
-from binfeat._machine.table.findings import NoveltyPolicy
+from binfeat.cli import models, tables
+from binfeat.cli.messages import say
+from binfeat.cli.streams import TerminalBytes
+from binfeat.models.table.findings import NoveltyPolicy
 
 _PARQUET = ".parquet", ".pq"
 _OTHERS = ".feather", ".arrow", ".skops", ".html"  # endings of files that are no tables, or of kinds not written here

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._command.outputs import finding_news, opened, write
+from binfeat.cli.outputs import finding_news, opened, write
 
 
 def predict(model, paths, text, out):

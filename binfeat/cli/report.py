@@ -1,8 +1,8 @@
 """``binfeat report``."""
 
-from binfeat._command import models, tables
-from binfeat._command.messages import say
-from binfeat._command.outputs import require_output
+from binfeat.cli import models, tables
+from binfeat.cli.messages import say
+from binfeat.cli.outputs import require_output
 
 
 def report(model, paths, text):

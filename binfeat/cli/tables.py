@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from binfeat._command.messages import say
 from binfeat._rows.datasets import DatasetBlocks, common_schema, opened, without_index
+from binfeat.cli.messages import say
 
 _MOST_CLASSES = 20  # a target with more different whole numbers is not a target of classes
 _BLOCK_ROWS = 2**17

@@ -7,12 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.fineness import warn_of_collisions, warn_of_rows
-from binfeat._binning.grids import Grids
-from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
-from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory
-from binfeat._binning.row_table import RowTable
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.frames import is_source
 from binfeat._common.validation import (
@@ -25,9 +19,15 @@ from binfeat._common.validation import (
     checked_rows,
     float_dtype,
 )
-from binfeat._engine.policy import thread_count
-from binfeat._kernels.base import Kernel
-from binfeat.kernels import binning_kernel
+from binfeat._threads import thread_count
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
+from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory
+from binfeat.features.binning.row_table import RowTable
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.lookup import binning_kernel
 
 _RECENT_GRIDS = 8  # kept for the next call with the same arguments
 _RECENT_SIZE = 2**17  # inputs times grids, 32 bytes each, up to which grids are kept

@@ -79,6 +79,8 @@ class RandomFeatureUnion(FeatureMap, Persistent):
     True
     """
 
+    __module__ = "binfeat"  # as saved files name it
+
     transformers_: list[tuple[str, Any]]
 
     _check_state = staticmethod(_check_union)

@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, seed_of
 from binfeat._common.warned import warn
-from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._graph.saved import check_clusters, check_embedding
-from binfeat._graph.spectral import SpectralEstimator
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.graph.saved import check_clusters, check_embedding
+from binfeat.graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
@@ -122,6 +122,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     >>> bool(outer * inner < 0)
     True
     """
+
+    __module__ = "binfeat"  # as saved files name it
 
     _check_state = staticmethod(check_embedding)
 
@@ -273,6 +275,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     >>> bool(adjusted_rand_score(clusters.labels_, moon) > 0.95)
     True
     """
+
+    __module__ = "binfeat"  # as saved files name it
 
     _check_state = staticmethod(check_clusters)
 

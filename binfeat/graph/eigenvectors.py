@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from binfeat._common.subsets import slices
-from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._threads import one_blas_thread, side_by_side
 
 _DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
 _KEPT = 3  # blocks that remain after the cut

@@ -8,20 +8,20 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.input_checks import ARRAY_CHECKS
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import canonical, check_categorical, checked_rows, is_word, seed_of
 from binfeat._common.warned import warn
-from binfeat._engine.policy import thread_count
-from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans
-from binfeat._graph.scale import doubt_units, gamma_by_occupancy, without_copies
-from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
-from binfeat._graph.start import rows_of_sample
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
-from binfeat.binning import RandomBinning
+from binfeat._threads import thread_count
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.input_checks import ARRAY_CHECKS
+from binfeat.features.binning.random_binning import RandomBinning
+from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
+from binfeat.graph.scale import doubt_units, gamma_by_occupancy, without_copies
+from binfeat.graph.similarity import ColumnMeans, SimilarityGraph
+from binfeat.graph.start import rows_of_sample
 
 _N_GRIDS = 256
 _SAMPLE_ROWS = 10_000  # for the choice of a length scale

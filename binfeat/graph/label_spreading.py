@@ -20,12 +20,12 @@ from binfeat._common.validation import (
     require_y,
 )
 from binfeat._common.warned import warn
-from binfeat._graph.estimator import GraphEstimator
-from binfeat._graph.saved import check_spread_labels
-from binfeat._linear import cg
-from binfeat._linear.result import SolverOptions
 from binfeat._rows.scored import SourceScorer
 from binfeat._rows.sources import is_source
+from binfeat.graph.estimator import GraphEstimator
+from binfeat.graph.saved import check_spread_labels
+from binfeat.linear import cg
+from binfeat.linear.result import SolverOptions
 
 __all__ = ["LabelSpreading"]
 
@@ -117,6 +117,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     >>> bool((spread.transduction_ == y)[unlabelled].mean() > 0.85)
     True
     """
+
+    __module__ = "binfeat"  # as saved files name it
 
     _check_state = staticmethod(check_spread_labels)
 

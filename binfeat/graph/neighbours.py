@@ -6,13 +6,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from binfeat._binning.bin_matrix import no_bin
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
 from binfeat._engine.neighbours import list_rows, nearest
-from binfeat._engine.policy import side_by_side, thread_count
-from binfeat._graph.similarity import Graph, means
+from binfeat._threads import side_by_side, thread_count
+from binfeat.features.binning.bin_matrix import no_bin
+from binfeat.graph.similarity import Graph, means
 
 # The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbours, fewer neighbours label more digits
 # rightly from few labels, and fewer rows of satimage; clusters are good with 10, 15 and 30.

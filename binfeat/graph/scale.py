@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.warned import warn
-from binfeat._graph.neighbours import N_NEAREST
+from binfeat.graph.neighbours import N_NEAREST
 
 # Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 2, 3, 6 and 10, clusters of digits,
 # optdigits, satimage, rings and moons are the best with 3: with 2, groups of a few rows break off satimage.

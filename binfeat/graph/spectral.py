@@ -9,10 +9,10 @@ from binfeat._common.fit_rollback import fit_method
 from binfeat._common.progress import Progress
 from binfeat._common.validation import check_integer, check_real, seed_of
 from binfeat._common.warned import warn
-from binfeat._graph.eigenvectors import leading_eigenvectors
-from binfeat._graph.estimator import GraphEstimator
-from binfeat._graph.start import start_from_sample
 from binfeat._rows.sources import is_source
+from binfeat.graph.eigenvectors import leading_eigenvectors
+from binfeat.graph.estimator import GraphEstimator
+from binfeat.graph.start import start_from_sample
 
 
 class SpectralEstimator(GraphEstimator):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._graph.eigenvectors import leading_eigenvectors
-from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.graph.eigenvectors import leading_eigenvectors
+from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
 
 _MOST_ROWS = 50_000  # of a sample: 10^6 rows then take 2 products; 13 with a sample of 10,000
 _LEAST_ROWS = 1_000  # of a sample

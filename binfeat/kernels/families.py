@@ -1,41 +1,14 @@
-"""Kernels, their exact values, and the distributions (laws) that random features are drawn from.
-
-A kernel object has no length scale: `gamma` is a parameter of the map and of each call. Product kernels are
-``prod_j k(gamma_j |x_j - y_j|)`` with a profile ``k`` on ``[0, inf)``, so gamma is an inverse length scale. Radial
-kernels depend on ``s = sum_j gamma_j (x_j - y_j)^2``, so their gamma is one over a squared length. A gamma of 0 ignores
-the input.
-
-Random binning needs the *pitch law* of a product's profile: the law of the cell widths, with distribution function
-``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no second derivative
-is needed). Random Fourier features need the *spectral law*: the law of frequencies w with
-``E[cos(w @ (x - y))] = k(x, y)``. The maps and samplers of each kernel follow; D_j is ``x_j - y_j``, q the share of
-`Skip`, k_j its kernel along input j:
-
-============  ==========================================  =======  ==============================
-kernel        value                                       binning  Fourier
-============  ==========================================  =======  ==============================
-`Laplacian`   ``exp(-sum_j gamma_j |x_j - y_j|)``         yes      iid, qmc
-`Hat`         ``prod_j max(0, 1 - gamma_j |x_j - y_j|)``  yes      iid, qmc
-`GammaPitch`  between the two, by its shape               yes      no
-`Product`     ``prod_j k(gamma_j |x_j - y_j|)``           yes      no
-`Skip`        ``prod_j (q + (1 - q) k_j)``                yes      no
-`Cauchy`      ``prod_j 1 / (1 + (gamma_j D_j)^2)``        no       iid, qmc
-`RBF`         ``exp(-s)``                                 no       iid, orthogonal, qmc, fastfood
-`Matern`      from ``exp(-sqrt(2 s))`` to the RBF         no       iid, orthogonal, qmc, fastfood
-`Spectral`    the kernel of the caller's frequencies      no       iid
-============  ==========================================  =======  ==============================
-"""
+"""Families of kernels, with their exact values and their laws."""
 
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import numpy as np
 from scipy import special
 
-from binfeat._kernels.base import Kernel, PitchKernel, ProductKernel, RadialKernel
-from binfeat._kernels.quantiles import (
+from binfeat.kernels.base import Kernel, ProductKernel, RadialKernel
+from binfeat.kernels.quantiles import (
     LOG_RANGE,
     chi_quantile,
     gamma2_quantile,
@@ -47,8 +20,6 @@ from binfeat._kernels.quantiles import (
     student_scale,
 )
 
-__all__ = ["RBF", "Cauchy", "GammaPitch", "Hat", "Laplacian", "Matern", "Product", "Skip", "Spectral"]
-
 
 @dataclass(frozen=True)
 class Laplacian(ProductKernel):
@@ -57,6 +28,8 @@ class Laplacian(ProductKernel):
     Its pitch law is Gamma(2) with scale ``1 / gamma``, its spectral law independent Cauchy variables of
     scale `gamma`.
     """
+
+    __module__ = "binfeat.kernels"  # as saved files name it
 
     samplers = ("iid", "qmc")
 
@@ -77,6 +50,8 @@ class Hat(ProductKernel):
     Every pitch is ``1 / gamma``. The spectral law is independent variables of density
     ``(1 - cos(w / gamma)) gamma / (pi w^2)``, drawn to 2e-15 in probability.
     """
+
+    __module__ = "binfeat.kernels"  # as saved files name it
 
     samplers = ("iid", "qmc")
 
@@ -118,6 +93,8 @@ class GammaPitch(ProductKernel):
     TypeError, ValueError
         If `shape` is not a number above 1.
     """
+
+    __module__ = "binfeat.kernels"  # as saved files name it
 
     shape: float
 
@@ -161,6 +138,8 @@ class Product(ProductKernel):
     array([[0.25]])
     """
 
+    __module__ = "binfeat.kernels"  # as saved files name it
+
     profile: Callable
 
     def __post_init__(self):
@@ -190,47 +169,10 @@ class Product(ProductKernel):
 
 
 @dataclass(frozen=True)
-class Skip(ProductKernel):
-    """``prod_j (share + (1 - share) k(gamma_j |x_j - y_j|))``: every grid skips each input with probability `share`.
-
-    Multiplied out, it is a sum of products of fewer inputs each, which suits targets that are sums of functions of few
-    inputs. The pitch is infinite with probability `share`, and else has the pitch law of k.
-
-    Parameters
-    ----------
-    kernel : object of this module that has a pitch law
-        Kernel with the profile k.
-    share : float
-        At least 0 and below 1.
-
-    Raises
-    ------
-    ValueError
-        If `kernel` has no pitch law or `share` is out of range.
-    """
-
-    kernel: PitchKernel
-    share: float
-
-    def __post_init__(self):
-        binning_kernel(self.kernel)
-        if isinstance(self.kernel, str) or not (isinstance(self.share, numbers.Real) and 0 <= self.share < 1):
-            raise ValueError(
-                f"Skip requires a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
-            )
-
-    def profile(self, t: np.ndarray) -> np.ndarray:
-        return self.share + (1.0 - self.share) * self.kernel.profile(t)
-
-    def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
-        below = np.asarray(u) / (1.0 - self.share)
-        taken = below < 1.0
-        return np.where(taken, self.kernel.pitch_quantile(np.where(taken, below, 0.5)), np.inf)
-
-
-@dataclass(frozen=True)
 class Cauchy(ProductKernel):
     """``prod_j 1 / (1 + (gamma_j (x_j - y_j))^2)``; its spectral law is independent Laplace variables."""
+
+    __module__ = "binfeat.kernels"  # as saved files name it
 
     samplers = ("iid", "qmc")
 
@@ -244,6 +186,8 @@ class Cauchy(ProductKernel):
 @dataclass(frozen=True)
 class RBF(RadialKernel):
     """``exp(-sum_j gamma_j (x_j - y_j)^2)``; its spectral law is independent normals of variance ``2 gamma``."""
+
+    __module__ = "binfeat.kernels"  # as saved files name it
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return np.exp(-s)
@@ -280,6 +224,8 @@ class Matern(RadialKernel):
     >>> Matern(0.5)([[0.0]], [[3.0]], gamma=0.5).round(6)  # exp(-3)
     array([[0.049787]])
     """
+
+    __module__ = "binfeat.kernels"  # as saved files name it
 
     nu: float
 
@@ -330,6 +276,8 @@ class Spectral(Kernel):
     >>> kernel = Spectral(lambda n_frequencies, n_inputs, rng: rng.uniform(-1, 1, (n_frequencies, n_inputs)))
     """
 
+    __module__ = "binfeat.kernels"  # as saved files name it
+
     sampler: Callable[[int, int, np.random.Generator], np.ndarray]
     power = 1
     samplers = ("iid",)
@@ -353,86 +301,3 @@ class Spectral(Kernel):
             "kernels.Spectral has no exact value: only the sampler of its frequencies is known. Estimate it with "
             "Z = RandomFourier(kernel=..., n_components=many).fit_transform(X) as Z @ Z.T, or use another kernel."
         )
-
-
-_BY_NAME: dict[str, Callable] = {"cauchy": Cauchy, "hat": Hat, "laplacian": Laplacian, "rbf": RBF}
-
-_CONCAVE = "is concave near 0, so F(t) = 1 - k(t) + t k'(t) is negative and no law of pitches gives it"
-_NO_PITCH_LAW: dict[type, str] = {
-    RBF: f"its profile exp(-t^2) {_CONCAVE}",
-    Cauchy: f"its profile 1 / (1 + t^2) {_CONCAVE}",
-    Matern: "it is not a product over inputs of one profile",
-    Spectral: "only the sampler of its frequencies is known",
-}
-
-
-EXACT_NUS = (0.5, 1.5, 2.5, np.inf)  # of Matern kernels with learnable length scales
-
-
-def _resolve(kernel: object) -> object:
-    return _BY_NAME[kernel]() if isinstance(kernel, str) and kernel in _BY_NAME else kernel
-
-
-def _known(kernel: object, choice: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError, which says the choice, if it is none."""
-    found = _resolve(kernel)
-    if not isinstance(found, Kernel):
-        raise ValueError(f"kernel must be {choice}; got {kernel!r}.")
-    return found
-
-
-def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel") -> ProductKernel:
-    """The kernel object for a name or an object; ValueError if the name is unknown or it has no pitch law."""
-    found = _resolve(kernel)
-    if type(found) in _NO_PITCH_LAW:
-        raise ValueError(
-            f"kernel={kernel!r} cannot be approximated by random binning: {_NO_PITCH_LAW[type(found)]}. Use "
-            f"kernel='laplacian' or kernels.GammaPitch(shape) here, or {instead}."
-        )
-    if not hasattr(found, "pitch_quantile") or not isinstance(found, ProductKernel):
-        raise ValueError(
-            "kernel must be 'laplacian', 'hat', or one of kernels.Laplacian, Hat, GammaPitch, Product, Skip; "
-            f"got {kernel!r}."
-        )
-    return found
-
-
-def is_exact(kernel: object) -> TypeGuard[Kernel]:
-    """Whether exact and local models support the kernel."""
-    return isinstance(kernel, Laplacian | RBF) or (isinstance(kernel, Matern) and kernel.nu in EXACT_NUS)
-
-
-def any_kernel(kernel: object, asked: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError if neither exact models nor grids support it."""
-    found = _known(
-        kernel,
-        "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern, Hat, GammaPitch, Product, Skip",
-    )
-    if isinstance(found, Laplacian | RBF | Matern):
-        return exact_kernel(found, asked)
-    return binning_kernel(kernel, "RandomFourier, which takes it")
-
-
-def exact_kernel(kernel: object, asked: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError if exact and local models do not support it."""
-    found = _resolve(kernel)
-    if is_exact(found):
-        return found
-    raise ValueError(
-        f"{asked} accepts kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, and Matern with nu 0.5, "
-        f"1.5, 2.5 or infinity; got {kernel!r}."
-    )
-
-
-def fourier_kernel(kernel: object) -> Kernel:
-    """The kernel object for a name or an object; ValueError if the name is unknown or it has no spectral law."""
-    found = _known(
-        kernel,
-        "'rbf', 'laplacian', 'cauchy', 'hat', or one of kernels.RBF, Laplacian, Cauchy, Hat, Matern, Spectral",
-    )
-    if not found.samplers:
-        raise ValueError(
-            f"kernel={kernel!r} has no known spectral law, so no random Fourier features. Use RandomBinning for it, "
-            "or kernel='laplacian' or 'hat', which have both laws."
-        )
-    return found

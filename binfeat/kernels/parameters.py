@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from binfeat._kernels.base import Kernel
+from binfeat.kernels.base import Kernel
 
 
 class WithKernel(BaseEstimator):

@@ -11,12 +11,12 @@ from sklearn.base import clone
 
 from binfeat._common.held_out import scorer_of, splits
 from binfeat._common.progress import Progress
-from binfeat._linear.result import Iterate, Result, SolverOptions
 from binfeat._rows.products import Features
 from binfeat._rows.rows import Rows
+from binfeat.linear.result import Iterate, Result, SolverOptions
 
 if TYPE_CHECKING:
-    from binfeat._linear.estimator import CGRidgeBase
+    from binfeat.linear.estimator import CGRidgeBase
 
 _PATIENCE = 5  # iterations without a better held-out score before early stopping
 

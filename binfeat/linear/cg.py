@@ -11,9 +11,9 @@ import numpy as np
 
 from binfeat._common.arrays import quotients
 from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
-from binfeat._linear.objective_rule import ObjectiveRule
-from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
 from binfeat._rows.vectors import column_dots, weighted_squares
+from binfeat.linear.objective_rule import ObjectiveRule
+from binfeat.linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
 
 Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or for what is not known
 

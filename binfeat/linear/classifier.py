@@ -24,15 +24,15 @@ from binfeat._common.labels import (
     weights_of_known,
 )
 from binfeat._common.validation import check_choice, check_flag
-from binfeat._engine.policy import one_blas_thread
-from binfeat._linear.alpha_choice import Splitter, check_alpha, split_rows
-from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
-from binfeat._linear.hinge import solve_hinge_path
-from binfeat._linear.result import Penalties, Result, SolverOptions
-from binfeat._linear.saved import check_ridge_classifier
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.scored import SourceScorer
+from binfeat._threads import one_blas_thread
+from binfeat.linear.alpha_choice import Splitter, check_alpha, split_rows
+from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
+from binfeat.linear.hinge import solve_hinge_path
+from binfeat.linear.result import Penalties, Result, SolverOptions
+from binfeat.linear.saved import check_ridge_classifier
 
 
 def lacks_probabilities(estimator: Any) -> str | None:
@@ -142,7 +142,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     True
     """
 
-    __module__ = "binfeat.ridge"  # as saved files name it
+    __module__ = "binfeat"  # as saved files name it
 
     _check_state = staticmethod(check_ridge_classifier)
 

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.persistence import Persistent
@@ -29,18 +28,19 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._common.warned import warn
-from binfeat._linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
-from binfeat._linear.compact_coef import compact
-from binfeat._linear.gram import GramSystem
-from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
-from binfeat._linear.posterior import RidgePosterior, noise_variance, ridge_posterior
-from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
-from binfeat._linear.saved import check_ridge
-from binfeat._linear.solve import solve_ridge
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.sources import Source, Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
+from binfeat.linear.compact_coef import compact
+from binfeat.linear.gram import GramSystem
+from binfeat.linear.incremental import KeptRows, KeptSums, kept_of
+from binfeat.linear.posterior import RidgePosterior, noise_variance, ridge_posterior
+from binfeat.linear.result import Penalties, Result, SolveInterrupted, SolverOptions
+from binfeat.linear.saved import check_ridge
+from binfeat.linear.solve import solve_ridge
 
 
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):

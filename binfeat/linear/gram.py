@@ -11,10 +11,10 @@ from binfeat._common.arrays import quotients
 from binfeat._common.memory import allowed_bytes
 from binfeat._common.subsets import slices
 from binfeat._common.validation import float_dtype
-from binfeat._engine.policy import threads_to_factorise
-from binfeat._linear.result import Penalties, Result, SolverOptions, refuse_overflow
 from binfeat._rows.products import Features, is_computed
 from binfeat._rows.rows import Part, Rows
+from binfeat._threads import threads_to_factorise
+from binfeat.linear.result import Penalties, Result, SolverOptions, refuse_overflow
 
 _BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features whose products are summed before they are added in float64
 _PANEL = 1024  # columns of the Gram matrix that are added up at a time

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._common.arrays import quotients
-from binfeat._linear import cg
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.vectors import column_dots
+from binfeat.linear import cg
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.result import Penalties, Result, SolveInterrupted, SolverOptions
 
 _TOL = 1e-2  # by default: on ten tables and four penalties, losses of new rows within 0.5 % of the converged losses
 _INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one

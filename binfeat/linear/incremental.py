@@ -5,10 +5,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._linear.gram import GramSystem, gram_fits, gram_system
 from binfeat._rows.products import Features
 from binfeat._rows.rows import LocalRows
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.linear.gram import GramSystem, gram_fits, gram_system
 
 _SUMS = "matrix", "right", "means", "target_means"
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import starts_of
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.bins import starts_of
 
 _WORTH_COLUMNS = 2**17  # fewer are vectors that caches hold
 _MOST_LEFT = 0.8  # of the columns

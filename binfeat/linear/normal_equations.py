@@ -8,11 +8,11 @@ from scipy.sparse import issparse
 
 from binfeat._common.validation import float_dtype
 from binfeat._engine.vectors import centre
-from binfeat._linear.path import solve_path
-from binfeat._linear.result import Penalties, Result, SolverOptions
 from binfeat._rows.products import gram_diagonal, product, transposed_product
 from binfeat._rows.rows import Part, Rows
 from binfeat._rows.vectors import column_dots, column_sums
+from binfeat.linear.path import solve_path
+from binfeat.linear.result import Penalties, Result, SolverOptions
 
 _TINY = np.finfo(float).tiny
 _CONSTANT = 1e-14  # share of a column's squares that rounding leaves when their mean is taken out

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from binfeat._linear import cg
-from binfeat._linear.result import Penalties, Result, SolverOptions
 from binfeat._rows.vectors import column_dots
+from binfeat.linear import cg
+from binfeat.linear.result import Penalties, Result, SolverOptions
 
 _MOST_KEPT = 3  # earlier solutions whose best combination starts the next solve
 _KEPT_BYTES = 2**31  # for these and their images; the last solution is kept in any case

@@ -13,14 +13,14 @@ from scipy import linalg
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.arrays import quotients
 from binfeat._common.subsets import slices
-from binfeat._engine.policy import threads_to_factorise
-from binfeat._linear import cg
-from binfeat._linear.gram import GramSystem
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import RidgeSystem, SolverOptions
-from binfeat._linear.solve import ridge_system
 from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import LocalRows
+from binfeat._threads import threads_to_factorise
+from binfeat.linear import cg
+from binfeat.linear.gram import GramSystem
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.result import RidgeSystem, SolverOptions
+from binfeat.linear.solve import ridge_system
 
 _TOGETHER = 8  # samples that are solved for at a time, and rows of the root in a product
 _TOL = 0.1  # of the solve for samples, whose residual is about the error of standard deviations: 32 samples leave 0.125

@@ -11,11 +11,11 @@ from sklearn.utils import check_consistent_length
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_flag, check_weights
-from binfeat._linear.alpha_choice import Splitter
-from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.scored import SourceScorer
+from binfeat.linear.alpha_choice import Splitter
+from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 
 
 class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
@@ -120,7 +120,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     True
     """
 
-    __module__ = "binfeat.ridge"  # as saved files name it
+    __module__ = "binfeat"  # as saved files name it
 
     def __init__(
         self,

@@ -16,8 +16,8 @@ from binfeat._common.saved_values import (
     check_starts,
 )
 from binfeat._common.sparse_tables import check_sparse
-from binfeat._linear.compact_coef import expand
-from binfeat._linear.incremental import KeptRows, kept_of
+from binfeat.linear.compact_coef import expand
+from binfeat.linear.incremental import KeptRows, kept_of
 
 _KEPT = {"Y": (np.float64, "rows", "targets")}
 _SUMS = {

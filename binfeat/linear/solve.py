@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.lone_bins import MergedBins, merge_lone_bins
-from binfeat._linear.gram import GramSystem, gram_pays, gram_system
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
 from binfeat._rows.rows import LocalRows, Rows
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.linear.gram import GramSystem, gram_pays, gram_system
+from binfeat.linear.lone_bins import MergedBins, merge_lone_bins
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
 
 
 @dataclass

@@ -21,14 +21,14 @@ from binfeat._common.labels import (
     weights_by_class,
 )
 from binfeat._common.validation import check_choice, is_word
-from binfeat._machine.fitted.saved import check_classifier
-from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat._machine.served_estimator import ServedMachineBase
-from binfeat._machine.settings import Settings
-from binfeat._machine.table.doubts import doubt_classes
-from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
-from binfeat.kernels import exact_kernel
+from binfeat.kernels.lookup import exact_kernel
+from binfeat.models.fitted.saved import check_classifier
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.served_estimator import ServedMachineBase
+from binfeat.models.settings import Settings
+from binfeat.models.table.doubts import doubt_classes
+from binfeat.report.method import Reporting
 
 
 class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
@@ -151,7 +151,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     True
     """
 
-    __module__ = "binfeat.machine"  # as saved files name it
+    __module__ = "binfeat"  # as saved files name it
 
     classes_: np.ndarray
     multilabel_: bool

@@ -5,17 +5,17 @@ import numpy as np
 from binfeat._common.held_out import sums_by_group
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
-from binfeat._engine.policy import one_blas_thread
-from binfeat._machine.fitted.features import FeatureFunction
-from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.importance import ROWS, rises_of_features
-from binfeat._machine.fitted.spread import Spread
-from binfeat._machine.machines.candidate import Solution
-from binfeat._machine.noise import spread_of
-from binfeat._machine.problem import Problem, WorkingProblem
-from binfeat._machine.run import Run
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.target.targets import Targets
+from binfeat._threads import one_blas_thread
+from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.importance import ROWS, rises_of_features
+from binfeat.models.fitted.spread import Spread
+from binfeat.models.machines.candidate import Solution
+from binfeat.models.noise import spread_of
+from binfeat.models.problem import Problem, WorkingProblem
+from binfeat.models.run import Run
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.target.targets import Targets
 
 
 def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.derived import Derived
 from binfeat._common.fit_rollback import fit_method
@@ -23,32 +22,33 @@ from binfeat._common.progress import Progress
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_weights, require_y
 from binfeat._engine.compilation import compilations
-from binfeat._engine.policy import blas_threads
-from binfeat._kernels.parameters import WithKernel
-from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
-from binfeat._machine.features.feature_bytes import require_table_bytes
-from binfeat._machine.fitted.attributes import attributes_of, fitted_of
-from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.saved import migrate
-from binfeat._machine.limits import Limits
-from binfeat._machine.machines.exact_size import TUNING_ROWS
-from binfeat._machine.machines.local_size import rows_in_time
-from binfeat._machine.pipeline import fit
-from binfeat._machine.problem import Problem, answers_of, n_targets_of
-from binfeat._machine.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
-from binfeat._machine.settings import Settings
-from binfeat._machine.table.columns import RawTable
-from binfeat._machine.table.copies import GivenRows
-from binfeat._machine.table.doubts import doubt_limit, doubt_rows
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.findings import NoveltyPolicy, Report
-from binfeat._machine.table.partition import Partition
-from binfeat._machine.table.row_hashes import SeenRows, row_hashes
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.warm_start import fitted_with, known_targets, previous_fit
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
+from binfeat._threads import blas_threads
+from binfeat.features.binning.input_checks import require_binning_memory
+from binfeat.kernels.parameters import WithKernel
+from binfeat.models.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
+from binfeat.models.features.feature_bytes import require_table_bytes
+from binfeat.models.fitted.attributes import attributes_of, fitted_of
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.saved import migrate
+from binfeat.models.limits import Limits
+from binfeat.models.machines.exact_size import TUNING_ROWS
+from binfeat.models.machines.local_size import rows_in_time
+from binfeat.models.pipeline import fit
+from binfeat.models.problem import Problem, answers_of, n_targets_of
+from binfeat.models.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
+from binfeat.models.settings import Settings
+from binfeat.models.table.columns import RawTable
+from binfeat.models.table.copies import GivenRows
+from binfeat.models.table.doubts import doubt_limit, doubt_rows
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.findings import NoveltyPolicy, Report
+from binfeat.models.table.partition import Partition
+from binfeat.models.table.row_hashes import SeenRows, row_hashes
+from binfeat.models.target.targets import Targets
+from binfeat.models.warm_start import fitted_with, known_targets, previous_fit
 
 _NAMED = 5  # columns of codes in the summary
 _FEWEST = 3000  # rows that a time limit keeps

@@ -6,12 +6,12 @@ from typing import Any
 from zipfile import ZipFile
 
 from binfeat._common.memory import require_memory
-from binfeat._machine.estimator import KernelMachineBase
+from binfeat.models.estimator import KernelMachineBase
 
 _KERNELS = "GammaPitch", "Hat", "Laplacian", "Matern", "RBF", "Skip"
 TRUSTED = [
-    "binfeat.machine.KernelMachineClassifier",
-    "binfeat.machine.KernelMachineRegressor",
+    "binfeat.KernelMachineClassifier",
+    "binfeat.KernelMachineRegressor",
     *(f"binfeat.kernels.{name}" for name in _KERNELS),
 ]
 

@@ -7,17 +7,17 @@ import numpy as np
 
 from binfeat._common.held_out import sums_by_group, surely_less
 from binfeat._common.subsets import evenly_spaced, thinned
-from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.spread import Spread
-from binfeat._machine.machines.candidate import Solution
-from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Run
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import NoTransform
-from binfeat.kernels import RBF, Laplacian, Matern
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.spread import Spread
+from binfeat.models.machines.candidate import Solution
+from binfeat.models.machines.exact import ExactMachine
+from binfeat.models.problem import Problem
+from binfeat.models.run import Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.target.targets import Targets
+from binfeat.models.target.transforms import NoTransform
 
 _ROWS, _VALUES = 1000, 100_000  # that it is learned from, at most, and values of their inputs
 _TUNED_ROWS = 500  # of these, that the factor and the penalty are learned from

@@ -8,19 +8,19 @@ from numpy.typing import ArrayLike
 
 from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
-from binfeat._engine.policy import blas_threads
-from binfeat._machine.fitted.exact import ExactPosterior
-from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
-from binfeat._machine.fitted.local import LocalPosterior
-from binfeat._machine.fitted.many_rows import ManyRowsPosterior
-from binfeat._machine.fitted.saved import check_regressor
-from binfeat._machine.fitted.spread import Spread
-from binfeat._machine.served_estimator import ServedMachineBase
-from binfeat._machine.table.columns import RawTable
-from binfeat._machine.table.findings import NoveltyPolicy, Report
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import LogLink
 from binfeat._rows.sources import is_source
+from binfeat._threads import blas_threads
+from binfeat.models.fitted.exact import ExactPosterior
+from binfeat.models.fitted.features import FeaturePosterior, NoiseOnly
+from binfeat.models.fitted.local import LocalPosterior
+from binfeat.models.fitted.many_rows import ManyRowsPosterior
+from binfeat.models.fitted.saved import check_regressor
+from binfeat.models.fitted.spread import Spread
+from binfeat.models.served_estimator import ServedMachineBase
+from binfeat.models.table.columns import RawTable
+from binfeat.models.table.findings import NoveltyPolicy, Report
+from binfeat.models.target.targets import Targets
+from binfeat.models.target.transforms import LogLink
 
 _SCALES = 3  # most degrees of freedom of the length scales, which the prior keeps together; measured
 _FORMS = 3  # degrees of freedom of the selection of a kernel and its scaling

@@ -2,19 +2,19 @@
 
 from dataclasses import replace
 
-from binfeat._machine.conclusion import concluded
-from binfeat._machine.features.all_rows import MemoryRows, RowsOf
-from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.choice import MachineChoice
-from binfeat._machine.preparation import prepared
-from binfeat._machine.problem import Problem, WorkingProblem
-from binfeat._machine.reweighting import reweighted
-from binfeat._machine.run import Run
-from binfeat._machine.search.kernel_search import KernelSearch
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.search.wide import WideSearch, is_wide
-from binfeat._machine.warm_start import KnownKernels, known_machine, suits
+from binfeat.models.conclusion import concluded
+from binfeat.models.features.all_rows import MemoryRows, RowsOf
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.machines.candidate import Candidate, Solution
+from binfeat.models.machines.choice import MachineChoice
+from binfeat.models.preparation import prepared
+from binfeat.models.problem import Problem, WorkingProblem
+from binfeat.models.reweighting import reweighted
+from binfeat.models.run import Run
+from binfeat.models.search.kernel_search import KernelSearch
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.wide import WideSearch, is_wide
+from binfeat.models.warm_start import KnownKernels, known_machine, suits
 
 _HURRIED_ROWS, _HURRIED_OUT = 3000, 1000  # after Ctrl-C
 

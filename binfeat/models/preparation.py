@@ -6,23 +6,23 @@ from typing import cast
 import numpy as np
 
 from binfeat._common.labels import AnyLabels
-from binfeat._engine.policy import side_by_side
-from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
-from binfeat._machine.machines.candidate import Predictor
-from binfeat._machine.machines.descent import Hyperparameters
-from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.problem import Beyond, HuberWeights, MarginProblem, Problem, WorkingProblem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.kernel_search import KernelSearch
-from binfeat._machine.search.length_scales import LengthScaleSearch
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._machine.target.huber import scales
-from binfeat._machine.target.targets import Targets, as_columns
-from binfeat._machine.target.transform_choice import TransformTrial, likelihood, transforms_to_try
-from binfeat._machine.target.transforms import TargetTransform
-from binfeat.kernels import Matern
+from binfeat._threads import side_by_side
+from binfeat.kernels.families import Matern
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat.models.machines.candidate import Predictor
+from binfeat.models.machines.descent import Hyperparameters
+from binfeat.models.machines.exact import ExactMachine
+from binfeat.models.problem import Beyond, HuberWeights, MarginProblem, Problem, WorkingProblem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.kernel_search import KernelSearch
+from binfeat.models.search.length_scales import LengthScaleSearch
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.models.target.huber import scales
+from binfeat.models.target.targets import Targets, as_columns
+from binfeat.models.target.transform_choice import TransformTrial, likelihood, transforms_to_try
+from binfeat.models.target.transforms import TargetTransform
 
 _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
 _ROUNDS = 2  # of weights by residuals or curvatures

@@ -9,17 +9,17 @@ import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors, even_folds, of_mean_one
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels
-from binfeat._engine.policy import one_blas_thread, threads_to_factorise
-from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
-from binfeat._machine.kernel_algebra.cholesky import times_square
-from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
-from binfeat._machine.kernel_algebra.reweighted import at_minimum
-from binfeat._machine.table.codes import columns_of_codes
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.target.deviance import Deviance
-from binfeat._machine.target.huber import weights_by, winsorised
-from binfeat._machine.target.targets import Targets, as_columns
-from binfeat._machine.target.transforms import LogLink, NoTransform
+from binfeat._threads import one_blas_thread, threads_to_factorise
+from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat.models.kernel_algebra.cholesky import times_square
+from binfeat.models.kernel_algebra.leave_one_out import Root, residuals, solver_by
+from binfeat.models.kernel_algebra.reweighted import at_minimum
+from binfeat.models.table.codes import columns_of_codes
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.target.deviance import Deviance
+from binfeat.models.target.huber import weights_by, winsorised
+from binfeat.models.target.targets import Targets, as_columns
+from binfeat.models.target.transforms import LogLink, NoTransform
 
 Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions of the targets
 WeightColumn = np.ndarray | None  # (n_rows, 1)

@@ -16,13 +16,13 @@ from binfeat._common.validation import (
     check_integer,
     checked_targets,
 )
-from binfeat._machine.number_estimator import NumbersMachineBase
-from binfeat._machine.settings import Settings
-from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._machine.target.targets import Targets, as_columns
-from binfeat._machine.target.transforms import check_transform, first_transform
-from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
+from binfeat.models.number_estimator import NumbersMachineBase
+from binfeat.models.settings import Settings
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.models.target.targets import Targets, as_columns
+from binfeat.models.target.transforms import check_transform, first_transform
+from binfeat.report.method import Reporting
 
 
 class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, NumbersMachineBase):
@@ -147,7 +147,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     True
     """
 
-    __module__ = "binfeat.machine"  # as saved files name it
+    __module__ = "binfeat"  # as saved files name it
 
     target_transform_: str
     target_transformer_: Any

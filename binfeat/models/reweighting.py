@@ -4,13 +4,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.warned import warn
-from binfeat._machine.conclusion import concluded
-from binfeat._machine.features.all_rows import RowsOf
-from binfeat._machine.machines.candidate import Solution
-from binfeat._machine.problem import WorkingProblem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.warm_start import KnownKernels, known_machine
+from binfeat.models.conclusion import concluded
+from binfeat.models.features.all_rows import RowsOf
+from binfeat.models.machines.candidate import Solution
+from binfeat.models.problem import WorkingProblem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.warm_start import KnownKernels, known_machine
 
 _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where steps end, and where that is no end
 _WORSE = 1.01  # from which on a higher error of rows left out is no rounding

@@ -9,16 +9,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.derived import Derived
 from binfeat._common.validation import check_flag, check_integer, seed_of
-from binfeat._engine.policy import blas_threads
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.explained.shapley import background_of, contributions
-from binfeat._machine.explained.shapley import interactions as pair_values
-from binfeat._machine.explained.values import ShapleyValues, shown
-from binfeat._machine.fitted.attributes import compacted
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.table.columns import RawTable, in_order
-from binfeat._machine.table.findings import Findings, NoveltyPolicy
 from binfeat._rows.sources import Survey, is_source
+from binfeat._threads import blas_threads
+from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.explained.shapley import background_of, contributions
+from binfeat.models.explained.shapley import interactions as pair_values
+from binfeat.models.explained.values import ShapleyValues, shown
+from binfeat.models.fitted.attributes import compacted
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.table.columns import RawTable, in_order
+from binfeat.models.table.findings import Findings, NoveltyPolicy
 
 
 class ServedMachineBase(KernelMachineBase):
@@ -181,7 +181,7 @@ class ServedMachineBase(KernelMachineBase):
         """
         fitted = self._fitted
         try:
-            from binfeat._machine.exported.onnx import model_of
+            from binfeat.models.exported.onnx import model_of
 
             return model_of(fitted)
         except ImportError as error:

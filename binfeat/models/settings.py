@@ -9,12 +9,12 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, is_word, seed_of
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.table.findings import POLICIES
-from binfeat._machine.target.deviance import DEVIANCES
-from binfeat.kernels import any_kernel, binning_kernel, exact_kernel, is_exact
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.lookup import any_kernel, binning_kernel, exact_kernel, is_exact
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.table.findings import POLICIES
+from binfeat.models.target.deviance import DEVIANCES
 
 _RADIAL = "features='exact', 'local' or 'fourier'"
 

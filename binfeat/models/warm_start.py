@@ -7,28 +7,28 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.labels import AnyLabels
-from binfeat._fourier.features import FourierMap
-from binfeat._kernels.base import Kernel
-from binfeat._machine.fitted.attributes import fitted_of
-from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.matrices import Linear, is_radial
-from binfeat._machine.machines.bins import KERNELS, BinsMachine
-from binfeat._machine.machines.candidate import Candidate
-from binfeat._machine.machines.choice import MachineChoice
-from binfeat._machine.machines.descent import Hyperparameters
-from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.machines.fourier import FourierMachine
-from binfeat._machine.machines.grown import FeaturePlan
-from binfeat._machine.machines.local import LocalMachine
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Run
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.target.targets import Targets
-from binfeat.kernels import RBF, Laplacian, Matern
+from binfeat.features.fourier.features import FourierMap
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.models.fitted.attributes import fitted_of
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.kernel_function import KernelFunction, KernelPart
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.matrices import Linear, is_radial
+from binfeat.models.machines.bins import KERNELS, BinsMachine
+from binfeat.models.machines.candidate import Candidate
+from binfeat.models.machines.choice import MachineChoice
+from binfeat.models.machines.descent import Hyperparameters
+from binfeat.models.machines.exact import ExactMachine
+from binfeat.models.machines.fourier import FourierMachine
+from binfeat.models.machines.grown import FeaturePlan
+from binfeat.models.machines.local import LocalMachine
+from binfeat.models.problem import Problem
+from binfeat.models.run import Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.target.targets import Targets
 
 _SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"
 _KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.hashed_transform import transform
 from binfeat._engine.compilation import compilations
-from binfeat._engine.policy import every_version
-from binfeat._machine.warm_up import warm_up_models
-from binfeat.binning import RandomBinning
-from binfeat.fourier import RandomFourier
-from binfeat.ridge import CGRidge, CGRidgeClassifier
+from binfeat._threads import every_version
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.random_binning import RandomBinning
+from binfeat.features.fourier.random_fourier import RandomFourier
+from binfeat.features.transform import transform
+from binfeat.linear.classifier import CGRidgeClassifier
+from binfeat.linear.regressor import CGRidge
+from binfeat.models.fitted.warm_up import warm_up_models
 
 _N = 300  # rows
 _MANY_BINS = 70_000  # in a grid: codes take 4 bytes, and two grids have enough columns for equal ones to be merged

@@ -5,8 +5,9 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat.machine import KernelMachineClassifier, KernelMachineRegressor
+from binfeat.models.classifier import KernelMachineClassifier
+from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.regressor import KernelMachineRegressor
 
 Machine: TypeAlias = KernelMachineRegressor | KernelMachineClassifier
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat._display.canvas import OptionalAxes, canvas
-from binfeat._display.checks import names_of
-from binfeat.density import OutlierDetector
+from binfeat.density.detector import OutlierDetector
+from binfeat.plots.canvas import OptionalAxes, canvas
+from binfeat.plots.checks import names_of
 
 _ABNORMAL, _NORMAL = "#c44e52", "0.75"
 

@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.drawing import as_text
 from binfeat._common.subsets import thinned
 from binfeat._common.validation import check_integer, check_numbers, check_share
-from binfeat._display.canvas import OptionalAxes, canvas
-from binfeat._machine.number_estimator import NumbersMachineBase
-from binfeat.machine import KernelMachineRegressor
+from binfeat.models.number_estimator import NumbersMachineBase
+from binfeat.models.regressor import KernelMachineRegressor
+from binfeat.plots.canvas import OptionalAxes, canvas
 
 _INSIDE, _OUTSIDE, _BARS = "#1f5fa8", "#c8452d", "0.78"
 

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.subsets import equal_groups
 from binfeat._common.validation import check_integer, check_numbers, check_real, checked_array, seed_of
-from binfeat._display.canvas import OptionalAxes, canvas
 from binfeat._rows.sampled import take_rows
-from binfeat.binning import RandomBinning
-from binfeat.fourier import RandomFourier
-from binfeat.kernels import binning_kernel, fourier_kernel
-from binfeat.union import RandomFeatureUnion
+from binfeat.features.binning.random_binning import RandomBinning
+from binfeat.features.fourier.random_fourier import RandomFourier
+from binfeat.features.union import RandomFeatureUnion
+from binfeat.kernels.lookup import binning_kernel, fourier_kernel
+from binfeat.plots.canvas import OptionalAxes, canvas
 
 _ROWS = 600  # they make 180,000 pairs
 _BANDS = 20  # intervals of the exact value, with error quantiles for each

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from binfeat._common.drawing import draw_swarm, draw_waterfall
 from binfeat._common.validation import check_choice, check_integer, check_numbers
-from binfeat._display.canvas import OptionalAxes, canvas
-from binfeat._display.checks import Machine, names_of, require_machine
+from binfeat.plots.canvas import OptionalAxes, canvas
+from binfeat.plots.checks import Machine, names_of, require_machine
 
 
 @dataclass(eq=False, repr=False)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
-from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
-from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._report.learning import FEWEST, gain_of_twice_the_rows
-from binfeat.kernels import Laplacian
+from binfeat.kernels.families import Laplacian
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat.models.kernel_algebra.matrices import Frame, kernel_matrix
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
 
 _ROWS = 1000  # test rows that are compared with their neighbours
 _CERTAIN = 2.0  # standard errors

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.subsets import thinned
-from binfeat._machine.target.targets import as_columns
+from binfeat.models.target.targets import as_columns
 
 _INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
 

@@ -6,13 +6,13 @@ from typing import cast
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._engine.policy import side_by_side
-from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, weighted_squares
-from binfeat._machine.kernel_algebra.matrices import Linear
+from binfeat._threads import side_by_side
+from binfeat.models.fitted.cell_trees import CellTrees
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, weighted_squares
+from binfeat.models.kernel_algebra.matrices import Linear
 
 FEWEST = 40  # rows: of quarters of fewer nothing can be told
 _MOST = 3000  # whose matrix is factorised: a second or two with all halves and quarters

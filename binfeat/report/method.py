@@ -36,7 +36,7 @@ class Reporting:
         """
         check_is_fitted(self, "feature_coef_")
         try:
-            from binfeat._report.page import write_page
+            from binfeat.report.page import write_page
         except ImportError as error:
             raise ImportError("A report needs Matplotlib. Install it: pip install 'binfeat[plot]'.") from error
         write_page(self, path, X, y)

@@ -9,15 +9,15 @@ from sklearn.base import is_classifier
 
 from binfeat._common.printable import printable
 from binfeat._common.whole_files import require_writable, written
-from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat._machine.kernel_algebra.solve import solve_bytes
-from binfeat._machine.run import decision_words
-from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._report import pictures
-from binfeat._report.bottlenecks import limits_of
-from binfeat._report.effects import effects_of
-from binfeat._report.errors import Judged
-from binfeat._report.reasons import reasons_of
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.kernel_algebra.solve import solve_bytes
+from binfeat.models.run import decision_words
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.report import pictures
+from binfeat.report.bottlenecks import limits_of
+from binfeat.report.effects import effects_of
+from binfeat.report.errors import Judged
+from binfeat.report.reasons import reasons_of
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -61,7 +61,7 @@ def _page(machine, judged):
     ]
     target = vars(machine).get("_target")
     title = type(machine).__name__ + (f" of {target}" if target else "")
-    style = files("binfeat._report").joinpath("page.css").read_text(encoding="utf-8")
+    style = files("binfeat.report").joinpath("page.css").read_text(encoding="utf-8")
     return _PAGE.format(title=escape(title), style=style, sections="\n".join(filter(None, sections)))
 
 

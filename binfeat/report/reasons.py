@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.subsets import thinned
-from binfeat._machine.explained.shapley import background_of, contributions
+from binfeat.models.explained.shapley import background_of, contributions
 
 _ROWS, _BACKGROUND, _PERMUTATIONS = 200, 100, 2  # permutations where values are sampled
 

@@ -4,14 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix, code_dtype, no_bin
-from binfeat._binning.bins import rank_bins
-from binfeat._binning.fineness import warn_of_collisions, warn_of_rows, warn_of_unseen
-from binfeat._binning.grids import Grids
-from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
-from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
-from binfeat._binning.row_table import RowTable
-from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
@@ -26,8 +18,21 @@ from binfeat._common.validation import (
     is_word,
     seed_of,
 )
-from binfeat._engine.policy import thread_count
-from binfeat.kernels import binning_kernel
+from binfeat._threads import thread_count
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat.features.binning.bins import rank_bins
+from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows, warn_of_unseen
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
+from binfeat.features.binning.input_checks import (
+    ARRAY_CHECKS,
+    check_categories,
+    require_binning_memory,
+    require_grids_memory,
+)
+from binfeat.features.binning.row_table import RowTable
+from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.kernels.lookup import binning_kernel
 
 
 class BinningBase(FeatureMap):

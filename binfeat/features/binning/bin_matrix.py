@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 from sklearn import get_config
 
-from binfeat._binning.code_store import CodeStore
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import RowMatrix
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_float_type, check_row_weights
 from binfeat._engine.bin_tables import count_entries, to_csr
 from binfeat._engine.fours import FOUR
-from binfeat._engine.policy import thread_count
 from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
+from binfeat._threads import thread_count
+from binfeat.features.binning.code_store import CodeStore
 
 _BLOCK_ROWS = 2**17  # of a visit to codes in a file
 _INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max

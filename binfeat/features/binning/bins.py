@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import code_dtype, no_bin
-from binfeat._binning.fineness import Fineness
 from binfeat._engine.bin_tables import rank
+from binfeat.features.binning.bin_matrix import code_dtype, no_bin
+from binfeat.features.binning.fineness import Fineness
 
 
 @dataclass

@@ -8,7 +8,7 @@ from scipy import sparse
 from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, stream, uniforms, words_at
 from binfeat._common.subsets import slices
 from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
-from binfeat._engine.policy import thread_count
+from binfeat._threads import thread_count
 
 _SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between computers is lost
 _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import code_dtype
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.grids import hash_blocks
 from binfeat._common.validation import check_integer
 from binfeat._engine.bin_tables import fold
+from binfeat.features.binning.bin_matrix import code_dtype
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import hash_blocks
 
 
 def check_hashed(n_features, n_grids):

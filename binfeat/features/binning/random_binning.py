@@ -8,13 +8,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bin_matrix import BinMatrix, no_bin
-from binfeat._binning.bins import Bins
-from binfeat._binning.bounds import box
-from binfeat._binning.estimator import BinningBase, features_of_parts
-from binfeat._binning.fineness import unseen_shares
-from binfeat._binning.row_table import RowTable
-from binfeat._binning.saved import check_binning, check_offsets
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
@@ -30,11 +23,18 @@ from binfeat._common.validation import (
     is_word,
     seed_of,
 )
-from binfeat._kernels.base import Kernel
-from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.sampled import rows_of_survey
 from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
+from binfeat.features.binning.base import BinningBase, features_of_parts
+from binfeat.features.binning.bin_matrix import BinMatrix, no_bin
+from binfeat.features.binning.bins import Bins
+from binfeat.features.binning.bounds import box
+from binfeat.features.binning.fineness import unseen_shares
+from binfeat.features.binning.row_table import RowTable
+from binfeat.features.binning.saved import check_binning, check_offsets
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.parameters import WithKernel
 
 __all__ = ["RandomBinning"]
 
@@ -139,6 +139,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     >>> bool(np.abs((Z @ Z.T).toarray() - exact).mean() < 0.02)
     True
     """
+
+    __module__ = "binfeat"  # as saved files name it
 
     gamma_: np.ndarray
     n_bins_: int
@@ -431,7 +433,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
         if not is_word(self.gamma, "learn"):
             return self._gamma_of(moments)
-        from binfeat._length_scales.for_features import gamma_for_features  # late: few maps learn
+        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
         seed = seed_of(self.random_state)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._binning.code_store import CodeStore, code_budget
-from binfeat._binning.grids import n_hash_blocks
 from binfeat._common.validation import float_dtype
+from binfeat.features.binning.code_store import CodeStore, code_budget
+from binfeat.features.binning.grids import n_hash_blocks
 
 
 @dataclass(frozen=True)

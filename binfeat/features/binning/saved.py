@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._binning.hashed_columns import hashed_offsets
 from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs, check_numbers_of, check_starts
+from binfeat.features.binning.hashed_columns import hashed_offsets
 
 GRIDS = {
     "_scale": (np.float64, "grids", "inputs"),

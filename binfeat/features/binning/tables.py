@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import code_dtype, no_bin
-from binfeat._binning.bins import Bins, starts_of
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.grids import hash_blocks
 from binfeat._common.subsets import slices
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
-from binfeat._engine.policy import thread_count
+from binfeat._threads import thread_count
+from binfeat.features.binning.bin_matrix import code_dtype, no_bin
+from binfeat.features.binning.bins import Bins, starts_of
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import hash_blocks
 
 _FIRST_BITS = 12  # a new table's size
 _GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full table is made larger

@@ -6,10 +6,10 @@ import numpy as np
 
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
-from binfeat._engine.policy import share_blocks, thread_count
 from binfeat._engine.trig import WRITERS
-from binfeat._fourier.fastfood import Fastfood
-from binfeat._fourier.projection import by_fastfood, by_weights, read_only
+from binfeat._threads import share_blocks, thread_count
+from binfeat.features.fourier.fastfood import Fastfood
+from binfeat.features.fourier.projection import by_fastfood, by_weights, read_only
 
 _SCRATCH_BYTES = 2**20  # the projection of a block of rows, to stay in the second-level cache
 _FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once per block

@@ -23,8 +23,8 @@ import numpy as np
 from binfeat._common.random_words import CALLER, FREQUENCIES, RADII, SOBOL, stream, uniforms
 from binfeat._common.subsets import slices
 from binfeat._common.validation import is_word
-from binfeat._kernels.base import ProductKernel
-from binfeat.kernels import RBF, Cauchy, Hat, Laplacian, Matern, Spectral
+from binfeat.kernels.base import ProductKernel
+from binfeat.kernels.families import RBF, Cauchy, Hat, Laplacian, Matern, Spectral
 
 _SAMPLERS = ("iid", "orthogonal", "qmc", "fastfood")
 _KERNELS = (RBF, Matern, Laplacian, Cauchy, Hat, Spectral)

@@ -27,18 +27,18 @@ from binfeat._common.validation import (
     is_word,
     seed_of,
 )
-from binfeat._engine.policy import thread_count
-from binfeat._fourier.fastfood import Fastfood
-from binfeat._fourier.features import FourierMap
-from binfeat._fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
-from binfeat._fourier.saved import FASTFOOD, check_fastfood, check_fourier
-from binfeat._kernels.base import Kernel
-from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sampled import rows_of_survey
 from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
-from binfeat.kernels import fourier_kernel
+from binfeat._threads import thread_count
+from binfeat.features.fourier.fastfood import Fastfood
+from binfeat.features.fourier.features import FourierMap
+from binfeat.features.fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
+from binfeat.features.fourier.saved import FASTFOOD, check_fastfood, check_fourier
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.lookup import fourier_kernel
+from binfeat.kernels.parameters import WithKernel
 
 __all__ = ["RandomFourier"]
 
@@ -150,6 +150,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     True
     """
 
+    __module__ = "binfeat"  # as saved files name it
+
     gamma_: np.ndarray
     sampler_: str
     random_weights_: np.ndarray
@@ -226,7 +228,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         none = np.zeros(self.n_features_in_, dtype=bool)
         if not is_word(self.gamma, "learn"):
             return gamma_of_inputs(self.gamma, moments, none, power=fourier_kernel(self.kernel).power)
-        from binfeat._length_scales.for_features import gamma_for_features  # late: few maps learn
+        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
         if self.rotation is not None:

@@ -4,7 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._common.saved_values import FLOATS, check_arrays, check_bounds, check_inputs, check_numbers_of, check_word
+from binfeat._common.saved_values import (
+    FLOATS,
+    check_arrays,
+    check_bounds,
+    check_inputs,
+    check_numbers_of,
+    check_word,
+)
 
 _WEIGHTS = {"random_weights_": (FLOATS, "inputs", "frequencies")}
 FASTFOOD = {

@@ -7,12 +7,12 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.validation import check_moderate
-from binfeat._kernels.base import Kernel
-from binfeat._length_scales.learning import encoded_targets, learnable_kernel, learned_gamma
-from binfeat._linear.result import SolverOptions
-from binfeat._linear.solve import solve_ridge
 from binfeat._rows.products import Features
 from binfeat._rows.rows import LocalRows
+from binfeat.features.length_scales.learning import encoded_targets, learnable_kernel, learned_gamma
+from binfeat.kernels.base import Kernel
+from binfeat.linear.result import SolverOptions
+from binfeat.linear.solve import solve_ridge
 
 Featurize: TypeAlias = Callable[[np.ndarray, Any, Any], tuple[Features, Features]]
 

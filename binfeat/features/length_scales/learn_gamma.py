@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
-from binfeat._binning.input_checks import ARRAY_CHECKS
 from binfeat._common.validation import (
     InputNames,
     check_categorical,
@@ -16,10 +15,11 @@ from binfeat._common.validation import (
     checked_rows,
     seed_of,
 )
-from binfeat._kernels.base import Kernel
-from binfeat._length_scales.learning import LearnedGamma, encoded_targets, learnable_kernel, learned_gamma
+from binfeat.features.binning.input_checks import ARRAY_CHECKS
+from binfeat.features.length_scales.learning import LearnedGamma, encoded_targets, learnable_kernel, learned_gamma
+from binfeat.kernels.base import Kernel
 
-__all__ = ["LearnedGamma", "learn_gamma"]
+__all__ = ["learn_gamma"]
 
 _MOST_STEPS = 10_000
 

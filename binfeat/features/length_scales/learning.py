@@ -8,13 +8,14 @@ from scipy import sparse
 
 from binfeat._common.labels import check_labels, one_against_rest
 from binfeat._common.validation import check_weights, checked_array, checked_targets, is_word
-from binfeat._engine.policy import one_blas_thread
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
-from binfeat._machine.target.targets import Targets, as_columns
-from binfeat._machine.target.transforms import NoTransform
-from binfeat.kernels import EXACT_NUS, RBF, binning_kernel
+from binfeat._threads import one_blas_thread
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF
+from binfeat.kernels.lookup import EXACT_NUS, binning_kernel
+from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat.models.target.targets import Targets, as_columns
+from binfeat.models.target.transforms import NoTransform
 
 _MOST_CLASSES, _ROWS_OF_A_CLASS = 50, 5  # different integers that are classes, and rows of each
 _MISSING = 10.0  # standard deviations from the largest value to the number in place of missing values

@@ -7,17 +7,17 @@ import numpy as np
 from binfeat._common.arrays import quotients
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
-from binfeat._engine.policy import side_by_side
 from binfeat._engine.shapley import mean_factors, product_interactions, product_values
-from binfeat._machine.explained.mixtures import gaussian_mixture
-from binfeat._machine.fitted.cell_trees import rows_by_cell
-from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.matrices import Linear
-from binfeat._machine.target.targets import Targets
-from binfeat.kernels import Laplacian
+from binfeat._threads import side_by_side
+from binfeat.kernels.families import Laplacian
+from binfeat.models.explained.mixtures import gaussian_mixture
+from binfeat.models.fitted.cell_trees import rows_by_cell
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.matrices import Linear
+from binfeat.models.target.targets import Targets
 
 _MOST_BACKGROUND = 100  # rows that are taken where none are given
 _MOST_NODES = 8  # of a quadrature along t: more change nothing in float32

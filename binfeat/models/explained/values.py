@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse
 
 from binfeat._common.frames import collected
-from binfeat._machine.explained.shapley import Contributions
-from binfeat._machine.table.columns import RawTable
+from binfeat.models.explained.shapley import Contributions
+from binfeat.models.table.columns import RawTable
 
 
 @dataclass(frozen=True, eq=False)

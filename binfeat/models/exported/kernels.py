@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from binfeat._machine.exported.graph import Graph
-from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.expansion import KernelCoordinates
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.matrices import Linear
-from binfeat.kernels import Laplacian, Matern
+from binfeat.kernels.families import Laplacian, Matern
+from binfeat.models.exported.graph import Graph
+from binfeat.models.fitted.cell_trees import CellTrees
+from binfeat.models.fitted.expansion import KernelCoordinates
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.matrices import Linear
 
 
 def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> str:

@@ -7,14 +7,14 @@ import numpy as np
 
 from binfeat._common.calibration import SOFTNESS
 from binfeat._common.labels import LabelColumns, Labels
-from binfeat._machine.exported.graph import Graph
-from binfeat._machine.exported.kernels import function_of_kernels
-from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.scalers import Arcsinh, InputScaler, NoScaler, Quantiles
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import ArcsinhTarget, CallersTransform
+from binfeat.models.exported.graph import Graph
+from binfeat.models.exported.kernels import function_of_kernels
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.scalers import Arcsinh, InputScaler, NoScaler, Quantiles
+from binfeat.models.target.targets import Targets
+from binfeat.models.target.transforms import ArcsinhTarget, CallersTransform
 
 _FAR = -15.0  # below it the logarithm of softplus is its argument, to seven digits
 

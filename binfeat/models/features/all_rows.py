@@ -4,33 +4,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from binfeat._binning.grids import Grids
-from binfeat._binning.tables import count_bins
-from binfeat._fourier.features import FourierMap
-from binfeat._machine.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
-from binfeat._machine.features.growth import Growth, GrowthRows, TrainingRows
-from binfeat._machine.features.sample import first_grids
-from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat._machine.kernel_algebra.column_rows import ColumnRows, ScaledTable
-from binfeat._machine.kernel_algebra.leave_one_out import Weights
-from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.problem import Beyond, Problem
-from binfeat._machine.run import Run
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.settings import Settings
-from binfeat._machine.table.doubts import doubt_grids
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.scalers import InputScaler, NoScaler
 from binfeat._rows.sampled import SampledSource
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.tables import count_bins
+from binfeat.features.fourier.features import FourierMap
+from binfeat.models.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
+from binfeat.models.features.growth import Growth, GrowthRows, TrainingRows
+from binfeat.models.features.sample import first_grids
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, ScaledTable
+from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.problem import Beyond, Problem
+from binfeat.models.run import Run
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.settings import Settings
+from binfeat.models.table.doubts import doubt_grids
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.scalers import InputScaler, NoScaler
 
 GridLaw = Callable[[int], Grids]  # gives the first so many grids
-CellFunction = Callable[[np.ndarray, np.ndarray, Weights], Any]  # of columns (n_inputs, n), targets and weights
-EachCell = Callable[[CellFunction, list[np.ndarray]], list[Any]]  # of cells, which are numbers of rows
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem, whose table may be a sample of them
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids

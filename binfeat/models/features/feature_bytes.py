@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat._common.memory import allowed_bytes, require_bytes
-from binfeat._fourier.features import FourierMap
+from binfeat.features.fourier.features import FourierMap
 
 _CODE = 4  # bytes of a code while grids are added
 _OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made

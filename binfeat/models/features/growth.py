@@ -5,23 +5,23 @@ from typing import Any, Protocol, Self, cast
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix, code_dtype, in_type
-from binfeat._binning.bins import Bins
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.grids import Grids
-from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.subsets import slices
-from binfeat._fourier.features import FourierMap
-from binfeat._linear.gram import GramSystem, gram_system
-from binfeat._linear.posterior import RidgePosterior, ridge_posterior
-from binfeat._linear.result import RidgeSystem, SolveInterrupted, SolverOptions
-from binfeat._linear.solve import ridge_system
-from binfeat._machine.features.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
-from binfeat._machine.fitted.features import BinFunction
-from binfeat._machine.problem import WeightColumn
 from binfeat._rows import sources
 from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.streamed import StreamedFeatures
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, in_type
+from binfeat.features.binning.bins import Bins
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.features.fourier.features import FourierMap
+from binfeat.linear.gram import GramSystem, gram_system
+from binfeat.linear.posterior import RidgePosterior, ridge_posterior
+from binfeat.linear.result import RidgeSystem, SolveInterrupted, SolverOptions
+from binfeat.linear.solve import ridge_system
+from binfeat.models.features.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
+from binfeat.models.fitted.features import BinFunction
+from binfeat.models.problem import WeightColumn
 
 Dense = np.ndarray | StreamedFeatures
 Blocks = Iterable[np.ndarray]  # (n_block_rows, n_inputs), float64

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.grids import Grids
-from binfeat._binning.tables import BinTables, count_bins, find_codes
-from binfeat._kernels.base import Kernel
-from binfeat._linear.result import SolverOptions
-from binfeat._linear.solve import solve_ridge
-from binfeat._machine.problem import Losses, Problem
-from binfeat._machine.run import Phase, Run
 from binfeat._rows.rows import LocalRows
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.kernels.base import Kernel
+from binfeat.linear.result import SolverOptions
+from binfeat.linear.solve import solve_ridge
+from binfeat.models.problem import Losses, Problem
+from binfeat.models.run import Phase, Run
 
 _OPTIONS = SolverOptions(tol=1e-2, max_iter=100, solver="cg")
 _TRIAL_SHARE = 1 / 4  # of the seconds left, that a machine of a sample may take

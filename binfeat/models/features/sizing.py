@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from binfeat._machine.features.growth import Growth
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Phase, Run
+from binfeat.models.features.growth import Growth
+from binfeat.models.problem import Problem
+from binfeat.models.run import Phase, Run
 
 _log = logging.getLogger("binfeat")
 

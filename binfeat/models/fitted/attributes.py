@@ -6,23 +6,23 @@ from typing import cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from binfeat._binning.grids import Grids
 from binfeat._common.calibration import Calibration
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_machine
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.features import BinFunction, FeatureFunction, FourierFunction
-from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.fitted.saved import SINGLES
-from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.fitted.spread import Spread
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.row_hashes import SeenRows
-from binfeat._machine.table.scalers import scaler_of
-from binfeat._machine.target.targets import Targets, no_limits
-from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
+from binfeat.features.binning.grids import Grids
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.features import BinFunction, FeatureFunction, FourierFunction
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.fitted.saved import SINGLES
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.fitted.spread import Spread
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.row_hashes import SeenRows
+from binfeat.models.table.scalers import scaler_of
+from binfeat.models.target.targets import Targets, no_limits
+from binfeat.models.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 
 _NONE = np.empty((0, 0))
 _SINGLE_RECORDS = "_exact", "_local", "_held_out", "_spread"

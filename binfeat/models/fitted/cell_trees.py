@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.trees import find_cells
-from binfeat._machine.kernel_algebra.column_rows import ScaledTable
+from binfeat.models.kernel_algebra.column_rows import ScaledTable
 
 _FULL = 0.87  # share of the most rows that a cell has on average: splits may lie beside the median
 

@@ -8,13 +8,13 @@ import numpy as np
 from binfeat._common.derived import made_once
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
-from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.expansion import FullExpansion
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.many_rows import ManyRowsPosterior
-from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
-from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.expansion import FullExpansion
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.many_rows import ManyRowsPosterior
+from binfeat.models.fitted.score_function import HeldOutErrors, normal_samples
+from binfeat.models.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 
 MOST_IN_CLOSED_FORM = 4000  # rows, whose factor takes 64 MB and half a second; of 16,000 rows it is 1 GB and 20 s
 _ROWS = 512  # whose variances are computed at a time

@@ -7,11 +7,11 @@ import numpy as np
 
 from binfeat._common.subsets import slices
 from binfeat._engine import expansions
-from binfeat._engine.policy import share_blocks
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
-from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat.kernels import RBF, Laplacian, Matern
+from binfeat._threads import share_blocks
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.models.kernel_algebra.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
+from binfeat.models.kernel_algebra.sums import KernelSum
 
 _KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
 _MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}

@@ -6,19 +6,19 @@ from typing import cast
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix, code_dtype, no_bin
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.grids import Grids
-from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.subsets import slices
 from binfeat._engine.evaluate import evaluate
-from binfeat._engine.policy import blas_threads
-from binfeat._fourier.fastfood import Fastfood
-from binfeat._fourier.features import FourierMap
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted import score_function
-from binfeat._machine.fitted.score_function import HeldOutErrors, ScoreFunction
 from binfeat._rows.stacked import StackedFeatures
+from binfeat._threads import blas_threads
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.features.fourier.fastfood import Fastfood
+from binfeat.features.fourier.features import FourierMap
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted import score_function
+from binfeat.models.fitted.score_function import HeldOutErrors, ScoreFunction
 
 _FEW_ROWS = 64  # evaluated one by one
 

@@ -7,18 +7,18 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.derived import Derived
 from binfeat._common.labels import AnyLabels
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.features import FeatureFunction
-from binfeat._machine.fitted.importance import rises_of_kernels
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
-from binfeat._machine.fitted.spread import Spread
-from binfeat._machine.search.scaled_kernels import History
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.findings import Report
-from binfeat._machine.table.row_hashes import SeenRows
-from binfeat._machine.table.scalers import InputScaler
-from binfeat._machine.target.targets import Targets
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.importance import rises_of_kernels
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.score_function import HeldOutErrors, Posterior
+from binfeat.models.fitted.spread import Spread
+from binfeat.models.search.scaled_kernels import History
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.findings import Report
+from binfeat.models.table.row_hashes import SeenRows
+from binfeat.models.table.scalers import InputScaler
+from binfeat.models.target.targets import Targets
 
 
 @dataclass(frozen=True, eq=False)

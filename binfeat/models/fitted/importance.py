@@ -7,13 +7,13 @@ from typing import Protocol, cast
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.fitted.cell_trees import cells_of_columns
-from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.features import FeatureFunction
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.models.fitted.cell_trees import cells_of_columns
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second

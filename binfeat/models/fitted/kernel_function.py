@@ -6,9 +6,10 @@ from functools import cached_property, partial
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
-from binfeat._kernels.base import Kernel
-from binfeat._machine.fitted.score_function import ScoreFunction
-from binfeat._machine.kernel_algebra.matrices import (
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.models.fitted.score_function import ScoreFunction
+from binfeat.models.kernel_algebra.matrices import (
     DifferentiableMatrix,
     Frame,
     Linear,
@@ -16,9 +17,8 @@ from binfeat._machine.kernel_algebra.matrices import (
     kernel_matrix,
     linear_squares,
 )
-from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat.kernels import RBF, Laplacian, Matern
+from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.search.length_scales import LengthScales
 
 # What stands for kernels in files; Matern has its nu.
 _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}

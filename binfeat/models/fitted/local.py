@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from binfeat._common.derived import Derived, made_once
-from binfeat._engine.policy import side_by_side
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.cell_trees import CellTrees, rows_by_cell
-from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
-from binfeat._machine.fitted.expansion import CellExpansions
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.score_function import HeldOutErrors
+from binfeat._threads import side_by_side
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
+from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
+from binfeat.models.fitted.expansion import CellExpansions
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.score_function import HeldOutErrors
 
 _OF_KERNEL = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
 _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte

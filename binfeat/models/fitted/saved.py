@@ -13,10 +13,10 @@ from binfeat._common.saved_values import (
     check_numbers_of,
     is_plain,
 )
-from binfeat._machine.fitted.saved_function import check_function, check_posterior, check_spread
-from binfeat._machine.fitted.saved_table import check_scaler, check_scaling, check_table
-from binfeat._machine.fitted.saved_targets import check_labels, check_targets, n_calibrated
-from binfeat._machine.table.ranks import NO_RANKS
+from binfeat.models.fitted.saved_function import check_function, check_posterior, check_spread
+from binfeat.models.fitted.saved_table import check_scaler, check_scaling, check_table
+from binfeat.models.fitted.saved_targets import check_labels, check_targets, n_calibrated
+from binfeat.models.table.ranks import NO_RANKS
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that a compact machine has in float32
 _DECISIONS = {"what": "U", "choice": "U", "error": "f", "seconds": "f"}

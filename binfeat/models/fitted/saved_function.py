@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._binning.saved import check_grids
 from binfeat._common.saved_values import (
     FLOATS,
     check_arrays,
@@ -14,7 +13,8 @@ from binfeat._common.saved_values import (
     check_starts,
     check_word,
 )
-from binfeat._machine.target.transforms import LogLink
+from binfeat.features.binning.saved import check_grids
+from binfeat.models.target.transforms import LogLink
 
 _FEATURES = "exact", "local", "binning", "fourier", "hybrid"
 _NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # what stands for kernels in files: linear, Laplacian, Matern, Gaussian

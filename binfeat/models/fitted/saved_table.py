@@ -5,8 +5,15 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.calendar import PARTS, is_time
-from binfeat._common.saved_values import check_arrays, check_bounds, check_keys, check_rising, check_starts, check_word
-from binfeat._machine.table.texts import DATES, NUMBERS
+from binfeat._common.saved_values import (
+    check_arrays,
+    check_bounds,
+    check_keys,
+    check_rising,
+    check_starts,
+    check_word,
+)
+from binfeat.models.table.texts import DATES, NUMBERS
 
 _COLUMNS = {
     "categorical": (np.bool_, "inputs"),

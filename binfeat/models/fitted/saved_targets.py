@@ -12,7 +12,7 @@ from binfeat._common.saved_values import (
     check_numbers_of,
     check_word,
 )
-from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform
+from binfeat.models.target.transforms import TRANSFORMS, CallersTransform
 
 _TARGETS = {
     "_target_mean": (np.float64, "targets"),

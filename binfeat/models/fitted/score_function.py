@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
-from binfeat._engine.policy import threads_to_factorise
-from binfeat._linear.posterior import RidgePosterior
+from binfeat._threads import threads_to_factorise
+from binfeat.linear.posterior import RidgePosterior
 
 BLOCK_BYTES = 2**26  # of codes, hashes or features at a time
 

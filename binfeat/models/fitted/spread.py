@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._machine.fitted.exact import ExactFunction
+from binfeat.models.fitted.exact import ExactFunction
 
 _ROUNDING = 1e-9  # of a rank: (1 - 0.9) / 2 is less than 0.05
 

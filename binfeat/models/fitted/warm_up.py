@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from binfeat._binning.grids import Grids
-from binfeat._engine.policy import every_version
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.features import BinFunction, FeatureFunction, FourierFunction
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.fitted.many_rows import ManyRowsPosterior
-from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
-from binfeat._machine.table.scalers import Quantiles
+from binfeat._threads import every_version
+from binfeat.features.binning.grids import Grids
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.cell_trees import CellTrees
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.features import BinFunction, FeatureFunction, FourierFunction
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.fitted.many_rows import ManyRowsPosterior
+from binfeat.models.fitted.score_function import HeldOutErrors, Posterior
+from binfeat.models.table.scalers import Quantiles
 
 _N, _INPUTS, _TARGETS = 400, 5, 3  # rows, more than any kind takes one by one
 _ROOTS = 5  # samples of a posterior

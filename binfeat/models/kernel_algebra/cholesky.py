@@ -8,7 +8,7 @@ from numba.extending import get_cython_function_address
 
 from binfeat._common.subsets import slices
 from binfeat._engine import lapack
-from binfeat._engine.policy import one_blas_thread, share_blocks
+from binfeat._threads import one_blas_thread, share_blocks
 
 _SIDE, _MANY = 512, 2048  # of a tile, and columns with which tiles are worth it
 

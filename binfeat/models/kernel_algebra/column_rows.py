@@ -1,11 +1,13 @@
 """Rows of a table that is too large to be kept as it is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from binfeat._machine.kernel_algebra.matrices import Frame
+from binfeat.models.kernel_algebra.leave_one_out import Weights
+from binfeat.models.kernel_algebra.matrices import Frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,3 +46,7 @@ class ColumnRows:
 
 
 ScaledTable = np.ndarray | ColumnRows  # (n_rows, n_inputs)
+
+
+CellFunction = Callable[[np.ndarray, np.ndarray, Weights], Any]  # of columns (n_inputs, n), targets and weights
+EachCell = Callable[[CellFunction, list[np.ndarray]], list[Any]]  # of cells, which are numbers of rows

@@ -21,8 +21,8 @@ from binfeat._engine.distances import (
     squared_distances,
     weighted_distances,
 )
-from binfeat._kernels.base import Kernel, ProductKernel
-from binfeat.kernels import RBF, Laplacian, Matern
+from binfeat.kernels.base import Kernel, ProductKernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
 
 _TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
 _LEAST = 1e-6  # least value of a profile that is divided by

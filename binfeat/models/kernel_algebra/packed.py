@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from binfeat._common.subsets import slices
-from binfeat._engine.policy import share_blocks
+from binfeat._threads import share_blocks
 
 _SIDE = 1152  # of a tile: as many rows as products are fast for
 _STEPS = np.float32(65535)  # between 0 and 1; the error of rounding is far below the least penalty

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from binfeat._machine.kernel_algebra.solve import factored
+from binfeat.models.kernel_algebra.solve import factored
 
 Squares = tuple[np.ndarray, np.ndarray]  # that stand for a loss: targets (n_rows, n_targets), weights (n_rows, 1)
 

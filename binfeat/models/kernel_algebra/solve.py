@@ -4,8 +4,8 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from binfeat._common.arrays import quotients
-from binfeat._machine.kernel_algebra.cholesky import times_square
-from binfeat._machine.kernel_algebra.leave_one_out import (
+from binfeat.models.kernel_algebra.cholesky import times_square
+from binfeat.models.kernel_algebra.leave_one_out import (
     LEAST_ALPHA,
     Solve,
     Weights,
@@ -13,8 +13,8 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     inverse_root,
     needs_precision,
 )
-from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
-from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.packed import PackedKernel, packed_bytes
+from binfeat.models.kernel_algebra.sums import KernelSum
 
 MOST_FACTORED = 14_000  # rows, whose matrix takes 0.8 GB; iterations with more rows take a quarter of the memory
 _RANK = 500  # of the preconditioner

@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 
 from binfeat._common.subsets import slices
-from binfeat._engine.policy import share_blocks
-from binfeat._machine.kernel_algebra.matrices import KernelMatrix, Prepared
-from binfeat._machine.kernel_algebra.packed import PackedKernel
+from binfeat._threads import share_blocks
+from binfeat.models.kernel_algebra.matrices import KernelMatrix, Prepared
+from binfeat.models.kernel_algebra.packed import PackedKernel
 
 _SIDE = 384  # of a tile, whose arrays stay in the second-level cache
 

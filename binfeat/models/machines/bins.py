@@ -5,16 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from binfeat._binning.grids import Grids
-from binfeat._machine.features.all_rows import AllRows, GridLaw
-from binfeat._machine.features.sample import Sample, SampleFit
-from binfeat._machine.features.sizing import Sizing, most_batches
-from binfeat._machine.machines.grown import FeaturePlan, GrownMachine
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import GammaPitch, Skip
+from binfeat.features.binning.grids import Grids
+from binfeat.kernels.families import GammaPitch
+from binfeat.kernels.skip import Skip
+from binfeat.models.features.all_rows import AllRows, GridLaw
+from binfeat.models.features.sample import Sample, SampleFit
+from binfeat.models.features.sizing import Sizing, most_batches
+from binfeat.models.machines.grown import FeaturePlan, GrownMachine
+from binfeat.models.problem import Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FACTOR = 2.0  # between overall factors of the length scales that are tried on a sample
 DECREASE = np.sqrt(10)  # between penalties

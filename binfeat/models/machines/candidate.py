@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.warned import warn
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.features import FeatureFunction
-from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.run import Run
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat._machine.table.scalers import InputScaler
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.run import Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.table.scalers import InputScaler
 
 _LARGE = 0.01  # of what is minimised, that a step which was not taken may promise
 

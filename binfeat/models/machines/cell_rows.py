@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.subsets import cached_parts, thinned
-from binfeat._engine.policy import side_by_side
-from binfeat._machine.features.all_rows import CellFunction
-from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
-from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum, main_part
-from binfeat._machine.kernel_algebra.column_rows import ScaledTable
-from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals, rows_of_cell
-from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.machines.cell_search import Cell
-from binfeat._machine.problem import Problem
-from binfeat._machine.search.length_scales import mean_distances
+from binfeat._threads import side_by_side
+from binfeat.models.fitted.cell_trees import CellTrees, split_into_cells
+from binfeat.models.fitted.kernel_function import KernelPart, kernel_sum, main_part
+from binfeat.models.kernel_algebra.column_rows import CellFunction, ScaledTable
+from binfeat.models.kernel_algebra.inverse_diagonal import inverse_diagonals, rows_of_cell
+from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.machines.cell_search import Cell
+from binfeat.models.problem import Problem
+from binfeat.models.search.length_scales import mean_distances
 
 _SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
 _DISORDER = 0.5  # of the splits of all trees but the first

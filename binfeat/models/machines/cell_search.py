@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from binfeat._common.arrays import Scratch
-from binfeat._engine.policy import side_by_side
-from binfeat._machine.fitted.kernel_function import KernelPart, main_part, matrices_of
-from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
-from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.kernel_algebra.sum_slopes import SumWithSlopes
-from binfeat._machine.search.adam import Adam
-from binfeat._machine.search.length_scales import MOST_ALPHA
+from binfeat._threads import side_by_side
+from binfeat.models.fitted.kernel_function import KernelPart, main_part, matrices_of
+from binfeat.models.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
+from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.kernel_algebra.sum_slopes import SumWithSlopes
+from binfeat.models.search.adam import Adam
+from binfeat.models.search.length_scales import MOST_ALPHA
 
 _RATE, _LAST_PART = 0.15, 0.1  # of Adam, and what is left of it at the end
 _ALPHA_RATE = 2.0  # times that of the others

@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
-from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
-from binfeat._machine.kernel_algebra.cholesky import times_square
-from binfeat._machine.kernel_algebra.leave_one_out import (
+from binfeat.models.fitted.kernel_function import KernelPart, kernel_sum
+from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat.models.kernel_algebra.cholesky import times_square
+from binfeat.models.kernel_algebra.leave_one_out import (
     Weights,
     left_out_variances,
     precise_inverse_root,
     solver_by,
     squared_row_norms,
 )
-from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines.cell_rows import CellRows
-from binfeat._machine.problem import MarginProblem
+from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.machines.cell_rows import CellRows
+from binfeat.models.problem import MarginProblem
 
 _NOTHING = np.empty(0)
 

@@ -4,21 +4,21 @@ from dataclasses import dataclass, replace
 
 from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_bytes
-from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.kernel_algebra.solve import MOST_FACTORED
-from binfeat._machine.machines import local_size
-from binfeat._machine.machines.bins import BinsMachine, may_search, tries_factors
-from binfeat._machine.machines.candidate import Candidate
-from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows
-from binfeat._machine.machines.fourier import FourierMachine
-from binfeat._machine.machines.grown import GrownMachine
-from binfeat._machine.machines.local import LocalMachine
-from binfeat._machine.problem import MarginProblem, Problem
-from binfeat._machine.run import Run
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import Laplacian
+from binfeat.kernels.families import Laplacian
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.kernel_algebra.solve import MOST_FACTORED
+from binfeat.models.machines import local_size
+from binfeat.models.machines.bins import BinsMachine, may_search, tries_factors
+from binfeat.models.machines.candidate import Candidate
+from binfeat.models.machines.exact import ExactMachine
+from binfeat.models.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows
+from binfeat.models.machines.fourier import FourierMachine
+from binfeat.models.machines.grown import GrownMachine
+from binfeat.models.machines.local import LocalMachine
+from binfeat.models.problem import MarginProblem, Problem
+from binfeat.models.run import Run
+from binfeat.models.search.scaled_kernels import ScaledKernels
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from binfeat._engine.policy import side_by_side, threads_are_free
-from binfeat._machine.fitted.kernel_function import KernelPart
+from binfeat._threads import side_by_side, threads_are_free
+from binfeat.models.fitted.kernel_function import KernelPart
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties

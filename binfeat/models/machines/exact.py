@@ -6,24 +6,24 @@ from typing import ClassVar, cast
 import numpy as np
 
 from binfeat._common.subsets import thinned
-from binfeat._engine.policy import one_blas_thread
-from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
-from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart, kernel_sum
-from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.kernel_algebra.bounded import minimise, working_squares
-from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
-from binfeat._machine.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
-from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines.candidate import Solution, warn_of_steps
-from binfeat._machine.machines.descent import Hyperparameters
-from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_seconds
-from binfeat._machine.machines.exact_tuning import ExactTuning, Tuned
-from binfeat._machine.machines.fine_tuning import ALL_ROWS, FineTuning
-from binfeat._machine.machines.kernel_candidate import KernelCandidate
-from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.problem import MarginProblem
-from binfeat._machine.run import Phase, Run
+from binfeat._threads import one_blas_thread
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
+from binfeat.models.fitted.kernel_function import KernelFunction, KernelPart, kernel_sum
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.kernel_algebra.bounded import minimise, working_squares
+from binfeat.models.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
+from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
+from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.machines.candidate import Solution, warn_of_steps
+from binfeat.models.machines.descent import Hyperparameters
+from binfeat.models.machines.exact_size import TUNING_ROWS, exact_seconds
+from binfeat.models.machines.exact_tuning import ExactTuning, Tuned
+from binfeat.models.machines.fine_tuning import ALL_ROWS, FineTuning
+from binfeat.models.machines.kernel_candidate import KernelCandidate
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.problem import MarginProblem
+from binfeat.models.run import Phase, Run
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
 _MOST_LEVERAGE = 0.99  # of a row on its own prediction: what it says alone

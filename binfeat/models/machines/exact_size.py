@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from binfeat._machine.features.feature_bytes import fit_bytes
-from binfeat._machine.kernel_algebra.leave_one_out import MOST_PRECISE_ROWS
-from binfeat._machine.kernel_algebra.solve import MOST_FACTORED, solve_bytes
-from binfeat._machine.problem import MarginProblem, Problem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import MOST_INPUTS
-from binfeat._machine.search.wide import is_wide
+from binfeat.models.features.feature_bytes import fit_bytes
+from binfeat.models.kernel_algebra.leave_one_out import MOST_PRECISE_ROWS
+from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
+from binfeat.models.problem import MarginProblem, Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import MOST_INPUTS
+from binfeat.models.search.wide import is_wide
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs

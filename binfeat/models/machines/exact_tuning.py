@@ -6,15 +6,15 @@ from typing import cast
 import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
-from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
-from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
-from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.problem import MarginProblem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.models.fitted.kernel_function import KernelPart, kernel_sum
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.models.machines.descent import Descent, Hyperparameters, Try
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.problem import MarginProblem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FEWEST_AHEAD = 400  # rows, of which a try takes longer than threads need to begin
 _OF_GROUPS = 0.1, 1.0, 10.0  # penalties to start with: those of single rows that nearly agree are far too small

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
-from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, residuals
-from binfeat._machine.machines.cell_search import Cell, CellSearch
-from binfeat._machine.machines.cell_solver import is_constant
-from binfeat._machine.machines.descent import Hyperparameters
-from binfeat._machine.machines.exact_tuning import Tuned
-from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import MOST_ALPHA, LengthScales
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import RBF, Matern
+from binfeat.kernels.families import RBF, Matern
+from binfeat.models.fitted.kernel_function import KernelPart, kernel_sum
+from binfeat.models.kernel_algebra.leave_one_out import inverse_root, residuals
+from binfeat.models.machines.cell_search import Cell, CellSearch
+from binfeat.models.machines.cell_solver import is_constant
+from binfeat.models.machines.descent import Hyperparameters
+from binfeat.models.machines.exact_tuning import Tuned
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import MOST_ALPHA, LengthScales
+from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step

@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._machine.features.all_rows import EachCell
-from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
-from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.machines.cell_rows import CellRows
-from binfeat._machine.machines.cell_solver import CellSolver, SolvedCell
+from binfeat.models.fitted.cell_trees import CellTrees
+from binfeat.models.fitted.kernel_function import KernelFunction, KernelPart
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.column_rows import EachCell
+from binfeat.models.machines.cell_rows import CellRows
+from binfeat.models.machines.cell_solver import CellSolver, SolvedCell
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,18 +6,18 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from binfeat._binning.grids import Grids
-from binfeat._fourier.features import FourierMap
-from binfeat._linear.result import SolverOptions
-from binfeat._linear.solve import solve_ridge
-from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.features.sample import Sample
-from binfeat._machine.features.sizing import Sizing
-from binfeat._machine.machines.bins import ALPHAS, penalties
-from binfeat._machine.machines.grown import FeaturePlan, GrownMachine, fourier_map
-from binfeat._machine.run import Run
-from binfeat._machine.search.length_scales import LengthScales
 from binfeat._rows.rows import LocalRows
+from binfeat.features.binning.grids import Grids
+from binfeat.features.fourier.features import FourierMap
+from binfeat.linear.result import SolverOptions
+from binfeat.linear.solve import solve_ridge
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.features.sample import Sample
+from binfeat.models.features.sizing import Sizing
+from binfeat.models.machines.bins import ALPHAS, penalties
+from binfeat.models.machines.grown import FeaturePlan, GrownMachine, fourier_map
+from binfeat.models.run import Run
+from binfeat.models.search.length_scales import LengthScales
 
 _ENOUGH = 0.98  # share of the error that twice as many features have to be below
 

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._fourier.features import FourierMap
-from binfeat._fourier.frequencies import frequencies_of_inputs
-from binfeat._kernels.base import Kernel
-from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.features.sizing import Sizing
-from binfeat._machine.fitted.features import FeatureFunction, FourierFunction
-from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Run
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat.features.fourier.features import FourierMap
+from binfeat.features.fourier.frequencies import frequencies_of_inputs
+from binfeat.kernels.base import Kernel
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.features.sizing import Sizing
+from binfeat.models.fitted.features import FeatureFunction, FourierFunction
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.machines.candidate import Candidate, Solution
+from binfeat.models.problem import Problem
+from binfeat.models.run import Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.search.scaled_kernels import ScaledKernels
 
 
 @dataclass(frozen=True, eq=False)

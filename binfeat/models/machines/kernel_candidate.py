@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from binfeat._machine.fitted.kernel_function import kernel_name, main_part
-from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.descent import Hyperparameters
-from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Run
-from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat.models.fitted.kernel_function import kernel_name, main_part
+from binfeat.models.machines.candidate import Candidate, Solution
+from binfeat.models.machines.descent import Hyperparameters
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.problem import Problem
+from binfeat.models.run import Run
+from binfeat.models.search.scaled_kernels import ScaledKernels
 
 
 class KernelCandidate(Candidate):

@@ -7,20 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.local import CellPosteriors
-from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Solution, warn_of_steps
-from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
-from binfeat._machine.machines.fine_tuning import CELLS, FineTuning
-from binfeat._machine.machines.forest import Forest
-from binfeat._machine.machines.kernel_candidate import KernelCandidate
-from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import MOST_ALPHA
-from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.fitted.local import CellPosteriors
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.machines.candidate import Solution, warn_of_steps
+from binfeat.models.machines.descent import Descent, Hyperparameters, Try
+from binfeat.models.machines.fine_tuning import CELLS, FineTuning
+from binfeat.models.machines.forest import Forest
+from binfeat.models.machines.kernel_candidate import KernelCandidate
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
+from binfeat.models.problem import Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import MOST_ALPHA
+from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _GAIN = 0.003  # share of the error that one more tree has to take away
 _LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take away at least

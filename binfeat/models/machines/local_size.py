@@ -6,15 +6,15 @@ from time import perf_counter
 import numpy as np
 
 from binfeat._common import memory
-from binfeat._engine.policy import one_blas_thread, thread_count
-from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.features.feature_bytes import fit_bytes
-from binfeat._machine.kernel_algebra.matrices import kernel_matrix
-from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines.cell_solver import CellSolver
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import FEWER_ROWS, Phase, Run
-from binfeat.kernels import Laplacian, Matern
+from binfeat._threads import one_blas_thread, thread_count
+from binfeat.kernels.families import Laplacian, Matern
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.features.feature_bytes import fit_bytes
+from binfeat.models.kernel_algebra.matrices import kernel_matrix
+from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.machines.cell_solver import CellSolver
+from binfeat.models.problem import Problem
+from binfeat.models.run import FEWER_ROWS, Phase, Run
 
 MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
 _CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side

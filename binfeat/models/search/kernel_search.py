@@ -1,15 +1,15 @@
 """The search for length scales, by leave-one-out errors of exact machines on few rows."""
 
-from binfeat._engine.policy import one_blas_thread
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Run
-from binfeat._machine.search.length_scales import LengthScales
-from binfeat._machine.search.linear_maps import LinearMapSearch
-from binfeat._machine.search.plan import SearchPlan
-from binfeat._machine.search.race import FAR, Race, kind_of, with_one_radial
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.search.setup import SearchSetup
-from binfeat._machine.table.scalers import NoScaler
+from binfeat._threads import one_blas_thread
+from binfeat.models.problem import Problem
+from binfeat.models.run import Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.search.linear_maps import LinearMapSearch
+from binfeat.models.search.plan import SearchPlan
+from binfeat.models.search.race import FAR, Race, kind_of, with_one_radial
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.setup import SearchSetup
+from binfeat.models.table.scalers import NoScaler
 
 _JUDGED = 2 / 3  # steps for a linear map, by those for length scales
 

@@ -10,8 +10,8 @@ import numpy as np
 from binfeat._common.arrays import Scratch, quotients
 from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import cached_parts, thinned
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.leave_one_out import (
+from binfeat.kernels.base import Kernel
+from binfeat.models.kernel_algebra.leave_one_out import (
     LeaveOneOut,
     SingularKernelError,
     Weights,
@@ -20,8 +20,8 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     residuals,
     weighted_squares,
 )
-from binfeat._machine.kernel_algebra.matrices import Frame, differentiable_matrix
-from binfeat._machine.search.adam import Adam
+from binfeat.models.kernel_algebra.matrices import Frame, differentiable_matrix
+from binfeat.models.search.adam import Adam
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something

@@ -7,14 +7,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from binfeat._engine.policy import side_by_side
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.problem import Problem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
-from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan
-from binfeat.kernels import RBF
+from binfeat._threads import side_by_side
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF
+from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.problem import Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat.models.search.plan import CHUNK, MOST_ROWS, SearchPlan
 
 _Result = TypeVar("_Result")
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.problem import Problem
-from binfeat._machine.search.length_scales import LengthScales, exponent_shares, mean_distances
-from binfeat._machine.table.scalers import InputScaler
+from binfeat.kernels.base import Kernel
+from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.problem import Problem
+from binfeat.models.search.length_scales import LengthScales, exponent_shares, mean_distances
+from binfeat.models.table.scalers import InputScaler
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
 

@@ -7,13 +7,13 @@ import numpy as np
 
 from binfeat._common.arrays import quotients
 from binfeat._common.validation import check_gamma
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.problem import Problem
-from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
-from binfeat._machine.search.plan import SearchPlan
-from binfeat._machine.settings import Settings
-from binfeat.kernels import Laplacian, Matern
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import Laplacian, Matern
+from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.problem import Problem
+from binfeat.models.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat.models.search.plan import SearchPlan
+from binfeat.models.settings import Settings
 
 _STEP_ROWS = 1000  # for each step, at least, rows are scaled
 _FIRST_ALPHA = 0.3  # of kernels whose gammas are given

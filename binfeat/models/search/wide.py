@@ -8,18 +8,18 @@ import numpy as np
 
 from binfeat._common.held_out import SquaredErrors, surely_less
 from binfeat._common.subsets import evenly_spaced, thinned
-from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
-from binfeat._machine.kernel_algebra.matrices import radial_values
-from binfeat._machine.problem import Losses, MarginProblem, Problem
-from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales, LengthScaleSearch
-from binfeat._machine.search.plan import CHUNK, SearchPlan
-from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._machine.settings import Settings
-from binfeat._machine.table.scalers import NoScaler
-from binfeat.kernels import RBF, Matern
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Matern
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.models.kernel_algebra.matrices import radial_values
+from binfeat.models.problem import Losses, MarginProblem, Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import MOST_INPUTS, LengthScales, LengthScaleSearch
+from binfeat.models.search.plan import CHUNK, SearchPlan
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.settings import Settings
+from binfeat.models.table.scalers import NoScaler
 
 _KERNELS = Matern(1.5), RBF()
 _ROWS, _STD_ROWS = 500, 10_000  # that the one length scale is chosen by, and standard deviations

@@ -19,8 +19,8 @@ from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
-from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
-from binfeat._machine.table.texts import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
+from binfeat.models.table.findings import ORDER, WORDS, Finding, Findings, in_words
+from binfeat.models.table.texts import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from binfeat._machine.table.row_hashes import row_hashes
+from binfeat.models.table.row_hashes import row_hashes
 
 _KEY = np.uint64(0x9E3779B97F4A7C15)  # of cells; odd
 _LEAST = 0.25  # share of the rows

@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat._common.warned import warn
-from binfeat._machine.table.copies import GivenRows
+from binfeat.models.table.copies import GivenRows
 
 _FEW_ROWS, _FEW_GRIDS = 5, 10
 _MANY_CLASSES = 20  # of numbers with a decimal point

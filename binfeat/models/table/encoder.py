@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.calendar import part_of
 from binfeat._common.validation import check_moderate, checked_array, is_word
-from binfeat._machine.table.columns import (
+from binfeat.models.table.columns import (
     NO_STRINGS,
     Categories,
     Columns,
@@ -22,12 +22,19 @@ from binfeat._machine.table.columns import (
     places_among,
     read_table,
 )
-from binfeat._machine.table.findings import Findings, Report
-from binfeat._machine.table.learned import categories_in, chosen_in, doubt_digits, medians_of, parts_of_dates, ranges_of
-from binfeat._machine.table.novelty import SeenCategories, SeenNumbers, unseen_codes
-from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
-from binfeat._machine.table.scalers import Quantiles
-from binfeat._machine.table.texts import NUMBERS
+from binfeat.models.table.findings import Findings, Report
+from binfeat.models.table.learned import (
+    categories_in,
+    chosen_in,
+    doubt_digits,
+    medians_of,
+    parts_of_dates,
+    ranges_of,
+)
+from binfeat.models.table.novelty import SeenCategories, SeenNumbers, unseen_codes
+from binfeat.models.table.ranks import NO_RANKS, columns_to_rank, ranks_of
+from binfeat.models.table.scalers import Quantiles
+from binfeat.models.table.texts import NUMBERS
 
 _ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
 

@@ -10,7 +10,7 @@ from binfeat._common.calendar import parts_in
 from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_categorical, is_word
 from binfeat._common.warned import warn
-from binfeat._machine.table.columns import NO_CATEGORIES, Categories, Column, Columns
+from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Columns
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows whose median is taken; the median of 400,000 x 54 would take 0.4 s

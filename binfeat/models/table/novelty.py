@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._common.calendar import time_in_words
-from binfeat._machine.table.columns import Column
-from binfeat._machine.table.findings import CATEGORIES, CODES, MISSING, OUTSIDE, STRINGS, Finding, in_words
-from binfeat._machine.table.texts import NUMBERS
+from binfeat.models.table.columns import Column
+from binfeat.models.table.findings import CATEGORIES, CODES, MISSING, OUTSIDE, STRINGS, Finding, in_words
+from binfeat.models.table.texts import NUMBERS
 
 
 @dataclass(frozen=True, eq=False)

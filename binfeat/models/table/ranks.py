@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._machine.table.scalers import Quantiles
+from binfeat.models.table.scalers import Quantiles
 
 _ROWS = 2**14  # evenly spaced rows that tell how values are distributed
 _FEWEST_VALUES = 20

@@ -8,8 +8,8 @@ import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.subsets import every_nth
-from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
+from binfeat._threads import thread_count
 
 RANKED_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
 

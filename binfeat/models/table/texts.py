@@ -13,7 +13,7 @@ import numpy as np
 
 from binfeat._common.calendar import in_zone, zone_in
 from binfeat._common.words import LEADING_ZERO
-from binfeat._machine.table.findings import in_words
+from binfeat.models.table.findings import in_words
 
 NUMBERS, DATES = "numbers as strings", "dates as strings"
 _DATE, _TIME = r"\d{4}-\d\d-\d\d", r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"

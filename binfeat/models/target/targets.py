@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._machine.target.transforms import CallersTransform, NoTransform, TargetTransform
+from binfeat.models.target.transforms import CallersTransform, NoTransform, TargetTransform
 
 _NODES = 15  # of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of as many equal parts of the rows

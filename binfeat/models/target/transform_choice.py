@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import TRIED, TargetTransform
+from binfeat.models.target.targets import Targets
+from binfeat.models.target.transforms import TRIED, TargetTransform
 
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
 _GAIN = 0.95  # share of the error without a transform that one with it has to be below
