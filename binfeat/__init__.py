@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from binfeat import kernels as kernels
+    from binfeat._common.saved_types import TRUSTED_TYPES as TRUSTED_TYPES
     from binfeat._rows.sources import blocks as blocks
     from binfeat.density.detector import OutlierDetector as OutlierDetector
     from binfeat.features.binning.bin_matrix import BinMatrix as BinMatrix
@@ -51,6 +52,7 @@ _HOMES = {
     "RelevanceDisplay": "plots.relevance",
     "SpectralClustering": "graph.clusters",
     "SpectralEmbedding": "graph.clusters",
+    "TRUSTED_TYPES": "_common.saved_types",
     "blocks": "_rows.sources",
     "kernels": "",
     "learn_gamma": "features.length_scales.learn_gamma",

@@ -20,9 +20,10 @@ print(hashing.add_term(2.5, 1.0, 0.25, 7, 9))
 
 
 def package_in(folder):
-    """A copy of the engine without caches, in a package of nothing else, which is imported at once."""
+    """A copy of the engine and of its threads without caches, in a package that contains nothing else."""
     source = Path(binfeat.__file__).parent
     shutil.copytree(source / "_engine", folder / "binfeat" / "_engine", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(source / "_threads.py", folder / "binfeat")
     (folder / "binfeat" / "__init__.py").touch()
     return folder
 

@@ -357,6 +357,11 @@ def foreign(path):
     return path
 
 
+def ridge(path):
+    sio.dump(binfeat.CGRidge(), path)
+    return path
+
+
 def written(text):
     def write(path):
         path.write_text(text)
@@ -380,7 +385,8 @@ FAILURES = [
     (lambda p: ["predict", newer(p / "new"), "flights.csv"], r"saved by binfeat 9\.1\.0, and this is .*; update"),
     (lambda p: ["predict", cut(p / "cut"), "flights.csv"], "Cannot load a model from .*cut"),
     (lambda _: ["predict", "flights.csv", "flights.csv"], r"Cannot load a model from .*flights\.csv"),
-    (lambda p: ["predict", foreign(p / "ridge"), "flights.csv"], "ridge contains no kernel model"),
+    (lambda p: ["predict", foreign(p / "ridge"), "flights.csv"], "ridge contains no estimator of binfeat"),
+    (lambda p: ["predict", ridge(p / "r.skops"), "flights.csv"], "r.skops contains no kernel model, but a CGRidge"),
     (lambda p: ["predict", "delay.skops", written("carrier,day\n1,2\n")(p / "a.csv")], "no column 'miles', 'late'"),
     (
         lambda p: ["predict", "delay.skops", written("carrier,day,miles,late,stars,passengers\n")(p / "a.csv")],

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from limits import limited
 
+import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 
 sio = pytest.importorskip("skops.io")
 
-TRUSTED = ["binfeat.KernelMachineClassifier", "binfeat.KernelMachineRegressor"]
 KINDS = ["exact", "local", "binning", "fourier"]
 
 
@@ -71,7 +71,7 @@ def test_files_are_smaller_and_give_the_same(made, kind):
         small = machine.compact()
         data = sio.dumps(small)
         assert len(data) < len(sio.dumps(machine))
-        loaded = sio.loads(data, trusted=TRUSTED)
+        loaded = sio.loads(data, trusted=binfeat.TRUSTED_TYPES)
         np.testing.assert_array_equal(loaded.predict(X), small.predict(X))
         np.testing.assert_array_equal(loaded.compact().predict(X), small.predict(X))
         assert loaded.length_scale_gammas_.shape == (0, machine.gamma_.size)

@@ -227,8 +227,8 @@ import threading
 import numba
 import numpy as np
 import binfeat
-from binfeat import _threads as policy
-policy._WORTH_THREADS = 0
+from binfeat import _threads
+_threads._WORTH_THREADS = 0
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 4))
 

@@ -22,7 +22,7 @@ def listed(home):
         name
         for own, part in zip(parts[1::2], parts[2::2])
         if own == home
-        for name in re.findall(r"^   (\w+)$", part, flags=re.MULTILINE)
+        for name in re.findall(r"^(?:   |\.\. data:: )(\w+)$", part, flags=re.MULTILINE)
     }
 
 

@@ -1,5 +1,6 @@
 """Docstrings say what signatures do."""
 
+import doctest
 import inspect
 import re
 
@@ -70,6 +71,17 @@ def entries(docstring, title):
         for names, text in zip(found[1::2], found[2::2])
         for name in names.replace("*", "").split(", ")
     }
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call.__module__ == "binfeat"], ids=name_of)
+def test_examples_of_classes_that_name_the_package_as_their_module(call):
+    """Collecting the package by --doctest-modules passes over them."""
+    runner = doctest.DocTestRunner()
+    tests = [test for test in doctest.DocTestFinder().find(call, module=False, globs={}) if test.examples]
+    assert tests
+    for test in tests:
+        runner.run(test)
+    assert runner.summarize().failed == 0
 
 
 @pytest.mark.parametrize("call", [*CALLS, *METHODS], ids=name_of)

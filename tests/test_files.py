@@ -9,23 +9,25 @@ import re
 import zipfile
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hard import easy
 from limits import limited
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import KBinsDiscretizer
 
 import binfeat
 from binfeat import kernels
-from binfeat._common import persistence
+from binfeat._common import persistence, saved_types
 
 sio = pytest.importorskip("skops.io")
 
 FILES = Path(__file__).parent / "files"
 FLIPS = int(os.environ.get("BINFEAT_FLIPS", "150"))  # in each file
-MACHINES = ["binfeat.KernelMachineClassifier", "binfeat.KernelMachineRegressor"]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] + (X[:, 1] > 0)
@@ -110,9 +112,51 @@ def same_or_refused(data, trusted, rows, expected):
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_trusted_types_are_those_of_the_package(saved, number):
     name, _, rows, data, trusted = saved[number]
-    assert all(own.startswith("binfeat.") for own in trusted)
+    assert set(trusted) <= set(binfeat.TRUSTED_TYPES)
     assert any(own.endswith(name) for own in trusted)
     assert same_or_refused(data, trusted, rows, answer(saved[number][1], rows))
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_load_accepts_all_estimators_under_their_old_and_new_names(saved, number, tmp_path):
+    """Files of version 0.2.0 contain the modules in which the classes were then."""
+    _, machine, rows, data, _ = saved[number]
+    old = {new: before for before, new in saved_types._RENAMED.items()}
+
+    def renamed(node):
+        new = f"{node.get('__module__')}.{node.get('__class__')}" if isinstance(node, dict) else ""
+        if new in old:
+            node["__module__"], _, node["__class__"] = old[new].rpartition(".")
+        for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            renamed(child)
+        return node
+
+    def change(item, content):
+        return json.dumps(renamed(json.loads(content))) if item == "schema.json" else content
+
+    path = tmp_path / "model.skops"
+    for content in (data, rewritten(data, change)):
+        path.write_bytes(content)
+        np.testing.assert_array_equal(answer(binfeat.load(path), rows), answer(machine, rows))
+    assert any(name.startswith("binfeat.") for name in set(sio.get_untrusted_types(file=path)) & set(old.values()))
+
+
+def test_every_trusted_type_exists_and_old_names_do_not():
+    for name in binfeat.TRUSTED_TYPES:
+        module, _, kind = name.rpartition(".")
+        assert f"{getattr(import_module(module), kind).__module__}.{kind}" == name
+    assert set(saved_types._RENAMED.values()) <= set(binfeat.TRUSTED_TYPES)
+    for name in saved_types._RENAMED:
+        with pytest.raises(ImportError):
+            import_module(name.rpartition(".")[0])
+
+
+def test_unions_of_transformers_that_are_not_listed_are_refused(tmp_path):
+    discrete = KBinsDiscretizer(3, encode="onehot-dense", quantile_method="averaged_inverted_cdf")
+    union = binfeat.RandomFeatureUnion([("bins", binfeat.RandomBinning(n_grids=3)), ("steps", discrete)]).fit(X)
+    sio.dump(union, tmp_path / "union.skops")
+    with pytest.raises(ValueError, match=r"transformers.* in .*union\.skops is a KBinsDiscretizer; only .*Scaler"):
+        binfeat.load(tmp_path / "union.skops")
 
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
@@ -315,6 +359,10 @@ def test_files_without_a_version_are_refused(saved, version):
         machine.__setstate__(state)
 
 
+class Foreign(BaseEstimator):
+    """An estimator of another package."""
+
+
 def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
     _, machine, rows, data, _ = saved[NAMES.index("exact")]
     path = tmp_path / "model.skops"
@@ -325,9 +373,9 @@ def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"Cannot load a model from .*model\.skops: "):
             binfeat.load(path)
-    for number, held in ((0, "binfeat.RandomBinning"), (NAMES.index("ridge"), "binfeat.CGRidge")):
-        path.write_bytes(saved[number][3])
-        with pytest.raises(ValueError, match=rf"model\.skops contains .*{held}.*; load accepts only kernel models"):
+    for foreign, held in ((Ridge(), "no estimator of binfeat"), (Foreign(), r"test_files\.Foreign")):
+        sio.dump(foreign, path)
+        with pytest.raises(ValueError, match=rf"model\.skops contains {held}; load accepts only estimators of binfeat"):
             binfeat.load(path)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         binfeat.load(tmp_path / "nothing")
@@ -389,14 +437,14 @@ def test_files_of_this_and_older_formats_give_the_same_predictions(path):
         rows = pytest.importorskip("pandas").read_csv(path.with_name("frame.csv"), parse_dates=["day"])
     else:
         rows = np.load(path.with_name("X.npy"))[:5]
-    expected, trusted = np.load(path.with_suffix(".npy")), MACHINES
-    machine = sio.load(path, trusted=trusted)
+    expected = np.load(path.with_suffix(".npy"))
+    machine = binfeat.load(path)
     found = machine.predict(rows)
     if expected.dtype.kind == "U":
         np.testing.assert_array_equal(found, expected)
     else:  # of kernel values in float32
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-    again = sio.loads(sio.dumps(machine), trusted=trusted)
+    again = sio.loads(sio.dumps(machine), trusted=binfeat.TRUSTED_TYPES)
     np.testing.assert_array_equal(again.predict(rows), found)
     assert str(again) == str(machine)  # has all parameters
 
@@ -404,7 +452,7 @@ def test_files_of_this_and_older_formats_give_the_same_predictions(path):
 def test_files_with_warped_inputs_predict():
     """Version 0.2.0 could learn values in place of ranks."""
     path = FILES / "format_4" / "binning.skops"
-    rows, machine = np.load(path.with_name("X.npy"))[:5], sio.load(path, trusted=MACHINES)
+    rows, machine = np.load(path.with_name("X.npy"))[:5], binfeat.load(path)
     state = machine.__getstate__() | {"scaling_": "warped", "_binfeat_format": 4}
     warped = type(machine).__new__(type(machine))
     warped.__setstate__(state)
@@ -413,7 +461,7 @@ def test_files_with_warped_inputs_predict():
 
 def test_files_of_a_loss_that_is_gone_are_refused():
     """Their predictions would be means."""
-    machine = sio.load(FILES / "format_4" / "exact.skops", trusted=MACHINES)
+    machine = binfeat.load(FILES / "format_4" / "exact.skops")
     with pytest.raises(ValueError, match=r"saved with loss='quantile', .*loss='squared', and call predict_quantiles"):
         machine.__setstate__(machine.__getstate__() | {"loss": "quantile"})
 

@@ -38,13 +38,13 @@ def test_thread_count(threads):
             _threads.thread_count(wrong)
 
 
-POLICY = "from binfeat import _threads as policy\n"
-WAITING_THREADS = f"""{POLICY}
+THREADS = "from binfeat import _threads\n"
+WAITING_THREADS = f"""{THREADS}
 import os
 
 before = dict(os.environ)
-policy.thread_count(None)
-print(all(os.environ.get(name) == before.get(name) for name in policy._WAITING))
+_threads.thread_count(None)
+print(all(os.environ.get(name) == before.get(name) for name in _threads._WAITING))
 """
 
 
@@ -63,17 +63,17 @@ def test_threads_wait_for_work_as_the_user_says_or_shortly(variables, tries):
     assert run.stdout.startswith("True")
 
 
-THREADS_UNDER_LIMIT = f"""{POLICY}
+THREADS_UNDER_LIMIT = f"""{THREADS}
 import threadpoolctl
 
 def blas():
-    return max(blas.num_threads for blas in policy._blas().lib_controllers)
+    return max(blas.num_threads for blas in _threads._blas().lib_controllers)
 
 with threadpoolctl.threadpool_limits(4, "blas"):
     set_to = blas()
-    with policy.blas_threads(None):
-        threads = policy.thread_count(None)
-        print(threads, policy.thread_count(-1), policy.thread_count(-2), blas() == min(set_to, threads))
+    with _threads.blas_threads(None):
+        threads = _threads.thread_count(None)
+        print(threads, _threads.thread_count(-1), _threads.thread_count(-2), blas() == min(set_to, threads))
 """
 
 
@@ -174,20 +174,20 @@ def test_ctrl_c_leaves_the_right_to_others(after):
         assert other.submit(pool.use, lambda: True, lambda: False).result()
 
 
-SIGNALS = f"""{POLICY}
+SIGNALS = f"""{THREADS}
 import signal
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import threadpoolctl
 
 def is_free():
-    return policy._pool.use(lambda: True, lambda: False)
+    return _threads._pool.use(lambda: True, lambda: False)
 
 def threads_of_blas():
-    return {{blas.num_threads for blas in policy._blas().lib_controllers}}
+    return {{blas.num_threads for blas in _threads._blas().lib_controllers}}
 
 def limit_blas():
-    with policy.one_blas_thread():
+    with _threads.one_blas_thread():
         return threads_of_blas()
 
 def interrupt(*_):
@@ -338,7 +338,7 @@ def test_works_without_any_place_for_a_cache(tmp_path):
         "        owner._locator_classes = []\n"
         "from numba import njit\n"
         "import numpy as np\n"
-        f"{POLICY}"
+        "from binfeat._engine import policy\n"
         "@policy.jit\n"
         "def double(x):\n"
         "    return 2 * x\n"

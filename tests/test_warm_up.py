@@ -19,7 +19,6 @@ import sys
 from pathlib import Path
 import numpy as np
 import pandas as pd
-import skops.io as sio
 from numba.core.registry import CPUDispatcher
 import binfeat
 from binfeat.models.fitted import warm_up
@@ -33,10 +32,9 @@ if sys.argv[2] == "kernels":  # without what machines of random features need, w
     warm_up._of_features = lambda _: []
 binfeat.warm_up("models")
 before, folder = compiled(), Path(sys.argv[1])
-trusted = ["binfeat.KernelMachineClassifier", "binfeat.KernelMachineRegressor"]
 n_predicted = 0
 for path in sorted(folder.glob("*.skops")):
-    machine = sio.load(path, trusted=trusted).set_params(on_unseen="ignore")
+    machine = binfeat.load(path).set_params(on_unseen="ignore")
     if sys.argv[2] == "kernels" and machine.features_ not in ("exact", "local"):
         continue
     few = np.load(folder / "X.npy")

@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Iterable
+from importlib import metadata
 from inspect import signature
 from typing import Any
 
@@ -16,9 +17,7 @@ _FORMAT = 5  # number of the format of files; the first format had no number
 
 @functools.cache
 def _version():
-    import binfeat
-
-    return binfeat.__version__
+    return metadata.version("binfeat")
 
 
 def _order(version):

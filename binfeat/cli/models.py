@@ -4,6 +4,7 @@ import numpy as np
 
 from binfeat._common.whole_files import written
 from binfeat.models import files
+from binfeat.models.estimator import KernelMachineBase
 
 
 def require_finite(machine):
@@ -29,6 +30,8 @@ def save(machine, target, path):
 def load(path):
     """The machine in a file, with names of its columns; see `binfeat.load`."""
     machine = files.load(path)
+    if not isinstance(machine, KernelMachineBase):
+        raise ValueError(f"{path} contains no kernel model, but a {type(machine).__name__}; write one by binfeat fit.")
     if not hasattr(machine, "feature_coef_") or not hasattr(machine, "feature_names_in_"):
         raise ValueError(f"{path} holds a machine without names of columns; fit it to a data frame or by this command.")
     return machine

@@ -6,8 +6,8 @@ import numpy as np
 
 from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
-from binfeat.features.length_scales import learn_gamma as relevance
-from binfeat.features.length_scales import learning
+from binfeat.features.length_scales import learn_gamma as in_memory
+from binfeat.features.length_scales.learning import LearnedGamma
 
 _SAMPLE_ROWS = 30_000  # of a map that learns its length scales: all rows of the steps of a search
 
@@ -21,7 +21,7 @@ def learn_gamma(
     max_rows: int = 500,
     random_state: int | np.random.RandomState | None = None,
     **options: Any,
-) -> learning.LearnedGamma:
+) -> LearnedGamma:
     """`binfeat.learn_gamma` on a random sample of the rows of a Dask array or dataframe.
 
     The sample depends only on the seed and the number of rows, not on the chunks. It is fetched to this process. If the
@@ -59,10 +59,10 @@ def learn_gamma(
     """
     seed = seed_of(random_state)
     if is_chunked(X):
-        n_steps, n_rows = relevance.check_size(max_steps, max_rows)
+        n_steps, n_rows = in_memory.check_size(max_steps, max_rows)
         X, y, sample_weight = _sample(X, y, sample_weight, n_steps * n_rows, seed)
     options |= {"sample_weight": sample_weight, "max_steps": max_steps, "max_rows": max_rows, "random_state": seed}
-    return relevance.learn_gamma(X, y, **options)
+    return in_memory.learn_gamma(X, y, **options)
 
 
 def _sample(X, y, sample_weight, most, seed):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,7 @@ from binfeat._common.held_out import scorer_of, splits
 from binfeat._common.progress import Progress
 from binfeat._rows.products import Features
 from binfeat._rows.rows import Rows
-from binfeat.linear.result import Iterate, Result, SolverOptions
-
-if TYPE_CHECKING:
-    from binfeat.linear.estimator import CGRidgeBase
+from binfeat.linear.result import Iterate, Penalties, Result, SolverOptions
 
 _PATIENCE = 5  # iterations without a better held-out score before early stopping
 
@@ -50,10 +47,23 @@ class Splitter(Protocol):
     def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator: ...
 
 
+class RidgeEstimator(Protocol):
+    """The part of a ridge estimator that the choice of a penalty uses."""
+
+    alphas: ArrayLike | None
+    alpha_: float | np.ndarray
+    alphas_: np.ndarray
+    path_scores_: np.ndarray
+
+    def _solve_path(self, rows: Rows, alphas: Penalties, options: SolverOptions) -> Iterator[Result]: ...
+
+    def _set_linear(self, coef: np.ndarray, intercept: np.ndarray, flat: bool) -> None: ...
+
+
 class HeldOutScore:
     """Score of coefficients on held-out rows."""
 
-    def __init__(self, estimator: "CGRidgeBase", Z: Features, y: np.ndarray, flat: bool) -> None:
+    def __init__(self, estimator: RidgeEstimator, Z: Features, y: np.ndarray, flat: bool) -> None:
         self._machine = clone(estimator)
         for name in ("n_features_in_", "classes_", "multilabel_"):
             if hasattr(estimator, name):
@@ -70,7 +80,7 @@ HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # rows to train o
 
 
 def held_out_parts(
-    estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
+    estimator: RidgeEstimator, rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
 ) -> HeldOutParts:
     """Rows to train on and scores on held-out rows, split when they are asked for; `flat` is for one dimension of y."""
     for train, held_out in split_rows(estimator, rows, y, groups):
@@ -78,7 +88,7 @@ def held_out_parts(
 
 
 def split_rows(
-    estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None
+    estimator: RidgeEstimator, rows: Rows, y: np.ndarray, groups: ArrayLike | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs of rising numbers of training rows and of held-out rows; ValueError if X has no rows to pick."""
     if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
@@ -90,7 +100,7 @@ def split_rows(
         yield np.sort(train), np.sort(held_out)
 
 
-def choose_alpha(estimator: "CGRidgeBase", parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
+def choose_alpha(estimator: RidgeEstimator, parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
     """The penalty among the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
     estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []

@@ -1,5 +1,6 @@
 """Bins that hold one row: all such bins of a row share one column, so that a solver's vectors are shorter."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ class MergedBins:
     one row at most.
     """
 
-    def __init__(self, Z, sizes):
+    def __init__(self, Z: BinMatrix, sizes: np.ndarray) -> None:
         self._all, self._sizes, self.dtype = Z, sizes, Z.dtype
         self._kept = BinMatrix._trusted(Z.codes, starts_of(sizes), Z.dtype, Z.n_jobs)
         self.shape = Z.shape[0], self._kept.shape[1] + Z.shape[0]
@@ -28,17 +29,17 @@ class MergedBins:
         self._clear_kept(is_merged)
         self._lengths = np.sqrt(self._sums_of_rows(is_merged))[:, 0]
 
-    def _matmat_into(self, W, out):
+    def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
         self._kept._matmat_into(W, out)
         values = self._lengths * self._all._value
         for column, lone in zip(out.T, W[self._kept.shape[1] :].T, strict=True):
             column += values * lone
 
-    def _rmatmat_into(self, V, out):
+    def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
         self._kept._rmatmat_into(V, out)
         np.multiply((self._lengths * self._all._value)[:, np.newaxis], V, out=out[self._kept.shape[1] :])
 
-    def gram_diagonal(self, sample_weight=None):
+    def gram_diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z`` as in `BinMatrix.gram_diagonal`; a merged column has the value of each of its bins.
 
         With it as preconditioner, conjugate gradients have the same iterates as without merging.
@@ -47,7 +48,7 @@ class MergedBins:
         lone = weights * (self._lengths > 0) / len(self._all.codes)
         return np.concatenate([self._kept.gram_diagonal(weights), lone])
 
-    def spread(self, W):
+    def spread(self, W: np.ndarray) -> np.ndarray:
         """``Q @ W``: coefficients of all bins."""
         out = np.empty((self._all.shape[1], W.shape[1]), W.dtype, order="F")
         shares = W[self._kept.shape[1] :] / np.maximum(self._lengths, 1)[:, np.newaxis]
@@ -56,7 +57,7 @@ class MergedBins:
             out[bins] = W[kept]
         return out
 
-    def merge(self, W):
+    def merge(self, W: np.ndarray) -> np.ndarray:
         """``Q.T @ W``."""
         out, W = np.empty((self.shape[1], W.shape[1]), W.dtype, order="F"), np.array(W, order="F")
         for kept, bins in self._places():
@@ -65,23 +66,23 @@ class MergedBins:
         out[self._kept.shape[1] :] = self._sums_of_rows(W) / np.maximum(self._lengths, 1)[:, np.newaxis]
         return out
 
-    def _clear_kept(self, W):
+    def _clear_kept(self, W: np.ndarray) -> None:
         for _, bins in self._places():
             W[bins] = 0
 
-    def _sums_of_rows(self, W):
+    def _sums_of_rows(self, W: np.ndarray) -> np.ndarray:
         """For each row, the sum over its bins."""
         out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
         self._all._multiply(W.T, 1.0, out.T)
         return out
 
-    def _places(self):
+    def _places(self) -> Iterator[tuple[slice, slice]]:
         """For each grid, the columns that stay, as slices of this matrix and of the binning matrix."""
         for size, here, there in zip(self._sizes, self._kept.offsets, self._all.offsets):  # offsets have an end more
             yield slice(here, here + size), slice(there, there + size)
 
 
-def merge_lone_bins(Z):
+def merge_lone_bins(Z: BinMatrix) -> MergedBins | None:
     """`MergedBins` of a BinMatrix in memory; None where it has few columns, or merging would remove few of them."""
     n_rows, n_columns = Z.shape
     if n_columns < _WORTH_COLUMNS:

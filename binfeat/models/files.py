@@ -1,20 +1,15 @@
-"""Saved kernel models: `load`."""
+"""Saved models: `load`."""
 
 from os import PathLike
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+from sklearn.base import BaseEstimator
+
 from binfeat._common.memory import require_memory
-from binfeat.models.estimator import KernelMachineBase
-
-_KERNELS = "GammaPitch", "Hat", "Laplacian", "Matern", "RBF", "Skip"
-TRUSTED = [
-    "binfeat.KernelMachineClassifier",
-    "binfeat.KernelMachineRegressor",
-    *(f"binfeat.kernels.{name}" for name in _KERNELS),
-]
-
+from binfeat._common.persistence import Persistent
+from binfeat._common.saved_types import TRUSTED_TYPES, with_new_names
 
 _TRANSFORMERS = (  # of targets: their attributes are plain arrays, and they check what they compute
     "FunctionTransformer",
@@ -38,12 +33,13 @@ def skops_io() -> Any:
 
 
 def load(path: str | PathLike) -> Any:
-    """Load a kernel model that was saved by `skops.io.dump`. Code in the file is never run.
+    """Load an estimator of this package that was saved by `skops.io.dump`. Code in the file is never run.
 
-    Only kernel models and their parts are loaded: `target_transform` can be a scaler of scikit-learn,
-    `PowerTransformer`, `QuantileTransformer` or `FunctionTransformer`. For other estimators, and for models with other
-    transformers or a splitter object as `cv`, call `skops.io.load` with the types that you trust. The sizes of all
-    parts are checked before any part is unpacked.
+    Only estimators of this package and their parts are loaded. Parts of scikit-learn can be its scalers,
+    `PowerTransformer`, `QuantileTransformer` and `FunctionTransformer`. For pipelines, for other transformers, and for
+    a splitter object as `cv`, call ``skops.io.load(path, trusted=binfeat.TRUSTED_TYPES)``, with further types that you
+    trust. The sizes of all parts are checked before any part is unpacked. Types that older versions saved under other
+    names are found.
 
     Parameters
     ----------
@@ -52,7 +48,7 @@ def load(path: str | PathLike) -> Any:
 
     Returns
     -------
-    model : KernelMachineRegressor or KernelMachineClassifier
+    model : estimator of this package
 
     Raises
     ------
@@ -60,7 +56,7 @@ def load(path: str | PathLike) -> Any:
         If the file does not exist.
     ValueError
         If the file is damaged, truncated or from a newer version, unpacks to more than 256 MB and 100 times its size,
-        or contains other objects than a kernel model.
+        or contains other objects than an estimator of this package.
     ImportError
         If skops is not installed.
 
@@ -74,20 +70,29 @@ def load(path: str | PathLike) -> Any:
         raise FileNotFoundError(f"There is no file {path}.")
     try:
         _check_sizes(path)
-        types = sorted(set(sio.get_untrusted_types(file=path)) - set(TRUSTED))
-        machine = None if types else sio.load(path, trusted=TRUSTED)
+        renamed = with_new_names(path)
+        types = sorted(set(_untrusted(sio, path, renamed)) - set(TRUSTED_TYPES))
+        model = None if types else _read(sio, path, renamed)
     except OSError:
         raise
     except Exception as error:  # any error of skops, zipfile and NumPy about damage
         raise ValueError(f"Cannot load a model from {path}: {error}") from error
-    if not isinstance(machine, KernelMachineBase):
-        held = ", ".join(types) or "no kernel model"
+    if not isinstance(model, Persistent):
+        held = ", ".join(types) or "no estimator of binfeat"
         raise ValueError(
-            f"{path} contains {held}; load accepts only kernel models. See skops.io.load(path, trusted=...)."
+            f"{path} contains {held}; load accepts only estimators of binfeat. See skops.io.load(path, trusted=...)."
         )
-    for name in ("target_transform", "target_transformer_"):
-        _check_transformer(vars(machine).get(name), f"{name} in {path}")
-    return machine
+    for name, value in vars(model).items():
+        _check_transformers(value, f"{name} in {path}")
+    return model
+
+
+def _untrusted(sio: Any, path: Path, renamed: bytes | None) -> list[str]:
+    return sio.get_untrusted_types(file=path) if renamed is None else sio.get_untrusted_types(data=renamed)
+
+
+def _read(sio: Any, path: Path, renamed: bytes | None) -> Any:
+    return sio.load(path, trusted=TRUSTED_TYPES) if renamed is None else sio.loads(renamed, trusted=TRUSTED_TYPES)
 
 
 def _check_sizes(path: Path) -> None:
@@ -99,10 +104,22 @@ def _check_sizes(path: Path) -> None:
     require_memory(n_bytes, "the model", "Load it on a computer with more memory.")
 
 
-def _check_transformer(transformer: object, where: str) -> None:
-    """Raise a ValueError for a scikit-learn transformer that is not in the list."""
-    kind = type(transformer)
-    if kind.__module__.startswith("sklearn.") and kind.__name__ not in _TRANSFORMERS:
-        raise ValueError(
-            f"{where} is a {kind.__name__}; only {', '.join(_TRANSFORMERS)} are loaded. See skops.io.load."
-        )
+def _check_transformers(value: object, where: str) -> None:
+    """Raise a ValueError for a scikit-learn estimator that is not in the list, here or in a part of the value."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        kind = type(part)
+        if isinstance(part, BaseEstimator):
+            if kind.__module__.startswith("sklearn.") and kind.__name__ not in _TRANSFORMERS:
+                raise ValueError(
+                    f"{where} is a {kind.__name__}; only {', '.join(_TRANSFORMERS)} are loaded. See skops.io.load."
+                )
+            waiting.extend(vars(part).values())
+        elif isinstance(part, dict):
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple):
+            waiting.extend(part)

@@ -200,7 +200,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
     @overload
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
-    def predict(self, X, return_std=False):
+    def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict targets.
 
         Parameters

@@ -20,7 +20,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from binfeat import CGRidge, CGRidgeClassifier, RandomBinning
+from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, load
 
 X, y = make_friedman1(n_samples=3000, n_features=5, noise=0.5, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
@@ -161,7 +161,7 @@ with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "model.skops"
     skops.io.dump(saved, file)
     print(f"{saved.coef_.nbytes / 1e6:.1f} MB of coefficients, {file.stat().st_size / 1e6:.2f} MB in the file")
-    loaded = skops.io.load(file, trusted=["binfeat.CGRidge"])
+    loaded = load(file)
     Z = wide.transform(X_test)
     print("equal predictions:", np.array_equal(loaded.predict(Z), saved.predict(Z)))
 
