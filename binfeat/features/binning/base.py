@@ -8,19 +8,24 @@ from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.operators import FeatureMap
+from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     canonical,
     check_categorical,
     check_choice,
     check_integer,
+    check_weights,
     checked_rows,
+    flat,
     float_dtype,
     is_word,
     seed_of,
 )
+from binfeat._rows.sampled import rows_of_survey
+from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
-from binfeat.features.binning.bins import rank_bins
+from binfeat.features.binning.bins import Bins, rank_bins
 from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows, warn_of_unseen
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
@@ -99,6 +104,33 @@ class BinningBase(FeatureMap):
         if self._hashed:
             self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
 
+    def _begin(self, X, y, sample_weight, encodes=False):
+        """Check parameters and rows, and draw the grids."""
+        self._check_parameters()
+        if is_source(X):
+            check_alone(y, sample_weight)
+            survey = Survey(X, self._check, self._scale_of if is_word(self.gamma, "scale") else None)
+            self._draw(self._chosen_gamma(survey.sum, rows_of_survey, survey))
+            return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
+        X = self._check(X, reset=True)
+        if encodes:
+            self._require_memory(X, int(self.n_grids))
+        weights = check_weights(sample_weight, X.shape[0])
+        self._draw(self._chosen_gamma(self._scale_of(X, flat(weights)), lambda *rows: rows, X, y, sample_weight))
+        self._warn_of_rows(X)
+        return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
+
+    def _chosen_gamma(self, moments, rows_of, *source):
+        """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
+        if not is_word(self.gamma, "learn"):
+            return self._gamma_of(moments)
+        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
+
+        X, y, sample_weight = rows_of(*source)
+        seed = seed_of(self.random_state)
+        parts = (X, y, sample_weight, self._categorical, seed)
+        return gamma_for_features(self.kernel, *parts, lambda *own: features_of_parts(self, *own), self.n_jobs)
+
     @property
     def _grids(self):
         return Grids(self._scale, self._shift, self._keys, self._nan_keys)
@@ -122,6 +154,11 @@ class BinningBase(FeatureMap):
             store.recode(learned.new_codes, learned.starts, learned.code_dtype, self.n_jobs)
         self._keep(learned)
         return store
+
+    def _known_bins(self):
+        """All bins of earlier rows, with and without a column."""
+        coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
+        return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
 
     def _keep(self, learned):
         """Set the attributes that describe the bins of all rows."""
@@ -149,6 +186,17 @@ class BinningBase(FeatureMap):
         """Warn of grids that are too fine or too coarse where bins are not counted."""
         if self._hashed:
             warn_of_rows(self._grids, X, self.n_jobs)
+
+
+def lacks_gamma(binning):
+    """The reason `partial_fit` is unavailable, or None."""
+    needs = f"gamma={binning.gamma!r} needs all rows at once; partial_fit needs gamma as a number or an array."
+    return needs if isinstance(binning.gamma, str) else None
+
+
+def lacks_bins(binning):
+    """The reason methods for bins of training rows are unavailable, or None."""
+    return None if binning.n_features is None else "Hashed columns have no bins of training rows; set n_features=None."
 
 
 def features_of_parts(binning: BinningBase, gamma: np.ndarray, X: Any, X_new: Any) -> tuple[BinMatrix, BinMatrix]:

@@ -12,23 +12,17 @@ from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
 from binfeat._common.persistence import Persistent
-from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     check_input_names,
     check_integer,
     check_share,
-    check_weights,
-    flat,
     float_dtype,
     is_word,
-    seed_of,
 )
-from binfeat._rows.sampled import rows_of_survey
-from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
-from binfeat.features.binning.base import BinningBase, features_of_parts
+from binfeat.features.binning.base import BinningBase, lacks_bins, lacks_gamma
 from binfeat.features.binning.bin_matrix import BinMatrix, no_bin
-from binfeat.features.binning.bins import Bins
 from binfeat.features.binning.bounds import box
 from binfeat.features.binning.fineness import unseen_shares
 from binfeat.features.binning.row_table import RowTable
@@ -37,15 +31,6 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.parameters import WithKernel
 
 __all__ = ["RandomBinning"]
-
-
-def _lacks_gamma(binning):
-    needs = f"gamma={binning.gamma!r} needs all rows at once; partial_fit needs gamma as a number or an array."
-    return needs if isinstance(binning.gamma, str) else None
-
-
-def _lacks_bins(binning):
-    return None if binning.n_features is None else "Hashed columns have no bins of training rows; set n_features=None."
 
 
 class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
@@ -230,14 +215,14 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         try:
             store = self._fold(table) if self._hashed else self._learn(table, table.store(self.n_grids))
         except OSError:
-            if not (self._hashed and is_source(X)):
+            if not (self._hashed and table.is_of_source):
                 raise
             return StreamedFeatures.of(table.survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
         table.progress.end()
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
-        return Z if is_source(X) else self._as_output(Z)
+        return Z if table.is_of_source else self._as_output(Z)
 
-    @unavailable_if(_lacks_gamma)
+    @unavailable_if(lacks_gamma)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Append the bins of more rows to the bins of earlier calls, without changing existing codes.
@@ -271,9 +256,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         if not self._hashed and first:
             self._learn(table)
         elif not self._hashed:
-            coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
-            rare = Bins(self._rare_keys, self._rare_counts, self._rare_starts)
-            self._learn(table, known=Bins.join_within_grids([coded, rare]))
+            self._learn(table, known=self._known_bins())
         return self
 
     def encode(self, X: Any) -> BinMatrix:
@@ -334,7 +317,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         sizes = np.diff(self.bin_offsets_)
         return np.array([f"randombinning_{p}_{c}" for p, size in enumerate(sizes) for c in range(size)], dtype=object)
 
-    @unavailable_if(_lacks_bins)
+    @unavailable_if(lacks_bins)
     def unseen_shares(self, X: Any) -> np.ndarray:
         """For each row, the share of the grids in which its bin contains no training row.
 
@@ -412,30 +395,3 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         tags.input_tags.allow_nan = True
         tags.target_tags.required = is_word(self.gamma, "learn")
         return tags
-
-    def _begin(self, X, y, sample_weight, encodes=False):
-        """Check parameters and rows, and draw the grids."""
-        self._check_parameters()
-        if is_source(X):
-            check_alone(y, sample_weight)
-            survey = Survey(X, self._check, self._scale_of if is_word(self.gamma, "scale") else None)
-            self._draw(self._chosen_gamma(survey.sum, rows_of_survey, survey))
-            return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
-        X = self._check(X, reset=True)
-        if encodes:
-            self._require_memory(X, int(self.n_grids))
-        weights = check_weights(sample_weight, X.shape[0])
-        self._draw(self._chosen_gamma(self._scale_of(X, flat(weights)), lambda *rows: rows, X, y, sample_weight))
-        self._warn_of_rows(X)
-        return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
-
-    def _chosen_gamma(self, moments, rows_of, *source):
-        """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
-        if not is_word(self.gamma, "learn"):
-            return self._gamma_of(moments)
-        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
-
-        X, y, sample_weight = rows_of(*source)
-        seed = seed_of(self.random_state)
-        parts = (X, y, sample_weight, self._categorical, seed)
-        return gamma_for_features(self.kernel, *parts, lambda *own: features_of_parts(self, *own), self.n_jobs)

@@ -33,13 +33,17 @@ class RowTable:
         return cls(survey.rows(), survey.n_rows, float_dtype(survey.dtype), *given)
 
     @property
+    def is_of_source(self):
+        return self.survey is not None
+
+    @property
     def tell(self):
         """A function to call after every hashed block, or None."""
         return None if self.progress is None else self.progress.step
 
     def watched(self, progress, n_grids):
         """The same rows with the `Progress` of a fit, which begins now."""
-        progress.begin(n_hash_blocks(n_grids, self.n_rows) if self.survey is None else None)
+        progress.begin(n_hash_blocks(n_grids, self.n_rows) if not self.is_of_source else None)
         return replace(self, progress=progress)
 
     def store(self, n_grids):
