@@ -103,7 +103,7 @@ def for_machine(table, machine, target=None):
     _require(table, wanted)
     types = dict(zip(table.schema.names, table.schema.types))
     encoder = machine._fitted.encoder
-    for name, categorical, times in zip(machine.feature_names_in_, encoder.categorical, encoder.times):
+    for name, categorical, times in zip(machine.feature_names_in_, encoder.categorical, encoder.inputs.times):
         if categorical and not pa.types.is_dictionary(types[name]):
             types[name] = pa.string()
         elif pa.types.is_null(types[name]):

@@ -42,7 +42,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         intercept=solution.intercept,
         gamma=solution.gamma,
         linear_map=solution.scales.linear_map,
-        relevances=np.bincount(encoder.source, relevances, minlength=encoder.medians.size),
+        relevances=np.bincount(encoder.source, relevances, minlength=encoder.inputs.n_inputs),
         history=kernels.history(solution.scales),
         held_out_error=error,
         learning_curve=np.array(solution.curve),

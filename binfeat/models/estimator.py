@@ -191,7 +191,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
         if previous is None and settings.may_take_ranks and not (settings.has_cv or groups is not None):
             problem = problem.with_codes() if run.limits.mechanisms.codes else problem
-        self._note_codes(problem.encoder.coded, run)
+        self._note_codes(problem.encoder.codes.source, run)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
         if all_rows is None:

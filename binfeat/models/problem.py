@@ -114,7 +114,7 @@ class Problem:
     def with_codes(self) -> "Problem":
         """The problem with numbers that are codes, by the training rows, as categories, too."""
         encoder = self.encoder
-        numbers = encoder.plain_numbers
+        numbers = encoder.inputs.plain_numbers
         coded = columns_of_codes(self.table, self.train, numbers, self.Y[self.train])
         if not coded:
             return self

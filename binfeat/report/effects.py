@@ -31,7 +31,8 @@ def effects_of(machine, table, names):
     chosen = [j for j in np.argsort(-importances, kind="stable")[:_INPUTS] if importances[j] > 0]
     found = []
     for j in chosen:
-        parts = [(place, f"{names[j]}, {part}") for place, part in machine._fitted.encoder.parts_of(j)]
+        encoder = machine._fitted.encoder
+        parts = [(encoder.inputs.n_inputs + place, f"{names[j]}, {part}") for place, part in encoder.parts.of(j)]
         found += [_effect(machine, table, place, name) for place, name in [(j, names[j]), *parts]]
     return found
 
@@ -44,10 +45,10 @@ def _effect(machine, table, j, name):
     if encoder.categorical[j]:
         codes, counts = np.unique(column, return_counts=True)
         values = np.sort(codes[np.argsort(-counts, kind="stable")][:_LEVELS])
-        levels, kind = [encoder.level(j, int(code)) for code in values], "categories"
+        levels, kind = [encoder.inputs.levels.name(j, int(code)) for code in values], "categories"
     else:
         values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, _POINTS)))
-        kind = "dates" if j < encoder.times.size and encoder.times[j].startswith("dates") else "numbers"
+        kind = "dates" if j < encoder.inputs.n_inputs and encoder.inputs.times[j].startswith("dates") else "numbers"
     background = thinned(table, _ROWS)
     outputs, what, words = _outputs(machine)
     tables = (fitted.scaled(encoder.with_value(background, j, value)) for value in values)

@@ -53,7 +53,7 @@ def contributions(
     fitted: Fitted, X: np.ndarray, background: np.ndarray, n_permutations: int, seed: int, n_jobs: int | None
 ) -> Contributions:
     """Of the columns of the user's table to the scores of scaled rows."""
-    n_players = fitted.encoder.medians.size
+    n_players = fitted.encoder.inputs.n_inputs
     if not is_closed(fitted):
         return _sampled(fitted, X, background, n_permutations, seed, n_jobs)
     values, base = _closed(fitted, X, background, (n_players,), n_jobs)
@@ -171,7 +171,7 @@ def _sampled(
     fitted: Fitted, X: np.ndarray, background: np.ndarray, n_permutations: int, seed: int, n_jobs: int | None
 ) -> Contributions:
     """Means over pairs of a permutation and its reverse, each from a background whose inputs are drawn one by one."""
-    rng, players, n_players = np.random.default_rng(seed), fitted.encoder.source, fitted.encoder.medians.size
+    rng, players, n_players = np.random.default_rng(seed), fitted.encoder.source, fitted.encoder.inputs.n_inputs
     shape = len(X), n_players, fitted.intercept.size
     total, squares, base = np.zeros(shape), np.zeros(shape), np.zeros((len(X), shape[2]))
     for _ in range(n_permutations):

@@ -37,26 +37,26 @@ def model_of(fitted: Fitted) -> Any:
         outputs, words = _classes(graph, fitted.targets, scores)
     else:
         outputs, words = _numbers(graph, fitted.targets, scores), {}
-    return graph.model(fitted.encoder.medians.size, outputs, words)
+    return graph.model(fitted.encoder.inputs.n_inputs, outputs, words)
 
 
 def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     """Encoded rows of the input X, in which NaN is a missing value."""
-    if (encoder.times != "").any() or encoder.strings.size:
+    if (encoder.inputs.times != "").any() or encoder.inputs.levels.strings.size:
         raise ValueError("to_onnx takes columns of numbers; give dates as numbers, and categories as codes, to fit.")
-    n_inputs = encoder.medians.size
+    n_inputs = encoder.inputs.n_inputs
     missing = graph.add("IsNaN", "X")
-    full, flags = graph.add("Where", missing, encoder.medians, "X"), graph.cast(missing, np.float64)
-    low, high = encoder.bounds[:, :n_inputs]
+    full, flags = graph.add("Where", missing, encoder.inputs.medians, "X"), graph.cast(missing, np.float64)
+    low, high = encoder.inputs.bounds
     full = graph.add("Max", graph.add("Min", full, high), low)
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
     marks = [graph.columns(flags, [j]) for j in range(n_inputs)]
-    codes = [_codes(graph, columns[j], marks[j], encoder.categories_of(j)[0], True) for j in encoder.coded]
+    codes = [_codes(graph, columns[j], marks[j], encoder.inputs.levels.of(j)[0], True) for j in encoder.codes.source]
     for j in np.flatnonzero(encoder.categorical[:n_inputs]):
-        numbers, _, has_missing = encoder.categories_of(int(j))
+        numbers, _, has_missing = encoder.inputs.levels.of(int(j))
         columns[j] = _codes(graph, columns[j], marks[j], numbers, has_missing)
-    flagged, ranked = encoder.source[n_inputs : encoder.ranks.start], encoder.source[encoder.ranks]
-    ranks = [_interpolated(graph, columns[j], *knots) for j, knots in zip(ranked, encoder.knots_of_ranks)]
+    flagged, ranked = encoder.gaps.source, encoder.ranks.source
+    ranks = [_interpolated(graph, columns[j], *knots) for j, knots in zip(ranked, encoder.ranks.maps)]
     return graph.add("Concat", *columns, *(marks[j] for j in flagged), *ranks, *codes, axis=1)
 
 

@@ -83,7 +83,7 @@ class KernelSearch:
 
     def _kernels(self) -> ScaledKernels:
         problem, race, learned = self._problem, self._race, self._run.settings.learns_gamma
-        scaling = "ranks" if problem.encoder.n_ranked else "standard"
+        scaling = "ranks" if problem.encoder.ranks.source.size else "standard"
         known = self._scales, learned, race.is_perfect, race.histories
         return ScaledKernels(scaling, NoScaler(), problem.table, *known)
 

@@ -59,4 +59,4 @@ class SearchSetup:
             return quotients(1.0, std**power * std.size)
         if np.shape(given) == encoder.source.shape:  # as `gamma_` of another machine has it
             return check_gamma(given, encoder.source.size)
-        return check_gamma(given, encoder.medians.size)[encoder.source]
+        return check_gamma(given, encoder.inputs.n_inputs)[encoder.source]

@@ -1,4 +1,4 @@
-"""What an encoder learns of a table: categories, medians, ranges, and what repeats in dates."""
+"""Facts that an encoder learns from a table: categories, medians and ranges."""
 
 from itertools import compress
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from binfeat._common.calendar import parts_in
 from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_categorical, is_word
 from binfeat._common.warned import warn
@@ -17,9 +16,9 @@ _MEDIAN_ROWS = 2**14  # evenly spaced rows whose median is taken; the median of 
 _MEDIAN_VALUES = 2**18  # that are read at a time, and stay in a cache
 
 
-def ranges_of(matrix: np.ndarray) -> dict[str, np.ndarray]:
+def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest number of each column, beside NaN."""
-    return {"lows": np.fmin.reduce(matrix, initial=np.inf), "highs": np.fmax.reduce(matrix, initial=-np.inf)}
+    return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
 
 
 def chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
@@ -41,18 +40,10 @@ def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
             )
 
 
-def categories_in(table: Columns, chosen: np.ndarray) -> dict[str, np.ndarray]:
-    """The encoder's arrays of categories, of the chosen columns."""
+def categories_in(table: Columns, chosen: np.ndarray) -> list[Categories]:
+    """The categories of each column, none of those that are not chosen."""
     n_rows, columns = table.shape[0], zip(table.columns, chosen)
-    categories = [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
-    numbers, strings, missing = zip(NO_CATEGORIES, *categories)
-    return {
-        "numbers": np.concatenate(numbers),
-        "number_starts": np.cumsum([part.size for part in numbers]),
-        "strings": np.concatenate(strings),
-        "string_starts": np.cumsum([part.size for part in strings]),
-        "missing": np.array(missing[1:], dtype=bool),
-    }
+    return [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
 
 
 def _repeated(column: Column, n_rows: int) -> Categories:
@@ -68,16 +59,10 @@ def _repeated(column: Column, n_rows: int) -> Categories:
     return NO_CATEGORIES
 
 
-def parts_of_dates(matrix: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Names of the parts of the calendar in columns of dates, and their columns."""
-    dated = np.flatnonzero(np.char.startswith(times, "dates"))
-    parts = [(name, j) for j in dated for name in parts_in(matrix[:, j])]
-    names, columns = zip(*parts) if parts else ((), ())
-    return np.array(names, dtype=np.str_), np.array(columns, dtype=np.int64)
-
-
-def medians_of(matrix: np.ndarray, gaps: np.ndarray, n_gaps: np.ndarray) -> np.ndarray:
-    """Medians of the values that are not missing, 0 of a column in which all are."""
+def medians_of(matrix: np.ndarray) -> np.ndarray:
+    """Medians of the values that are not NaN, 0 of a column in which all are."""
+    gaps = np.isnan(matrix)
+    n_gaps = np.count_nonzero(gaps, axis=0)
     medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
     for columns in np.array_split(whole, 1 + whole.size * len(some) // _MEDIAN_VALUES):
         medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)

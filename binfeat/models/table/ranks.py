@@ -35,8 +35,7 @@ def _is_far_from_normal(values: np.ndarray) -> bool:
     return bool(np.corrcoef(values, scores)[0, 1] ** 2 < _NORMAL)
 
 
-def ranks_of(matrix: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
-    """The knots of the maps of these columns to normal scores."""
+def scored_ranks(matrix: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Starts of the knots of these columns, the knots, and their normal scores."""
     ranks = Quantiles.fit(matrix[:, columns], np.zeros(columns.size, dtype=bool))
-    scores = ndtri(np.clip(ranks.ranks, *ndtr([-_FARTHEST, _FARTHEST])))
-    return {"rank_starts": ranks.starts, "rank_knots": ranks.knots, "rank_values": scores}
+    return ranks.starts, ranks.knots, ndtri(np.clip(ranks.ranks, *ndtr([-_FARTHEST, _FARTHEST])))

@@ -1,0 +1,124 @@
+"""Columns that are computed from the columns of a table: parts of dates, gaps, ranks and codes.
+
+Each class is one kind. ``source`` holds the column of the table from which each derived column is computed, and
+``fill(out, X, gaps)`` writes the derived columns, by the numbers of the table without NaN and the mask of what was NaN.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from binfeat._common.calendar import part_of, parts_in
+from binfeat.models.table.columns import NO_STRINGS, places_among
+from binfeat.models.table.levels import Levels
+from binfeat.models.table.ranks import columns_to_rank, scored_ranks
+from binfeat.models.table.scalers import Quantiles
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class DateParts:
+    """Parts of the calendar that repeat within a column of dates, such as the day of the week."""
+
+    are_categories: ClassVar = False
+    source: np.ndarray
+    names: np.ndarray
+
+    @classmethod
+    def fit(cls, matrix: np.ndarray, are_dates: np.ndarray) -> Self:
+        parts = [(name, j) for j in np.flatnonzero(are_dates) for name in parts_in(matrix[:, j])]
+        names, columns = zip(*parts) if parts else ((), ())
+        return cls(np.array(columns, dtype=np.int64), np.array(names, dtype=np.str_))
+
+    def fill(self, out: np.ndarray, X: np.ndarray, gaps: np.ndarray) -> None:
+        for place, (j, name) in enumerate(zip(self.source, self.names)):
+            out[:, place] = part_of(X[:, j], name)
+
+    def of(self, j: int) -> list[tuple[int, str]]:
+        """Places among the parts, and names, of those of one column."""
+        return [(place, name) for place, name in enumerate(self.names.tolist()) if self.source[place] == j]
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """1 where a number is missing, and else 0, for each column in which some numbers were missing in `fit`."""
+
+    are_categories: ClassVar = False
+    source: np.ndarray
+
+    @classmethod
+    def fit(cls, gaps: np.ndarray) -> Self:
+        n_gaps = np.count_nonzero(gaps, axis=0)
+        return cls(np.flatnonzero((n_gaps > 0) & (n_gaps < len(gaps))))
+
+    def fill(self, out: np.ndarray, X: np.ndarray, gaps: np.ndarray) -> None:
+        out[:] = gaps[:, self.source]
+
+    def columns(self, n_inputs: int) -> np.ndarray:
+        """Mask of the columns of the table with gaps, (n_inputs,)."""
+        return np.isin(np.arange(n_inputs), self.source)
+
+    def mask(self, flags: np.ndarray, n_inputs: int) -> np.ndarray:
+        """What was missing in columns with a flag, (n_rows, n_inputs)."""
+        gaps = np.zeros((len(flags), n_inputs), dtype=bool)
+        gaps[:, self.source] = flags > 0
+        return gaps
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Normal scores of the ranks of numbers that are far from normal."""
+
+    are_categories: ClassVar = False
+    source: np.ndarray
+    starts: np.ndarray  # of the knots of each column, (n_ranked + 1,)
+    knots: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def none(cls) -> Self:
+        return cls(_NONE, np.zeros(1, np.int64), np.empty(0), np.empty(0))
+
+    @classmethod
+    def fit(cls, X: np.ndarray, numbers: np.ndarray) -> Self:
+        """By the mask of columns that are numbers and no times."""
+        ranked = columns_to_rank(X, numbers)
+        return cls(ranked, *scored_ranks(X, ranked)) if ranked.size else cls.none()
+
+    def fill(self, out: np.ndarray, X: np.ndarray, gaps: np.ndarray) -> None:
+        if self.source.size:
+            ranks = Quantiles(np.arange(self.source.size), self.starts, self.knots, self.scores)
+            out[:] = ranks.transform(X[:, self.source])
+
+    @property
+    def maps(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Knots of each column, and their scores."""
+        ends = zip(self.starts, self.starts[1:])
+        return [(self.knots[first:last], self.scores[first:last]) for first, last in ends]
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Numbers that are codes, once more as categories.
+
+    A missing number has the code after those of `fit`, and an unseen number the next one.
+    """
+
+    are_categories: ClassVar = True
+    source: np.ndarray
+    levels: Levels  # of all columns of the table
+
+    @classmethod
+    def none(cls, levels: Levels) -> Self:
+        return cls(_NONE, levels)
+
+    def fill(self, out: np.ndarray, X: np.ndarray, gaps: np.ndarray) -> None:
+        for place, j in enumerate(self.source):
+            levels, _, _ = self.levels.of(j)
+            out[:, place] = np.where(gaps[:, j], levels.size, places_among(X[:, j], levels, levels.size + 1))
+
+
+Derived = DateParts | Gaps | Ranks | Codes
+NO_PARTS = DateParts(_NONE, NO_STRINGS)

@@ -1,0 +1,174 @@
+"""The columns of a raw table as numbers: what `fit` learns of each, and what is new in another table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from binfeat._common.validation import checked_array, is_word
+from binfeat.models.table.columns import Columns, RawTable, infinite_in, read_table
+from binfeat.models.table.findings import Finding
+from binfeat.models.table.learned import categories_in, chosen_in, doubt_digits, medians_of, ranges_of
+from binfeat.models.table.levels import Levels
+from binfeat.models.table.novelty import SeenCategories, SeenNumbers
+from binfeat.models.table.texts import NUMBERS
+
+_ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Columns of a raw table as a matrix with NaN: numbers, categories as codes, dates and durations as days.
+
+    Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen. The
+    next code stands for all other categories. 1, 1.0 and True are the same category, as is "1" if `fit` had not both;
+    other objects are the string that they print as. If nearly every row has its own category, the column has a single
+    category.
+    """
+
+    are_categories: np.ndarray  # mask of the columns, (n_inputs,)
+    medians: np.ndarray  # in place of NaN, (n_inputs,); 0 for a column of NaN only, and for categories
+    times: np.ndarray  # of each column, as `times_of` has it, (n_inputs,)
+    levels: Levels
+    lows: np.ndarray  # least number in each column, (n_inputs,); above the largest one if there was none
+    highs: np.ndarray
+
+    @classmethod
+    def fit(
+        cls, estimator: BaseEstimator, X: RawTable, categorical_features: ArrayLike | None
+    ) -> tuple[Self, np.ndarray]:
+        """The columns of a table, and its matrix with NaN."""
+        table = read_table(estimator, X)
+        if is_word(categorical_features, "from_dtype"):
+            table = table.without_texts()
+        chosen = chosen_in(estimator, table, categorical_features)
+        doubt_digits(table, chosen)
+        blank = np.zeros(chosen.size)
+        levels = Levels.of_columns(categories_in(table, chosen))
+        bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), levels, lows=blank, highs=blank)
+        matrix = bare.numbers_of(table, estimator)
+        lows, highs = ranges_of(matrix)
+        inputs = replace(bare, medians=medians_of(matrix), lows=lows, highs=highs)
+        table.require_size(np.maximum(inputs.highs, -inputs.lows))
+        return inputs, matrix
+
+    def read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Columns | None, bool]:
+        """Numbers and codes, with NaN; the table that they come from, if it was read; and whether all are known.
+
+        They are if nothing is missing, far away or infinite, and all categories are those of `fit`.
+        """
+        if self._needs_no_check(estimator, X):
+            matrix = np.asarray(X, dtype=np.float64, order="C")
+            are_known = self._are_known(matrix)
+            if are_known or not np.isinf(matrix).any():
+                return matrix, None, are_known
+        table = self.table_of(estimator, X)
+        matrix = self.numbers_of(table, estimator)
+        return matrix, table, self._are_known(matrix)
+
+    def table_of(self, estimator: BaseEstimator, X: RawTable) -> Columns:
+        """The columns of another table, whose strings are read as in `fit`."""
+        return read_table(estimator, X, self.times.tolist())
+
+    def numbers_of(self, table: Columns, estimator: BaseEstimator) -> np.ndarray:
+        """Numbers and codes, still with NaN, finite otherwise."""
+        matrix = table.matrix
+        if matrix is None or self.are_categories.any():
+            matrix = np.empty(table.shape) if matrix is None else matrix.copy()
+            for j, column in enumerate(table.columns):
+                if self.are_categories[j]:
+                    matrix[:, j] = column.codes(*self.levels.of(j))
+                elif table.matrix is None:
+                    matrix[:, j] = column.numbers()
+        try:
+            return checked_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
+        except ValueError:
+            infinite = np.isinf(matrix).any(axis=0)
+            if not infinite.any():
+                raise
+            raise ValueError(infinite_in([table.columns[j].name for j in np.flatnonzero(infinite).tolist()])) from None
+
+    def hold_strings(self, table: Columns) -> bool:
+        """Whether numbers of a table come as strings."""
+        return table.matrix is None and any(
+            column.holds_strings for column in compress(table.columns, ~self.are_categories)
+        )
+
+    def news(
+        self, X: RawTable, table: Columns, matrix: np.ndarray, words: np.ndarray, had_gaps: np.ndarray
+    ) -> Iterator[Finding]:
+        """Findings in another table, by its matrix and a mask of its values that are no numbers."""
+        ends, are_empty = self._ends_of(X), self.lows > self.highs
+        for j, column in enumerate(table.columns):
+            seen: SeenNumbers | SeenCategories = SeenNumbers(
+                self.lows[j], self.highs[j], str(self.times[j]), bool(had_gaps[j] or are_empty[j])
+            )
+            if self.are_categories[j]:
+                seen = SeenCategories(sum(levels.size for levels in self.levels.of(j)[:2]))
+            yield from seen.news(column, matrix[:, j], words[:, j], ends[:, j])
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Numbers, or codes, beyond which a value is new, (2, n_inputs): farther away than the range is wide."""
+        most, lows, highs = np.finfo(np.float64).max, self.lows, self.highs
+        far = np.zeros(lows.size)
+        np.subtract(highs, lows, out=far, where=np.isfinite(lows))
+        far += _ROUNDING * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
+        chosen = self.are_categories
+        last_codes = np.maximum(self.levels.counts - 1, 0)
+        ends = np.where(chosen, 0.0, lows - far), np.where(chosen, last_codes, highs + far)
+        return np.clip(ends, -most, most)
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Least and largest numbers of rows without NaN, (2, n_inputs); infinite for all but numbers of `fit`."""
+        are_bounded = ~self.are_categories & (self.lows <= self.highs)
+        return np.where(are_bounded, self.ends, [[-np.inf], [np.inf]])
+
+    def clipped(self, encoded: np.ndarray) -> np.ndarray:
+        """Encoded rows whose first columns, those of the table, stay within the bounds."""
+        own = np.clip(encoded[:, : self.n_inputs], *self.bounds)
+        return own if own.shape == encoded.shape else np.hstack([own, encoded[:, self.n_inputs :]])
+
+    def _ends_of(self, X: RawTable) -> np.ndarray:
+        """The ends of each column; all numbers of a sparse matrix, as words of texts, have the same: they are rare."""
+        low, high = ends = self.ends.copy()
+        if sparse.issparse(X):
+            numbers = ~self.are_categories
+            low[numbers], high[numbers] = low[numbers].min(initial=0.0), high[numbers].max(initial=0.0)
+        return ends
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of columns of the table."""
+        return self.medians.size
+
+    @property
+    def plain_numbers(self) -> np.ndarray:
+        """Mask of the columns of numbers that are no times."""
+        return ~self.are_categories & np.isin(self.times, ["", NUMBERS])
+
+    @cached_property
+    def _are_numbers(self) -> bool:
+        return not (self.are_categories.any() or (self.times != "").any())
+
+    def _are_known(self, matrix: np.ndarray) -> bool:
+        low, high = self.ends
+        return bool(((matrix >= low) & (matrix <= high)).all())
+
+    def _needs_no_check(self, estimator: BaseEstimator, X: RawTable) -> bool:
+        """Whether scikit-learn's checks, which take longer than a prediction, could find nothing but infinity."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype.char in "df"
+            and X.shape[1:] == self.medians.shape
+            and len(X) > 0
+            and self._are_numbers
+            and not hasattr(estimator, "feature_names_in_")
+        )
