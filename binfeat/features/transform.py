@@ -4,9 +4,9 @@ import functools
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
+from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.frames import is_source
 from binfeat._common.validation import (

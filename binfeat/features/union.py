@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn import config_context
@@ -12,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 from sklearn import get_config
 
+from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import RowMatrix
 from binfeat._common.subsets import slices

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._engine.bin_tables import rank
 from binfeat.features.binning.bin_matrix import code_dtype, no_bin
 from binfeat.features.binning.fineness import Fineness

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import IO
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.memory import allowed_bytes
 from binfeat._engine.bin_tables import recode
 

@@ -4,11 +4,11 @@ from math import ceil
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method

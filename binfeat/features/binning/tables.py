@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.subsets import slices
 from binfeat._common.validation import CheckedRows
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert

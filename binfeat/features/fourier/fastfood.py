@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy import special
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.random_words import NORMALS, ORDER, RADII, SIGNS, stream, uniforms
 from binfeat.kernels.base import Kernel
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy import sparse
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.validation import CheckedRows
 from binfeat._engine.projections import project_fastfood, project_sparse
 from binfeat.features.fourier.fastfood import Fastfood

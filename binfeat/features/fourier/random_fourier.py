@@ -5,11 +5,11 @@ from math import ceil
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.memory import require_memory

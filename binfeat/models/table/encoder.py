@@ -6,11 +6,11 @@ from itertools import chain, compress
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_record import ArrayRecord
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import part_of
 from binfeat._common.validation import check_moderate, checked_array, is_word
 from binfeat.models.table.columns import (
