@@ -93,6 +93,15 @@ def test_defaults_are_those_of_the_docstring(call):
         assert default == eval(value, {"numpy": numpy}), name
 
 
+@pytest.mark.parametrize("call", [*CALLS, *METHODS], ids=name_of)
+def test_annotations_print_in_a_line(call):
+    """NumPy's `ArrayLike` prints as 300 characters, in every signature that `help` and editors show."""
+    signature = inspect.signature(call)
+    kinds = [parameter.annotation for parameter in signature.parameters.values()] + [signature.return_annotation]
+    printed = [inspect.formatannotation(kind) for kind in kinds if kind is not inspect.Signature.empty]
+    assert max(map(len, printed), default=0) <= 90
+
+
 @pytest.mark.parametrize("call", DOCUMENTED, ids=name_of)
 def test_parameters_are_those_of_the_signature_in_its_order(call):
     assert list(entries(call.__doc__, "Parameters")) == [

@@ -11,6 +11,7 @@ from scipy.stats.qmc import Sobol
 from binfeat import kernels
 from binfeat._common.random_words import uniforms
 from binfeat.features.fourier.frequencies import draw_frequencies, resolve_sampler
+from binfeat.kernels import lookup
 
 KERNELS = [
     kernels.RBF(),
@@ -106,7 +107,7 @@ def test_marginal_law(kernel, sampler):
 
 @pytest.mark.parametrize("law", ["rbf", "laplacian", "cauchy"])
 def test_iid_is_words_through_quantiles(law):
-    got = draw_frequencies(kernels.fourier_kernel(law), "iid", 40, 3, 7)
+    got = draw_frequencies(lookup.fourier_kernel(law), "iid", 40, 3, 7)
     np.testing.assert_allclose(got, naive.frequencies(law, 7, 40, 3), rtol=1e-10)
 
 

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from binfeat import RandomBinning, kernels
+from binfeat.kernels import lookup
 
 BINNING = {
     "laplacian": kernels.Laplacian(),
@@ -296,17 +297,17 @@ def test_the_table_says_what_the_classes_say():
 
 
 def test_names_and_refusals():
-    assert kernels.binning_kernel("hat") == kernels.Hat()
+    assert lookup.binning_kernel("hat") == kernels.Hat()
     for rbf in ("rbf", kernels.RBF(), "cauchy", kernels.Cauchy()):
         with pytest.raises(ValueError, match=r"concave near 0.*Use kernel='laplacian'.*RandomFourier"):
-            kernels.binning_kernel(rbf)
+            lookup.binning_kernel(rbf)
     with pytest.raises(ValueError, match=r"kernel=Matern\(nu=1.5\) cannot.*not a product over inputs.*RandomFourier"):
-        kernels.binning_kernel(kernels.Matern(1.5))
+        lookup.binning_kernel(kernels.Matern(1.5))
     with pytest.raises(ValueError, match=r"cannot be .* random binning: only the sampler.*Use kernel='laplacian'"):
-        kernels.binning_kernel(kernels.Spectral(sphere))
+        lookup.binning_kernel(kernels.Spectral(sphere))
     for wrong in ("gauss", 3, None, kernels.Laplacian):
         with pytest.raises(ValueError, match="kernel must be 'laplacian', 'hat'"):
-            kernels.binning_kernel(wrong)
+            lookup.binning_kernel(wrong)
 
 
 def test_fourier_names_and_refusals():
@@ -316,12 +317,12 @@ def test_fourier_names_and_refusals():
         "cauchy": kernels.Cauchy(),
         "hat": kernels.Hat(),
     }.items():
-        assert kernels.fourier_kernel(name) == kernel
+        assert lookup.fourier_kernel(name) == kernel
     spectral = kernels.Spectral(sphere)
-    assert kernels.fourier_kernel(spectral) is spectral
+    assert lookup.fourier_kernel(spectral) is spectral
     for kernel in (kernels.GammaPitch(8), kernels.Product(lambda t: np.exp(-t))):
         with pytest.raises(ValueError, match=r"has no known spectral law.*Use RandomBinning.*'laplacian' or 'hat'"):
-            kernels.fourier_kernel(kernel)
+            lookup.fourier_kernel(kernel)
     for wrong in ("gauss", 3, None, kernels.RBF):
         with pytest.raises(ValueError, match=r"kernel must be 'rbf', 'laplacian', 'cauchy', 'hat', .* Spectral"):
-            kernels.fourier_kernel(wrong)
+            lookup.fourier_kernel(wrong)

@@ -1,7 +1,8 @@
 """Quotients of arrays, and space for arrays that are made again and again."""
 
 import numpy as np
-from numpy.typing import DTypeLike
+
+from binfeat._common.array_types import DTypeLike
 
 
 def quotients(a: np.ndarray | float, b: np.ndarray) -> np.ndarray:

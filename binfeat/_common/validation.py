@@ -2,6 +2,7 @@
 
 import numbers
 from contextlib import suppress
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +13,8 @@ from sklearn.utils.validation import validate_data
 from binfeat._common.frames import collected, unmasked
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
+
+CheckedRows: TypeAlias = Any  # rows that passed the checks: an array or CSR of shape (n_rows, n_inputs)
 
 _MODERATE = 1e100
 _LONG = 10**40  # integers of so many digits that nobody reads them

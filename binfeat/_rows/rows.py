@@ -7,8 +7,8 @@ from functools import cached_property, reduce
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.arrays import Scratch
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import BlockFeatures, Features, is_computed, is_dense

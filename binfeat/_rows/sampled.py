@@ -5,10 +5,10 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import times_of
 from binfeat._common.frames import is_frame
 from binfeat._common.validation import INFINITE, checked_rows

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import unmasked
 from binfeat._common.validation import require_y
 from binfeat._rows.sources import Source, Survey, Table, check_alone, is_source

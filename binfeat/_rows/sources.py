@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import Source, collected, is_frame, is_source, unmasked
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.subsets import slices

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import ComputedRows, Features
 from binfeat._rows.sources import RowBlocks, Survey

@@ -4,12 +4,13 @@ import functools
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
+from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.frames import is_source
 from binfeat._common.validation import (
+    CheckedRows,
     InputNames,
     canonical,
     check_categorical,
@@ -125,10 +126,10 @@ def transform(
         )
     X, categorical = _checked(X, categorical_features)
     value_dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
-    gamma = check_gamma(1.0 / X.shape[1] if gamma is None else gamma, X.shape[1])
+    gammas = check_gamma(1.0 / X.shape[1] if gamma is None else gamma, X.shape[1])
     X, inputs = _occurring(X)
     require_binning_memory(X.shape, n_grids, value_dtype.itemsize + 4)
-    grids = _grids(law, gamma, n_grids, seed, categorical, inputs)
+    grids = _grids(law, gammas, n_grids, seed, categorical, inputs)
     warn_of_rows(grids, X, n_jobs)
     offsets = hashed_offsets(n_features, n_grids)
     codes = fold_codes(grids, RowTable.of(X), offsets, n_jobs).array
@@ -136,7 +137,7 @@ def transform(
     return BinMatrix._trusted(codes, offsets, value_dtype, n_jobs).tocsr()
 
 
-def _checked(X, categorical_features):
+def _checked(X: Any, categorical_features: ArrayLike | None) -> tuple[CheckedRows, np.ndarray | None]:
     """The rows as an array or canonical CSR, and a mask of the categorical inputs or None."""
     if is_source(X):
         raise TypeError(
@@ -152,7 +153,7 @@ def _checked(X, categorical_features):
     return X, categorical
 
 
-def _occurring(X):
+def _occurring(X: CheckedRows) -> tuple[CheckedRows, np.ndarray | None]:
     """A sparse matrix with its inputs that have entries only, and the numbers of these inputs; None for all inputs."""
     if not sparse.issparse(X):
         return X, None
@@ -164,7 +165,14 @@ def _occurring(X):
     return sparse.csr_matrix((X.data, places[X.indices], X.indptr), shape=(X.shape[0], inputs.size)), inputs
 
 
-def _grids(law, gamma, n_grids, seed, categorical, inputs):
+def _grids(
+    law: Kernel,
+    gamma: np.ndarray,
+    n_grids: int,
+    seed: int,
+    categorical: np.ndarray | None,
+    inputs: np.ndarray | None,
+) -> Grids:
     """Grids of the inputs, drawn or kept from an earlier call."""
     if gamma.size * n_grids > _RECENT_SIZE or inputs is not None:
         return Grids.draw(law, gamma, n_grids, seed, categorical, inputs)
@@ -173,6 +181,6 @@ def _grids(law, gamma, n_grids, seed, categorical, inputs):
 
 
 @functools.lru_cache(maxsize=_RECENT_GRIDS)
-def _recent(law, gamma, n_grids, seed, flags):
+def _recent(law: Kernel, gamma: bytes, n_grids: int, seed: int, flags: bytes | None) -> Grids:
     categorical = None if flags is None else np.frombuffer(flags, bool)
     return Grids.draw(law, np.frombuffer(gamma), n_grids, seed, categorical)

@@ -1,16 +1,17 @@
 """Concatenated features of several maps, for sums of kernels: `RandomFeatureUnion`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
@@ -133,12 +134,12 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             self.transformers = [(name, replaced.get(name, part)) for name, part in self._named()]
         return super().set_params(**params)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({"_binfeat_version": "0.1", **state})  # files of version 0.2.0 do not have it
 
-    def _named(self):
+    def _named(self) -> list[tuple[str, Any]]:
         """Names and maps; an empty list if `transformers` is invalid, which `fit` refuses."""
-        pairs = self.transformers if isinstance(self.transformers, list | tuple) else [None]
+        pairs: Sequence[Any] = self.transformers if isinstance(self.transformers, list | tuple) else [None]
         well_formed = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs)
         return list(pairs) if well_formed else []
 
@@ -237,7 +238,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         parts = ((name, part.get_feature_names_out(input_features)) for name, part in self.transformers_)
         return np.array([f"{name}__{column}" for name, columns in parts for column in columns], dtype=object)
 
-    def _begin(self, X):
+    def _begin(self, X: Any) -> None:
         """Check parameters, and store number and names of the inputs."""
         if not (isinstance(self.transformers, list | tuple) and self.transformers):
             raise ValueError(f"transformers must be a list of (name, transformer) pairs, got {self.transformers!r}.")
@@ -256,7 +257,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         self._scales = np.sqrt(self._check_weights())
         checked_rows(self, X, skip_check_array=True)
 
-    def _check_weights(self):
+    def _check_weights(self) -> np.ndarray:
         n = len(self.transformers)
         weights = np.ones(n) if self.weights is None else np.asarray(self.weights)
         if weights.shape != (n,) or weights.dtype.kind not in "iuf":
@@ -265,7 +266,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             raise ValueError(f"weights must be finite and non-negative, got {self.weights!r}.")
         return weights.astype(np.float64)
 
-    def _side_by_side(self, parts):
+    def _side_by_side(self, parts: Iterable[Any]) -> Any:
         if any(isinstance(part, LinearOperator) for part in parts):
             return StackedFeatures(parts, self._scales)
         scaled = [part * part.dtype.type(scale) for part, scale in zip(parts, self._scales, strict=True)]
@@ -273,7 +274,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             return sparse.hstack([part if sparse.issparse(part) else sparse.csr_array(part) for part in scaled], "csr")
         return np.hstack([part.toarray() if sparse.issparse(part) else part for part in scaled])
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         known = [part for _, part in self._named() if hasattr(part, "__sklearn_tags__")]
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for part in known)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, seed_of
 from binfeat._common.warned import warn

@@ -3,11 +3,11 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.arrays import quotients
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, label_array, require_two

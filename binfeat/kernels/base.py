@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import check_gamma, checked_array
 
 _MOST = 1e150  # finite when a profile squares it

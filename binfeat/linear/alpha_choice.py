@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import clone
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.held_out import scorer_of, splits
 from binfeat._common.progress import Progress
 from binfeat._rows.products import Features

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from binfeat._common.array_types import ArrayLike
 
 Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # falling; every one a number, or one for each target
 

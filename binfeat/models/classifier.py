@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.labels import (
     AnyLabels,
     check_label_columns,

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.derived import Derived
 from binfeat._common.fit_rollback import fit_method

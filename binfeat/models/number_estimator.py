@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._rows.sources import is_source

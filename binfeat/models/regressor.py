@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import (
     check_choice,
     check_flag,

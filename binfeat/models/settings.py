@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, is_word, seed_of
 from binfeat.kernels.base import Kernel

@@ -4,9 +4,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import as_text
 from binfeat._common.subsets import thinned
 from binfeat._common.validation import check_integer, check_numbers, check_share

@@ -5,11 +5,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.subsets import equal_groups
 from binfeat._common.validation import check_integer, check_numbers, check_real, checked_array, seed_of

@@ -5,8 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import as_text
 from binfeat._common.validation import check_numbers
 from binfeat.plots.canvas import OptionalAxes, canvas, scale_errors, scale_x

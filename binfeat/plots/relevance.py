@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_relevances
 from binfeat._common.validation import check_integer, check_numbers
 from binfeat.plots.canvas import OptionalAxes, canvas

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_swarm, draw_waterfall
 from binfeat._common.validation import check_choice, check_integer, check_numbers
 from binfeat.plots.canvas import OptionalAxes, canvas

@@ -3,8 +3,9 @@
 from os import PathLike
 from typing import Any
 
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
+
+from binfeat._common.array_types import ArrayLike
 
 
 class Reporting:

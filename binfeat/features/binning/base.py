@@ -1,15 +1,18 @@
 """The steps of a fit of `RandomBinning`."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.operators import FeatureMap
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
+    CheckedRows,
     canonical,
     check_categorical,
     check_choice,
@@ -25,7 +28,8 @@ from binfeat._rows.sampled import rows_of_survey
 from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
-from binfeat.features.binning.bins import Bins, rank_bins
+from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
+from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows, warn_of_unseen
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
@@ -40,19 +44,25 @@ from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 from binfeat.kernels.lookup import binning_kernel
 
 
+class HasCSR(Protocol):
+    """Features as codes, in memory or on Dask."""
+
+    def tocsr(self) -> Any: ...
+
+
 class BinningBase(FeatureMap):
     """Checks of parameters and rows, drawn grids, counted bins and codes, for `RandomBinning` in memory and on Dask."""
 
-    kernel: Any
-    gamma: Any
+    kernel: object
+    gamma: str | float | ArrayLike
     n_grids: int
     n_features: int | None
     min_count: int
-    categorical_features: Any
+    categorical_features: ArrayLike | None
     output: str
     max_bytes: int | None
     n_jobs: int | None
-    random_state: Any
+    random_state: int | np.random.RandomState | None
 
     gamma_: np.ndarray
     n_bins_: int
@@ -61,7 +71,7 @@ class BinningBase(FeatureMap):
     kappa_: float
     _categorical: np.ndarray
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         n_grids = check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.min_count, "min_count", 1)
         check_choice(self.output, "output", ("csr", "codes"))
@@ -71,7 +81,7 @@ class BinningBase(FeatureMap):
         if self.n_features is not None:
             check_hashed(self.n_features, n_grids)
 
-    def _check(self, X, reset=False):
+    def _check(self, X: Any, reset: bool = False) -> CheckedRows:
         X = with_category_numbers(X, self.categorical_features if reset else self._categorical)
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
@@ -79,20 +89,20 @@ class BinningBase(FeatureMap):
         check_categories(X, self._categorical)
         return X
 
-    def _require_memory(self, X, n_grids):
+    def _require_memory(self, X: CheckedRows, n_grids: int) -> None:
         """Refuse rows if their features of so many grids do not fit in memory."""
         beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, n_grids, beside_a_code)
 
-    def _gamma_of(self, moments):
+    def _gamma_of(self, moments: Moments | None) -> np.ndarray:
         """Gamma of each input, from the `Moments` of the rows, or None where `gamma` is numbers."""
         return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
 
-    def _scale_of(self, X, weights=None):
+    def _scale_of(self, X: CheckedRows, weights: np.ndarray | None = None) -> Moments | None:
         """The `Moments` of rows if ``gamma="scale"`` needs them, or None."""
         return Moments.of(X, weights) if is_scale(self.gamma) else None
 
-    def _draw(self, gamma):
+    def _draw(self, gamma: np.ndarray) -> None:
         """Draw the grids for a gamma of each input."""
         n_grids = int(self.n_grids)
         require_grids_memory(n_grids, gamma.size)
@@ -101,10 +111,10 @@ class BinningBase(FeatureMap):
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._hashed, self._derived = self.n_features is not None, Derived()
         self._has_warned = False
-        if self._hashed:
+        if self.n_features is not None:
             self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
 
-    def _begin(self, X, y, sample_weight, encodes=False):
+    def _begin(self, X: Any, y: Any, sample_weight: ArrayLike | None, encodes: bool = False) -> RowTable:
         """Check parameters and rows, and draw the grids."""
         self._check_parameters()
         if is_source(X):
@@ -120,7 +130,7 @@ class BinningBase(FeatureMap):
         self._warn_of_rows(X)
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
-    def _chosen_gamma(self, moments, rows_of, *source):
+    def _chosen_gamma(self, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any) -> np.ndarray:
         """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
         if not is_word(self.gamma, "learn"):
             return self._gamma_of(moments)
@@ -132,35 +142,34 @@ class BinningBase(FeatureMap):
         return gamma_for_features(self.kernel, *parts, lambda *own: features_of_parts(self, *own), self.n_jobs)
 
     @property
-    def _grids(self):
+    def _grids(self) -> Grids:
         return Grids(self._scale, self._shift, self._keys, self._nan_keys)
 
     @property
-    def _code_dtype(self):
+    def _code_dtype(self) -> type[np.unsignedinteger]:
         return code_dtype(np.diff(self.bin_offsets_).max())
 
-    def _fold(self, table):
+    def _fold(self, table: RowTable) -> CodeStore:
         """A store of the codes of rows in hashed columns."""
         store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
         warn_of_collisions(store.array, self.bin_offsets_)
         return store
 
-    def _learn(self, table, store=None, known=None):
-        """Learn the bins of rows, write the codes of the rows to the store if there is one, and return the store."""
+    def _learn(self, table: RowTable, store: CodeStore | None = None, known: Bins | None = None) -> None:
+        """Learn the bins of rows, and write the codes of the rows to the store if there is one."""
         bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, tell=table.tell)
         n_coded = 0 if known is None else np.diff(self.bin_offsets_)
         learned = rank_bins(bins, self.min_count, n_coded, self.n_jobs)
         if store is not None:
             store.recode(learned.new_codes, learned.starts, learned.code_dtype, self.n_jobs)
         self._keep(learned)
-        return store
 
-    def _known_bins(self):
+    def _known_bins(self) -> Bins:
         """All bins of earlier rows, with and without a column."""
         coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
         return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
 
-    def _keep(self, learned):
+    def _keep(self, learned: LearnedBins) -> None:
         """Set the attributes that describe the bins of all rows."""
         coded, rare = learned.coded, learned.rare
         self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
@@ -168,7 +177,7 @@ class BinningBase(FeatureMap):
         self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
         self._has_warned = self._has_warned or learned.fineness().warn()
 
-    def _codes_of(self, X):
+    def _codes_of(self, X: CheckedRows) -> np.ndarray:
         """Codes (n_grids, n_rows) of checked rows."""
         if self._hashed:
             return fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
@@ -179,22 +188,22 @@ class BinningBase(FeatureMap):
             warn_of_unseen(codes, no_bin(codes.dtype), self.bin_counts_[: self.bin_offsets_[1]].sum())
         return codes
 
-    def _as_output(self, matrix):
+    def _as_output(self, matrix: HasCSR) -> Any:
         return matrix if is_word(self.output, "codes") else matrix.tocsr()
 
-    def _warn_of_rows(self, X):
+    def _warn_of_rows(self, X: CheckedRows) -> None:
         """Warn of grids that are too fine or too coarse where bins are not counted."""
         if self._hashed:
             warn_of_rows(self._grids, X, self.n_jobs)
 
 
-def lacks_gamma(binning):
+def lacks_gamma(binning: BinningBase) -> str | None:
     """The reason `partial_fit` is unavailable, or None."""
     needs = f"gamma={binning.gamma!r} needs all rows at once; partial_fit needs gamma as a number or an array."
     return needs if isinstance(binning.gamma, str) else None
 
 
-def lacks_bins(binning):
+def lacks_bins(binning: BinningBase) -> str | None:
     """The reason methods for bins of training rows are unavailable, or None."""
     return None if binning.n_features is None else "Hashed columns have no bins of training rows; set n_features=None."
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 from sklearn import get_config
 
+from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import RowMatrix
 from binfeat._common.subsets import slices
@@ -22,17 +22,17 @@ _BLOCK_ROWS = 2**17  # of a visit to codes in a file
 _INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 
 
-def no_bin(dtype):
+def no_bin(dtype: DTypeLike) -> np.uint32:
     """The code for "no bin": the largest value of the codes' type."""
-    return np.uint32(np.iinfo(dtype).max)
+    return np.uint32(np.iinfo(np.dtype(dtype)).max)
 
 
-def code_dtype(largest_grid):
+def code_dtype(largest_grid: int) -> type[np.unsignedinteger]:
     """Type of the codes, by the number of bins of the largest grid."""
     return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
 
 
-def in_type(codes, dtype):
+def in_type(codes: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """Codes in a type that is at least as wide, with the "no bin" of that type."""
     return codes if codes.dtype == dtype else np.where(codes == no_bin(codes.dtype), no_bin(dtype), codes)
 
@@ -83,7 +83,7 @@ class BinMatrix(RowMatrix):
 
     def __init__(
         self, codes: np.ndarray, offsets: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
-    ):
+    ) -> None:
         codes = np.ascontiguousarray(codes)
         offsets = np.asarray(offsets)
         if codes.ndim != 2 or codes.dtype not in (np.uint16, np.uint32) or codes.shape[0] == 0:
@@ -105,22 +105,32 @@ class BinMatrix(RowMatrix):
                 raise ValueError(f"codes of grid {p} must be below {size}, or {none} for no bin; got {wrong[0]}.")
         self._set(codes, offsets, dtype, n_jobs)
 
-    def _set(self, codes, offsets, dtype, n_jobs):
+    def _set(self, codes: np.ndarray, offsets: np.ndarray, dtype: DTypeLike, n_jobs: int | None) -> None:
         super().__init__(dtype, (codes.shape[1], int(offsets[-1])))
         self.codes = codes
         self.offsets = np.array(offsets)  # a copy: those of an estimator may be edited
         self.n_jobs = n_jobs
-        self.y = self.sample_weight = self._store = None
+        self.y: np.ndarray | None = None
+        self.sample_weight: np.ndarray | None = None
+        self._store: CodeStore | None = None
 
     @classmethod
-    def _trusted(cls, codes, offsets, dtype, n_jobs):
+    def _trusted(cls, codes: np.ndarray, offsets: np.ndarray, dtype: DTypeLike, n_jobs: int | None) -> "BinMatrix":
         """Make a matrix of codes that are known to be in range."""
         matrix = cls.__new__(cls)
         matrix._set(codes, offsets, dtype, n_jobs)
         return matrix
 
     @classmethod
-    def _of_store(cls, store, offsets, dtype, n_jobs, y=None, sample_weight=None):
+    def _of_store(
+        cls,
+        store: CodeStore,
+        offsets: np.ndarray,
+        dtype: DTypeLike,
+        n_jobs: int | None,
+        y: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
+    ) -> "BinMatrix":
         """Make a matrix of the codes in a CodeStore, with the targets and weights of its rows."""
         matrix = cls._trusted(store.array, offsets, dtype, n_jobs)
         matrix._store, matrix.y, matrix.sample_weight = store, y, sample_weight
@@ -142,7 +152,7 @@ class BinMatrix(RowMatrix):
         """True if codes are in a file and should be visited a block of rows at a time."""
         return self._store is not None and self._store.in_file
 
-    def row_blocks(self) -> Iterator[tuple[slice, Any]]:
+    def row_blocks(self) -> Iterator[tuple[slice, "_RowRange"]]:
         """Pairs of a slice of the rows and their part of the matrix, for solvers; nothing is copied."""
         for rows in slices(self.shape[0], _BLOCK_ROWS):
             yield rows, _RowRange(self, rows)
@@ -152,11 +162,11 @@ class BinMatrix(RowMatrix):
         return self.codes.nbytes + self.offsets.nbytes
 
     @property
-    def _parts(self):
+    def _parts(self) -> tuple[np.ndarray, np.uint32, np.ndarray]:
         return self.codes, no_bin(self.codes.dtype), self.offsets
 
     @property
-    def _value(self):
+    def _value(self) -> np.floating:
         return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
 
     def __getitem__(self, rows: Any) -> "BinMatrix":
@@ -256,23 +266,23 @@ class BinMatrix(RowMatrix):
             return self._bin_sizes() / self.codes.shape[0]
         return self._weighted_diagonal(check_row_weights(sample_weight, self.shape[0]))
 
-    def _weighted_diagonal(self, sample_weight, first_row=0):
+    def _weighted_diagonal(self, sample_weight: ArrayLike, first_row: int = 0) -> np.ndarray:
         """Diagonal of ``Z.T @ diag(sample_weight) @ Z`` for as many rows as there are weights."""
         weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
         self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums, first_row)
         return sums[0]
 
-    def _bin_sizes(self):
+    def _bin_sizes(self) -> np.ndarray:
         """Rows in each bin, (n_columns,) int64."""
         sizes = np.empty(self.shape[1], np.int64)
         count(*self._parts, sizes, n_jobs=self.n_jobs)
         return sizes
 
-    def _unseen_shares(self):
+    def _unseen_shares(self) -> np.ndarray:
         """For each row, the share of the grids in which it has no bin."""
         return np.mean(self.codes == no_bin(self.codes.dtype), axis=0)
 
-    def _multiply(self, weights, value, out, first_row=0):
+    def _multiply(self, weights: np.ndarray, value: float | np.floating, out: np.ndarray, first_row: int = 0) -> None:
         """Write ``weights @ Z.T`` with `value` for all entries, for as many rows as there is room for in out."""
         workers, (n_targets, n_rows) = thread_count(self.n_jobs), out.shape
         n_blocks = 1 if n_targets % (FOUR * workers) == 0 else workers
@@ -281,7 +291,9 @@ class BinMatrix(RowMatrix):
         value = out.dtype.type(value)
         multiply(self.codes, self.offsets, first_row, weights, value, n_blocks, *scratch, out, n_jobs=self.n_jobs)
 
-    def _multiply_transposed(self, values, value, out, first_row=0):
+    def _multiply_transposed(
+        self, values: np.ndarray, value: float | np.floating, out: np.ndarray, first_row: int = 0
+    ) -> None:
         """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows) of some rows."""
         workers, (n_targets, n_rows) = thread_count(self.n_jobs), values.shape
         copies, rows = np.empty((workers, COPIES, FEW_BINS + 1), out.dtype), np.empty((n_rows, FOUR), out.dtype)
@@ -290,22 +302,22 @@ class BinMatrix(RowMatrix):
             of_some = values[some], value, *scratch, out[some]
             multiply_transposed(self.codes, self.offsets, first_row, *of_some, n_jobs=self.n_jobs)
 
-    def _tables(self, workers, dtype):
+    def _tables(self, workers: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """Scratch for the numbers of two and of four targets, for the largest grid."""
         bins = np.diff(self.offsets).max() + 1
         return np.empty((workers, bins, 2), dtype), np.empty((workers, bins, FOUR), dtype)
 
-    def _matmat(self, W):
+    def _matmat(self, W: Any) -> Any:
         return self.tocsr() @ W if sparse.issparse(W) else super()._matmat(W)
 
-    def _rmatmat(self, V):
+    def _rmatmat(self, V: Any) -> Any:
         return self.tocsr().T @ V if sparse.issparse(V) else super()._rmatmat(V)
 
-    def _matmat_into(self, W, out):
+    def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
         """Write ``Z @ W``; both are in Fortran order and of one type."""
         self._multiply(W.T, self._value, out.T)
 
-    def _rmatmat_into(self, V, out):
+    def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
         """Write ``Z.T @ V``; both are in Fortran order and of one type."""
         self._multiply_transposed(V.T, self._value, out.T)
 
@@ -313,16 +325,16 @@ class BinMatrix(RowMatrix):
 class _RowRange:
     """Neighbouring rows of a BinMatrix, for products."""
 
-    def __init__(self, matrix, rows):
+    def __init__(self, matrix: BinMatrix, rows: slice) -> None:
         self._matrix, self._rows = matrix, rows
         self.shape, self.dtype = (rows.stop - rows.start, matrix.shape[1]), matrix.dtype
 
-    def _matmat_into(self, W, out):
+    def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
         self._matrix._multiply(W.T, self._matrix._value, out.T, self._rows.start)
 
-    def _rmatmat_into(self, V, out):
+    def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
         self._matrix._multiply_transposed(V.T, self._matrix._value, out.T, self._rows.start)
 
-    def gram_diagonal(self, sample_weight=None):
+    def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
         weights = np.ones(self.shape[0]) if sample_weight is None else sample_weight
         return self._matrix._weighted_diagonal(weights, self._rows.start)

@@ -1,9 +1,12 @@
 """The occupied bins of every grid: counted, ranked, and united from parts of the rows."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._engine.bin_tables import rank
 from binfeat.features.binning.bin_matrix import code_dtype, no_bin
 from binfeat.features.binning.fineness import Fineness
@@ -21,35 +24,35 @@ class Bins:
     starts: np.ndarray
 
     @classmethod
-    def none(cls, n_grids):
+    def none(cls, n_grids: int) -> Self:
         return cls(np.empty(0, np.uint64), np.empty(0, np.int64), np.zeros(n_grids + 1, np.int64))
 
     @classmethod
-    def join(cls, parts):
+    def join(cls, parts: Sequence["Bins"]) -> Self:
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         keys, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("keys", "counts"))
         return cls(keys, counts, starts_of(sizes))
 
     @classmethod
-    def join_within_grids(cls, parts):
+    def join_within_grids(cls, parts: Sequence["Bins"]) -> Self:
         """The bins of the parts one after another within each grid."""
         keys, counts = (
             np.concatenate([getattr(part, name)[bins] for pairs in _grid_slices(parts) for part, bins in pairs])
             for name in ("keys", "counts")
         )
-        return cls(keys, counts, starts_of(sum(part.sizes for part in parts)))
+        return cls(keys, counts, starts_of(np.sum([part.sizes for part in parts], axis=0)))
 
     @property
-    def sizes(self):
+    def sizes(self) -> np.ndarray:
         return np.diff(self.starts)
 
-    def of(self, grids):
+    def of(self, grids: slice) -> "Bins":
         """The bins of a slice of the grids."""
         starts = self.starts[grids.start : grids.stop + 1]
         bins = slice(starts[0], starts[-1])
         return Bins(self.keys[bins], self.counts[bins], starts - starts[0])
 
-    def first(self, sizes):
+    def first(self, sizes: np.ndarray) -> tuple["Bins", "Bins"]:
         """The first ``sizes[p]`` bins of each grid p, and the other bins."""
         if (sizes == self.sizes).all():
             return self, Bins.none(sizes.size)
@@ -60,13 +63,13 @@ class Bins:
         )
 
 
-def _grid_slices(parts):
+def _grid_slices(parts: Sequence[Bins]) -> Iterator[list[tuple[Bins, slice]]]:
     """For each grid, pairs of every part and the slice of its bins in the grid."""
     for p in range(parts[0].sizes.size):
         yield [(part, slice(part.starts[p], part.starts[p + 1])) for part in parts]
 
 
-def starts_of(sizes):
+def starts_of(sizes: ArrayLike) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
@@ -82,16 +85,16 @@ class LearnedBins:
     new_codes: np.ndarray  # (n_counted,), uint32
     starts: np.ndarray  # (n_grids + 1,)
 
-    def fineness(self):
+    def fineness(self) -> Fineness:
         """How fine the grids are for the rows that were counted."""
         return Fineness.of_counts(np.concatenate([self.coded.counts, self.rare.counts]), self.coded.sizes.size)
 
     @property
-    def code_dtype(self):
+    def code_dtype(self) -> type[np.unsignedinteger]:
         return code_dtype(self.coded.sizes.max())
 
 
-def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
+def rank_bins(bins: Bins, min_count: int = 1, n_coded: int | np.ndarray = 0, n_jobs: int | None = None) -> LearnedBins:
     """Give codes to counted bins of enough rows by falling count, ties by ascending hash; sorts them in place.
 
     The first `n_coded` bins of each grid keep their codes; it is a number or an array with a number per grid.
@@ -107,7 +110,7 @@ def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
     return learned
 
 
-def unite_bins(parts):
+def unite_bins(parts: Sequence[Bins]) -> Bins:
     """The bins of all rows from those of several parts of the rows, by ascending hash within each grid.
 
     The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that unions
@@ -117,7 +120,7 @@ def unite_bins(parts):
     return Bins(np.concatenate(keys), np.concatenate(counts), starts_of([part.size for part in keys]))
 
 
-def _unite_grid(pairs):
+def _unite_grid(pairs: list[tuple[Bins, slice]]) -> tuple[np.ndarray, np.ndarray]:
     """Distinct keys in ascending order, and sums of their counts."""
     keys = np.concatenate([part.keys[bins] for part, bins in pairs])
     order = np.argsort(keys)

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from binfeat.features.binning.grids import Grids
 
-def box(grids, p, x):
+
+def box(grids: Grids, p: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper bounds (n_inputs,) of the bin of a row x in grid p; infinite along inputs that it ignores.
 
     A value is in the box if ``lower < x <= upper``.

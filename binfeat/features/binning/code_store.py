@@ -4,16 +4,19 @@ import mmap
 import os
 import tempfile
 import weakref
+from collections.abc import Iterable
+from typing import IO
 
 import numpy as np
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.memory import allowed_bytes
 from binfeat._engine.bin_tables import recode
 
 _ZEROS = 2**24  # bytes written at a time where a file cannot be given its space at once
 
 
-def code_budget(max_bytes):
+def code_budget(max_bytes: int | None) -> float:
     """Bytes that codes may take in memory: `max_bytes`, or half of the computer's memory."""
     return allowed_bytes(max_bytes, 2)
 
@@ -27,55 +30,55 @@ class CodeStore:
     the disk has no room.
     """
 
-    def __init__(self, n_rows, n_grids, max_bytes=np.inf, dtype=np.uint16):
+    def __init__(self, n_rows: int, n_grids: int, max_bytes: float = np.inf, dtype: DTypeLike = np.uint16) -> None:
         self._n_rows, self._n_grids, self.max_bytes = n_rows, n_grids, max_bytes
         self._dtype = np.dtype(dtype)
-        self._file = None
+        self._file: IO[bytes] | None = None
         self._buffer = np.empty(0, np.uint8)
         self._make_room()
 
     @property
-    def array(self):
+    def array(self) -> np.ndarray:
         """The codes, (n_grids, n_rows)."""
         return self._as(self._dtype)
 
     @property
-    def in_file(self):
+    def in_file(self) -> bool:
         """Whether the codes are in a scratch file."""
         return self._file is not None
 
-    def __getitem__(self, grids):
+    def __getitem__(self, grids: slice) -> np.ndarray:
         return self.array[grids]
 
-    def _as(self, dtype):
+    def _as(self, dtype: np.dtype) -> np.ndarray:
         shape = self._n_grids, self._n_rows
         return self._buffer[: shape[0] * shape[1] * dtype.itemsize].view(dtype).reshape(shape)
 
-    def grow(self, n_grids):
+    def grow(self, n_grids: int) -> None:
         """Add grids behind those that are there."""
         self._n_grids = n_grids
         self._make_room()
 
-    def widen(self):
+    def widen(self) -> None:
         """Give every code 4 bytes instead of 2, in place."""
         narrow, self._dtype = self._dtype, np.dtype(np.uint32)
         self._make_room()
         self._move(narrow, reversed(range(self._n_grids)))
 
-    def recode(self, new_codes, starts, dtype, n_jobs=None):
+    def recode(self, new_codes: np.ndarray, starts: np.ndarray, dtype: DTypeLike, n_jobs: int | None = None) -> None:
         """Replace each grid's codes, in place, by ``new_codes[starts[p] + code]``, and end with codes of this type."""
         recode(self.array, new_codes, starts, self.array, n_jobs=n_jobs)
         if self._dtype != dtype:
             wide, self._dtype = self._dtype, np.dtype(dtype)
             self._move(wide, range(self._n_grids))
 
-    def _move(self, before, grids):
+    def _move(self, before: np.dtype, grids: Iterable[int]) -> None:
         """Convert codes in an order of the grids in which none is overwritten before its turn."""
         old, new = self._as(before), self.array
         for p in grids:
             new[p] = old[p].copy()  # grid 0 overlaps itself
 
-    def _make_room(self):
+    def _make_room(self) -> None:
         n_codes = self._n_grids * self._n_rows
         n_bytes = n_codes * self._dtype.itemsize
         if self._file is None and n_bytes <= self.max_bytes:
@@ -89,12 +92,12 @@ class CodeStore:
             self._buffer = _mapped(self._file, n_bytes)
 
 
-def _copied(old, new):
+def _copied(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     new[: old.size] = old
     return new
 
 
-def _mapped(file, n_bytes):
+def _mapped(file: IO[bytes], n_bytes: int) -> np.ndarray:
     """The file in memory, made so long and given its space on disk: writing to it cannot fail later."""
     try:
         _allocate(file, n_bytes)
@@ -107,7 +110,7 @@ def _mapped(file, n_bytes):
     return np.frombuffer(mmap.mmap(file.fileno(), n_bytes), np.uint8)
 
 
-def _allocate(file, n_bytes):
+def _allocate(file: IO[bytes], n_bytes: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, n_bytes)
         return

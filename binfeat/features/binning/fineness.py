@@ -3,10 +3,13 @@
 import sys
 from dataclasses import dataclass
 from types import FrameType
+from typing import Self
 
 import numpy as np
 
+from binfeat._common.validation import CheckedRows
 from binfeat._common.warned import warn
+from binfeat.features.binning.grids import Grids
 
 _FEWEST_ROWS = 100  # fewer rows do not determine how fine the grids are
 _COARSE = 0.95  # share of pairs of rows in one bin, above which features are nearly constant
@@ -24,13 +27,13 @@ class Fineness:
     shared: float  # share of pairs of rows in one bin, a row with itself included: the mean of the kernel
 
     @classmethod
-    def of_counts(cls, counts, n_grids):
+    def of_counts(cls, counts: np.ndarray, n_grids: int) -> Self:
         """From the number of rows in each bin of all grids."""
         n_rows = counts.sum() / n_grids
         return cls(round(n_rows), counts.size / n_grids, float((counts / n_rows) @ (counts / n_rows)) / n_grids)
 
     @classmethod
-    def of_rows(cls, grids, X, n_jobs=None):
+    def of_rows(cls, grids: Grids, X: CheckedRows, n_jobs: int | None = None) -> Self:
         """From a sample of the rows in some grids; more rows are added while most bins of the sample hold one row."""
         grids, size = grids[:_SAMPLE_GRIDS], _SAMPLE_ROWS
         while True:
@@ -43,10 +46,10 @@ class Fineness:
             size *= _GROWTH
 
     @property
-    def too_fine(self):
+    def too_fine(self) -> bool:
         return self.kappa > self.n_rows / 2
 
-    def warn(self):
+    def warn(self) -> bool:
         """Warn if features of these grids cannot generalise, or are nearly constant; return whether they are."""
         if self.n_rows <= _FEWEST_ROWS or not (self.too_fine or self.shared > _COARSE):
             return False
@@ -69,13 +72,13 @@ class Fineness:
         return True
 
 
-def warn_of_rows(grids, X, n_jobs=None):
+def warn_of_rows(grids: Grids, X: CheckedRows, n_jobs: int | None = None) -> None:
     """Warn if the grids are too fine or too coarse for rows whose bins are not counted."""
     if X.shape[0] > _FEWEST_ROWS:
         Fineness.of_rows(grids, X, n_jobs).warn()
 
 
-def warn_of_collisions(codes, offsets):
+def warn_of_collisions(codes: np.ndarray, offsets: np.ndarray) -> None:
     """Warn if different bins often share a hashed column, for codes (n_grids, n_rows) in columns from `offsets` on."""
     n_grids, n_columns = len(codes), int(offsets[1])
     if n_columns < 2 * np.sqrt(n_grids):
@@ -102,12 +105,12 @@ def warn_of_collisions(codes, offsets):
         )
 
 
-def unseen_shares(codes, none):
+def unseen_shares(codes: np.ndarray, none: np.integer) -> np.ndarray:
     """For each row of codes (n_grids, n_rows), the share of the grids in which it has no bin."""
     return np.mean(codes == none, axis=0)
 
 
-def warn_of_unseen(codes, none, n_training_rows):
+def warn_of_unseen(codes: np.ndarray, none: np.integer, n_training_rows: int) -> None:
     """Warn if most rows of a batch share almost no bin with the training rows."""
     if codes.shape[1] <= _FEWEST_ROWS or n_training_rows <= _FEWEST_ROWS:
         return
@@ -120,7 +123,7 @@ def warn_of_unseen(codes, none, n_training_rows):
         )
 
 
-def _in_search():
+def _in_search() -> bool:
     """Whether scikit-learn fits one of many candidates, in cross-validation or a search of parameters."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

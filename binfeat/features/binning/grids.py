@@ -1,14 +1,18 @@
 """The random grids: how they are drawn, and the hashes of rows in them."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self, cast
 
 import numpy as np
 from scipy import sparse
 
 from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, stream, uniforms, words_at
 from binfeat._common.subsets import slices
+from binfeat._common.validation import CheckedRows
 from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._threads import thread_count
+from binfeat.kernels.base import Kernel, PitchKernel
 
 _SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between computers is lost
 _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
@@ -31,7 +35,15 @@ class Grids:
     nan_keys: np.ndarray
 
     @classmethod
-    def draw(cls, kernel, gamma, n_grids, seed, categorical=None, inputs=None):
+    def draw(
+        cls,
+        kernel: Kernel,
+        gamma: np.ndarray,
+        n_grids: int,
+        seed: int,
+        categorical: np.ndarray | None = None,
+        inputs: np.ndarray | None = None,
+    ) -> Self:
         """Draw grids from a kernel's pitch law, for a gamma (n_inputs,); grid p depends on `seed` and p alone.
 
         A grid ignores input j of the mask `categorical` with probability ``exp(-gamma_j)``. Rising numbers of `inputs`
@@ -41,9 +53,9 @@ class Grids:
         if inputs is not None:
             gamma, categorical = gamma[inputs], None if categorical is None else categorical[inputs]
         d = gamma.size
-        u = uniforms(pitch)
+        u, law = uniforms(pitch), cast(PitchKernel, kernel)
         with np.errstate(over="ignore"):
-            scale = np.minimum(gamma / kernel.pitch_quantile(u), _LARGEST)
+            scale = np.minimum(gamma / law.pitch_quantile(u), _LARGEST)
         scale = round_significant(scale, _SIGNIFICANT)
         shift = (shift >> np.uint64(32)).astype(np.float64) * 2.0**-32
         if categorical is not None and categorical.any():
@@ -52,24 +64,24 @@ class Grids:
         keys, nan_keys = keys[:, :d] | np.uint64(1), keys[:, d:]
         return cls(scale, shift, np.ascontiguousarray(keys), np.ascontiguousarray(nan_keys))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.scale.shape[0]
 
-    def __getitem__(self, part):
+    def __getitem__(self, part: slice) -> "Grids":
         return Grids(self.scale[part], self.shift[part], self.keys[part], self.nan_keys[part])
 
     @property
-    def arrays(self):
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.scale, self.shift, self.keys, self.nan_keys
 
-    def hash(self, X, n_jobs=None, out=None):
+    def hash(self, X: CheckedRows, n_jobs: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """Hashes (n_grids, n_rows), uint64, of the rows of an ndarray or CSR (n_rows, n_inputs)."""
         hashes = np.empty((len(self), X.shape[0]), np.uint64) if out is None else out
         fill = self._hash_sparse if sparse.issparse(X) else self._hash_dense
         fill(X, hashes, n_jobs)
         return hashes
 
-    def _hash_dense(self, X, hashes, n_jobs):
+    def _hash_dense(self, X: np.ndarray, hashes: np.ndarray, n_jobs: int | None) -> None:
         n_rows, n_inputs = X.shape
         tasks = min(thread_count(n_jobs), -(-n_rows // BLOCK))
         scratch = np.empty((tasks, n_inputs, STRIDE)), np.empty((tasks, n_inputs))
@@ -81,7 +93,7 @@ class Grids:
             block.flags.writeable = False  # read-only or not, one compiled signature serves
             hash_dense(block, start, *self.arrays, *scratch, flags, hashes, n_jobs=n_jobs)
 
-    def _hash_sparse(self, X, hashes, n_jobs):
+    def _hash_sparse(self, X: sparse.csr_matrix, hashes: np.ndarray, n_jobs: int | None) -> None:
         by_input = [np.ascontiguousarray(a.T) for a in self.arrays]
         totals = np.empty((thread_count(n_jobs), len(self)), np.uint64)
         rows = X.data.astype(np.float64), X.indices.astype(np.int64), X.indptr.astype(np.int64)
@@ -92,7 +104,7 @@ _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each
 _FEW_INPUTS = 64  # drawing all words is faster unless at most one input in so many is wanted
 
 
-def _words(seed, n_grids, purpose, n_words, n_inputs, inputs):
+def _words(seed: int, n_grids: int, purpose: int, n_words: int, n_inputs: int, inputs: np.ndarray | None) -> np.ndarray:
     """Random words of each grid, (n_grids, n_words * number of inputs): `n_words` for each of all or some inputs."""
     if inputs is None:
         return np.stack([stream(seed, p, purpose).random_raw(n_words * n_inputs) for p in range(n_grids)])
@@ -102,20 +114,22 @@ def _words(seed, n_grids, purpose, n_words, n_inputs, inputs):
     return np.stack([stream(seed, p, purpose).random_raw(n_words * n_inputs)[places] for p in range(n_grids)])
 
 
-def n_hash_blocks(n_grids, n_rows):
+def n_hash_blocks(n_grids: int, n_rows: int) -> int:
     """The number of blocks that `hash_blocks` makes of a single block of rows."""
     step, width = _sizes(n_grids, n_rows)
     return -(-n_grids // width) * -(-n_rows // step)
 
 
-def _sizes(n_grids, n_rows):
+def _sizes(n_grids: int, n_rows: int) -> tuple[int, int]:
     """How many rows, and how many grids, are hashed at a time for a block of `n_rows` rows."""
     step = -(-n_rows // -(-n_rows // _MOST_ROWS))
     width = min(n_grids, max(1, _HASH_BYTES // (8 * step)))
     return step, -(-n_grids // -(-n_grids // width))
 
 
-def hash_blocks(grids, blocks, n_jobs=None):
+def hash_blocks(
+    grids: Grids, blocks: Iterable[CheckedRows], n_jobs: int | None = None
+) -> Iterator[tuple[slice, int, np.ndarray]]:
     """Hash all rows in all grids: within each block of rows, group by group of grids, as the first block decides.
 
     Yields slices of the grids, the number of the first row, and hashes (n_grids, n_rows), overwritten by the next.

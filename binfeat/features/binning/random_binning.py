@@ -4,10 +4,11 @@ from math import ceil
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
@@ -186,7 +187,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         table = self._begin(X, y, sample_weight)
         if not self._hashed:
             self._learn(table)
-        table.progress.end()
+        table.end()
         return self
 
     @fit_method
@@ -213,14 +214,16 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         """
         table = self._begin(X, y, sample_weight, encodes=True)
         try:
-            store = self._fold(table) if self._hashed else self._learn(table, table.store(self.n_grids))
+            store = self._fold(table) if self._hashed else table.store(self.n_grids)
+            if not self._hashed:
+                self._learn(table, store)
         except OSError:
-            if not (self._hashed and table.is_of_source):
+            if table.survey is None or not self._hashed:
                 raise
             return StreamedFeatures.of(table.survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
-        table.progress.end()
+        table.end()
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
-        return Z if table.is_of_source else self._as_output(Z)
+        return self._as_output(Z) if table.survey is None else Z
 
     @unavailable_if(lacks_gamma)
     @all_or_nothing
@@ -390,7 +393,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         error, value = check_share(standard_error, "standard_error"), check_share(kernel_value, "kernel_value")
         return max(1, ceil(value * (1 - value) / error**2 * (1 - 1e-12)))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.target_tags.required = is_word(self.gamma, "learn")

@@ -1,11 +1,14 @@
 """Checked rows to bin, in memory or of a source."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Self
 
 import numpy as np
 
-from binfeat._common.validation import float_dtype
+from binfeat._common.progress import Progress
+from binfeat._common.validation import CheckedRows, float_dtype
+from binfeat._rows.sources import Survey
 from binfeat.features.binning.code_store import CodeStore, code_budget
 from binfeat.features.binning.grids import n_hash_blocks
 
@@ -14,38 +17,39 @@ from binfeat.features.binning.grids import n_hash_blocks
 class RowTable:
     """Checked rows, in memory or of a source."""
 
-    blocks: Any  # iterable of ndarray or CSR
+    blocks: Iterable[CheckedRows]
     n_rows: int
     dtype: np.dtype  # of the features
     max_bytes: float = np.inf  # for codes in memory
-    survey: Any = None  # of a source, which gave y and the weights
-    y: Any = None
-    sample_weight: Any = None
-    progress: Any = None  # of a fit that callbacks see
+    survey: Survey | None = None  # of a source, which gave y and the weights
+    y: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
+    progress: Progress | None = None  # of a fit that callbacks see
 
     @classmethod
-    def of(cls, X):
+    def of(cls, X: CheckedRows) -> Self:
         return cls([X], X.shape[0], float_dtype(X.dtype))
 
     @classmethod
-    def of_source(cls, survey, max_bytes):
+    def of_source(cls, survey: Survey, max_bytes: int | None) -> Self:
         given = code_budget(max_bytes), survey, survey.y, survey.sample_weight
         return cls(survey.rows(), survey.n_rows, float_dtype(survey.dtype), *given)
 
     @property
-    def is_of_source(self):
-        return self.survey is not None
-
-    @property
-    def tell(self):
+    def tell(self) -> Callable[[], object] | None:
         """A function to call after every hashed block, or None."""
         return None if self.progress is None else self.progress.step
 
-    def watched(self, progress, n_grids):
+    def watched(self, progress: Progress, n_grids: int) -> "RowTable":
         """The same rows with the `Progress` of a fit, which begins now."""
-        progress.begin(n_hash_blocks(n_grids, self.n_rows) if not self.is_of_source else None)
+        progress.begin(n_hash_blocks(n_grids, self.n_rows) if self.survey is None else None)
         return replace(self, progress=progress)
 
-    def store(self, n_grids):
+    def end(self) -> None:
+        """End the progress of a fit."""
+        if self.progress is not None:
+            self.progress.end()
+
+    def store(self, n_grids: int) -> CodeStore:
         """Space for the rows' codes."""
         return CodeStore(self.n_rows, n_grids, self.max_bytes)

@@ -1,14 +1,18 @@
 """Tables of bins: they grow while bins are found and counted, and look known ones up."""
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.subsets import slices
+from binfeat._common.validation import CheckedRows
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import code_dtype, no_bin
 from binfeat.features.binning.bins import Bins, starts_of
 from binfeat.features.binning.code_store import CodeStore
-from binfeat.features.binning.grids import hash_blocks
+from binfeat.features.binning.grids import Grids, hash_blocks
 
 _FIRST_BITS = 12  # a new table's size
 _GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full table is made larger
@@ -17,14 +21,14 @@ _GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full
 class _GrowingTables:
     """Open-addressing tables of a group of grids that take in new bins."""
 
-    def __init__(self, bins):
+    def __init__(self, bins: Bins) -> None:
         self.n_bins = bins.sizes.astype(np.uint64)
         self._keys, self._counts, self._starts = bins.keys, bins.counts, bins.starts
         self._bits = np.full(self.n_bins.size, _FIRST_BITS)
         self._n_rows = 0
         self._make_room(self.n_bins)
 
-    def _make_room(self, wanted, n_jobs=None):
+    def _make_room(self, wanted: np.ndarray, n_jobs: int | None = None) -> None:
         """Rebuild the tables so that each has room for at least the wanted number of bins."""
         self._bits = np.maximum(self._bits, np.ceil(np.log2(np.maximum(wanted, 1) * LOAD)).astype(int))
         slot_starts = starts_of(1 << self._bits)
@@ -39,7 +43,15 @@ class _GrowingTables:
         self._keys, self._counts, self._starts = keys, counts, starts
         index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)
 
-    def add(self, hashes, store, grids, first_row, n_all_rows, n_jobs=None):
+    def add(
+        self,
+        hashes: np.ndarray,
+        store: CodeStore | np.ndarray | None,
+        grids: slice,
+        first_row: int,
+        n_all_rows: int,
+        n_jobs: int | None = None,
+    ) -> None:
         """Number and count the bins of a block of rows; `store[grids]`, if any, is written from column `first_row`."""
         if store is None:
             store = CodeStore(hashes.shape[1], hashes.shape[0], dtype=code_dtype(self.n_bins.max()))
@@ -53,28 +65,39 @@ class _GrowingTables:
             full = done < hashes.shape[1]
             if not full.any():
                 break
-            if (full & (self.n_bins == most)).any():
+            if isinstance(store, CodeStore) and (full & (self.n_bins == most)).any():
                 store.widen()
                 continue
             growth = (n_all_rows / (self._n_rows + np.maximum(done, 1))) ** _GROWTH
             self._make_room(np.where(full, self.n_bins * np.maximum(growth, 1.5), self.n_bins), n_jobs)
         self._n_rows += hashes.shape[1]
 
-    def bins(self):
+    def bins(self) -> Bins:
         kept = np.concatenate(
             [np.arange(s, s + n) for s, n in zip(self._starts, self.n_bins.astype(int), strict=False)]
         )
         return Bins(self._keys[kept], self._counts[kept], starts_of(self.n_bins))
 
 
-def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, first_grid=0, tell=None):
+def count_bins(
+    grids: Grids,
+    blocks: Iterable[CheckedRows],
+    n_rows: int,
+    known: Bins | None = None,
+    codes: CodeStore | np.ndarray | None = None,
+    n_jobs: int | None = None,
+    *,
+    first_grid: int = 0,
+    tell: Callable[[], object] | None = None,
+) -> Bins:
     """Find the bins of all rows in blocks, number them in order of appearance, and count their rows.
 
     Bins that are `known` have numbers already and keep them. `codes`, a CodeStore or uint32 (n_grids, n_rows), is
     filled with the numbers of the rows' bins from `first_grid` on. `tell` is called after every block of `hash_blocks`.
     """
     known = Bins.none(len(grids)) if known is None else known
-    tables, counted = {}, {}
+    tables: dict[int, _GrowingTables] = {}
+    counted: dict[int, Bins] = {}
     for part, start, hashes in hash_blocks(grids, blocks, n_jobs):
         if part.start not in tables:
             tables[part.start] = _GrowingTables(known.of(part))
@@ -87,7 +110,7 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
     return Bins.join(list(counted.values()))
 
 
-def find_codes(tables, grids, X, n_jobs, dtype):
+def find_codes(tables: "BinTables", grids: Grids, X: CheckedRows, n_jobs: int | None, dtype: DTypeLike) -> np.ndarray:
     """Codes of type `dtype` of rows in grids whose bins are known; an unknown bin has the code "no bin"."""
     codes = np.empty((len(grids), X.shape[0]), dtype)
     for part, start, hashes in hash_blocks(grids, [X], n_jobs):
@@ -98,7 +121,7 @@ def find_codes(tables, grids, X, n_jobs, dtype):
 class BinTables:
     """Look-up tables of known bins."""
 
-    def __init__(self, keys, starts, n_jobs=None):
+    def __init__(self, keys: np.ndarray, starts: np.ndarray, n_jobs: int | None = None) -> None:
         sizes = np.diff(starts)
         bits = np.ceil(np.log2(np.maximum(sizes, 1) * LOAD)).astype(int)
         self.keys, self._starts = keys, starts
@@ -106,19 +129,27 @@ class BinTables:
         self._slots = np.empty(self._slot_starts[-1], np.uint32)
         index(keys, starts, sizes.astype(np.uint64), self._slot_starts, self._slots, n_jobs=n_jobs)
 
-    def find(self, part, hashes, none, codes, first_row, n_jobs=None):
+    def find(
+        self,
+        part: slice,
+        hashes: np.ndarray,
+        none: np.integer,
+        codes: np.ndarray,
+        first_row: int,
+        n_jobs: int | None = None,
+    ) -> None:
         """Write the codes of a block of rows in a slice of the grids; `none` where the bin is unknown."""
         grids = slice(part.start, part.stop + 1)
         tables = self._slots, self._slot_starts[grids], self.keys, self._starts[grids]
         find(hashes, first_row, *tables, np.uint32(none), codes[part], n_jobs=n_jobs)
 
     @property
-    def arrays(self):
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Slots, the first slot of each grid, keys, and the first key of each grid."""
         return self._slots, self._slot_starts, self.keys, self._starts
 
 
-def codes_among(bins, united, n_jobs=None):
+def codes_among(bins: Bins, united: Bins, n_jobs: int | None = None) -> np.ndarray:
     """The code of each bin of a part, (n_bins,) uint32, among the united bins of the same grids.
 
     Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes; a bin that the

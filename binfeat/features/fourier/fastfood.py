@@ -1,11 +1,14 @@
 """Fastfood: frequencies whose projection is a product of diagonal, permutation and Hadamard matrices."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy import special
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.random_words import NORMALS, ORDER, RADII, SIGNS, stream, uniforms
+from binfeat.kernels.base import Kernel
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Fastfood:
     norms: np.ndarray  # (n_frequencies,): S
 
     @classmethod
-    def draw(cls, kernel, scale, n_frequencies, seed):
+    def draw(cls, kernel: Kernel, scale: np.ndarray, n_frequencies: int, seed: int) -> Self:
         """Draw from an isotropic spectral law, with the factor of each input's frequencies as `scale`.
 
         Block b depends only on `seed` and b.
@@ -32,7 +35,7 @@ class Fastfood:
         length = 1 << (scale.size - 1).bit_length()
         n_blocks = -(-n_frequencies // length)
 
-        def words(purpose, count):
+        def words(purpose: int, count: int) -> np.ndarray:
             return np.stack([stream(seed, block, purpose).random_raw(count) for block in range(n_blocks)])
 
         signs = np.where(words(SIGNS, scale.size) >> np.uint64(63), -scale, scale)
@@ -43,9 +46,9 @@ class Fastfood:
         return cls(signs, order, normals, norms)
 
     @property
-    def arrays(self):
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.signs, self.order, self.normals, self.norms
 
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> "Fastfood":
         """The same frequencies with their numbers in `dtype`."""
         return Fastfood(self.signs.astype(dtype), self.order, self.normals.astype(dtype), self.norms.astype(dtype))

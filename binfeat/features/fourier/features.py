@@ -1,11 +1,13 @@
 """The map from rows to random Fourier features of frequencies that are drawn already."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
+from binfeat._common.validation import CheckedRows
 from binfeat._engine.trig import WRITERS
 from binfeat._threads import share_blocks, thread_count
 from binfeat.features.fourier.fastfood import Fastfood
@@ -28,16 +30,16 @@ class FourierMap:
     n_jobs: int | None = None
 
     @property
-    def n_frequencies(self):
+    def n_frequencies(self) -> int:
         if isinstance(self.frequencies, Fastfood):
             return self.frequencies.norms.size
         return self.frequencies.shape[1]
 
     @property
-    def n_components(self):
+    def n_components(self) -> int:
         return self.n_frequencies * (2 if self.offset is None else 1)
 
-    def __call__(self, X):
+    def __call__(self, X: CheckedRows) -> np.ndarray:
         """Features (n_rows, n_components) of an ndarray or CSR (n_rows, n_inputs), in its type.
 
         ValueError if projections overflow; MemoryError if the features do not fit in memory.
@@ -52,12 +54,13 @@ class FourierMap:
             "Use fewer components, or fewer rows at a time.",
         )
         Z = np.empty((n_rows, self.n_components), X.dtype)
-        project = (by_fastfood if fast else by_weights)(X, self.frequencies)
+        frequencies = self.frequencies
+        project = by_fastfood(X, frequencies) if isinstance(frequencies, Fastfood) else by_weights(X, frequencies)
         _fill(Z, project, _writer(self.offset, self.n_components, X.dtype), (step, self.n_frequencies), self.n_jobs)
         return Z
 
 
-def _writer(offset, n_components, dtype):
+def _writer(offset: np.ndarray | None, n_components: int, dtype: np.dtype) -> Callable[[np.ndarray, np.ndarray], int]:
     """A function that writes the features of a projection, and returns how many arguments are not finite."""
     write_pairs, write_shifted = WRITERS[dtype]
     scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs too: two components a frequency
@@ -67,10 +70,16 @@ def _writer(offset, n_components, dtype):
     return lambda projection, out: write_shifted(projection, shift, scale, out)
 
 
-def _fill(Z, project, write, scratch, n_jobs):
+def _fill(
+    Z: np.ndarray,
+    project: Callable[[slice, np.ndarray], object],
+    write: Callable[[np.ndarray, np.ndarray], int],
+    scratch: tuple[int, int],
+    n_jobs: int | None,
+) -> None:
     """Make features block by block; `scratch` is the shape of the projection of a block."""
 
-    def work(blocks):
+    def work(blocks: Iterator[slice]) -> None:
         memory = np.empty(scratch, Z.dtype)
         for rows in blocks:
             projection = memory[: rows.stop - rows.start]

@@ -18,12 +18,14 @@ For kernel values near 0 only qmc with few inputs is better than iid. Drawing 8,
 0.3 s by iid, 0.2 s by qmc and 0.8 s by orthogonal.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from binfeat._common.random_words import CALLER, FREQUENCIES, RADII, SOBOL, stream, uniforms
 from binfeat._common.subsets import slices
 from binfeat._common.validation import is_word
-from binfeat.kernels.base import ProductKernel
+from binfeat.kernels.base import Kernel, ProductKernel
 from binfeat.kernels.families import RBF, Cauchy, Hat, Laplacian, Matern, Spectral
 
 _SAMPLERS = ("iid", "orthogonal", "qmc", "fastfood")
@@ -32,7 +34,7 @@ _SOBOL_BITS = 30  # of a Sobol coordinate
 _CHUNK = 2**21  # uniform numbers turned into frequencies at a time
 
 
-def resolve_sampler(sampler, kernel, n_inputs):
+def resolve_sampler(sampler: object, kernel: Kernel, n_inputs: int) -> str:
     """The sampler to use with this kernel: for "auto" "orthogonal" if its law is isotropic, else "iid".
 
     ValueError if there is no such sampler, or it cannot draw from this kernel's law or for so many inputs.
@@ -52,18 +54,18 @@ def resolve_sampler(sampler, kernel, n_inputs):
     return sampler
 
 
-def _listed(names):
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-def _reason(sampler, kernel):
+def _reason(sampler: str, kernel: Kernel) -> str:
     if sampler == "qmc":
         return "it needs the quantile function of the spectral law, which is not known for the caller's frequencies"
     law = "a product over inputs" if isinstance(kernel, ProductKernel) else "the caller's"
     return f"it draws directions uniformly, and this spectral law is {law}, so estimates would be biased"
 
 
-def _check_sobol(kernel, n_inputs):
+def _check_sobol(kernel: Kernel, n_inputs: int) -> None:
     from scipy.stats.qmc import Sobol  # late: it takes most of a second to import
 
     if kernel.n_uniforms(n_inputs) > Sobol.MAXDIM:
@@ -74,7 +76,7 @@ def _check_sobol(kernel, n_inputs):
         )
 
 
-def draw_frequencies(kernel, sampler, n_frequencies, n_inputs, seed):
+def draw_frequencies(kernel: Kernel, sampler: str, n_frequencies: int, n_inputs: int, seed: int) -> np.ndarray:
     """Frequencies (n_frequencies, n_inputs) from a kernel's spectral law, for a frequency scale of 1.
 
     Row i does not depend on `n_frequencies`, except for rounding with "orthogonal", and for `Spectral`, where it
@@ -86,12 +88,19 @@ def draw_frequencies(kernel, sampler, n_frequencies, n_inputs, seed):
     return draw(kernel, n_frequencies, n_inputs, seed)
 
 
-def rank_of(rotation, n_inputs):
+def rank_of(rotation: np.ndarray | None, n_inputs: int) -> int:
     """The number of coordinates of rotated rows; without a rotation, the number of inputs."""
     return n_inputs if rotation is None else rotation.shape[1]
 
 
-def frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation=None):
+def frequencies_of_inputs(
+    kernel: Kernel,
+    sampler: str,
+    n_frequencies: int,
+    scale: np.ndarray,
+    seed: int,
+    rotation: np.ndarray | None = None,
+) -> np.ndarray:
     """Frequencies of the kernel of scaled and rotated rows, as frequencies (n_inputs, n_frequencies) of the rows.
 
     `scale` is ``kernel.frequency_scale(gamma)``; the rotation (n_inputs, rank) is of scaled inputs.
@@ -101,7 +110,7 @@ def frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation=
     return np.ascontiguousarray((mapped * scale).T)
 
 
-def _iid(kernel, n_frequencies, n_inputs, seed):
+def _iid(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) -> np.ndarray:
     bits, width = stream(seed, 0, FREQUENCIES), kernel.n_uniforms(n_inputs)
     frequencies = np.empty((n_frequencies, n_inputs))
     for some in slices(n_frequencies, max(1, _CHUNK // width)):
@@ -110,7 +119,7 @@ def _iid(kernel, n_frequencies, n_inputs, seed):
     return frequencies
 
 
-def _qmc(kernel, n_frequencies, n_inputs, seed):
+def _qmc(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) -> np.ndarray:
     """Scrambled Sobol points through the quantiles (Avron, Sindhwani, Yang & Mahoney, JMLR 17, 2016)."""
     from scipy.stats.qmc import Sobol
 
@@ -125,7 +134,7 @@ def _qmc(kernel, n_frequencies, n_inputs, seed):
     return frequencies
 
 
-def _orthogonal(kernel, n_frequencies, n_inputs, seed):
+def _orthogonal(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) -> np.ndarray:
     """Blocks of n_inputs orthogonal directions with independent norms (Yu et al., NIPS 2016)."""
     frequencies = _iid(RBF(), n_frequencies, n_inputs, seed)
     for some in slices(n_frequencies, max(1, _CHUNK // n_inputs**2) * n_inputs):
@@ -138,7 +147,7 @@ def _orthogonal(kernel, n_frequencies, n_inputs, seed):
     return frequencies * kernel.radius(u, n_inputs)[:, None]
 
 
-def _orthonormal(normal):
+def _orthonormal(normal: np.ndarray) -> np.ndarray:
     """Uniformly random (Haar) orthonormal rows from rows of normals, for each matrix of a stack."""
     q, r = np.linalg.qr(normal.swapaxes(1, 2))
     signs = np.copysign(1.0, np.diagonal(r, axis1=1, axis2=2))  # without them the law depends on LAPACK's choice

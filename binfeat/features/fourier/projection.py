@@ -1,25 +1,30 @@
 """Projections of blocks of rows on frequencies, by the fastest kernel for dense or sparse rows."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 
+from binfeat._common.array_types import DTypeLike
+from binfeat._common.validation import CheckedRows
 from binfeat._engine.projections import project_fastfood, project_sparse
+from binfeat.features.fourier.fastfood import Fastfood
 
 _SPARSE = 0.25  # density below which the kernel for CSR is faster than a matrix product of dense rows
 
 
-def read_only(array, dtype=None):
+def read_only(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
     """A read-only view in C order, so that kernels are compiled for one signature only."""
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
 
 
-def _dense(X, rows):
+def _dense(X: CheckedRows, rows: slice) -> np.ndarray:
     return X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
 
 
-def by_weights(X, weights):
+def by_weights(X: CheckedRows, weights: np.ndarray) -> Callable[[slice, np.ndarray], object]:
     """A function ``(rows, out)`` that writes a slice of the rows of X times weights (n_inputs, n_frequencies)."""
     weights = read_only(weights, X.dtype)
     if not sparse.issparse(X) or X.nnz > _SPARSE * X.shape[0] * X.shape[1]:
@@ -28,12 +33,12 @@ def by_weights(X, weights):
     return lambda rows, out: project_sparse(values, inputs, starts[rows.start : rows.stop + 1], weights, out)
 
 
-def by_fastfood(X, frequencies):
+def by_fastfood(X: CheckedRows, frequencies: Fastfood) -> Callable[[slice, np.ndarray], object]:
     """The same as `by_weights` for frequencies that are a `Fastfood`."""
     signs, order, normals, norms = frequencies.arrays
     arrays = read_only(signs, X.dtype), read_only(order), read_only(normals, X.dtype), read_only(norms, X.dtype)
 
-    def project(rows, out):
+    def project(rows: slice, out: np.ndarray) -> None:
         first, second = np.empty((2, order.shape[1]), X.dtype)
         project_fastfood(read_only(_dense(X, rows)), *arrays, first, second, out)
 

@@ -1,13 +1,15 @@
 """Random Fourier features: `RandomFourier`."""
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.memory import require_memory
@@ -15,6 +17,7 @@ from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
 from binfeat._common.random_words import PHASES, stream, uniforms
 from binfeat._common.validation import (
+    CheckedRows,
     canonical,
     check_choice,
     check_integer,
@@ -223,7 +226,9 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             self._draw(X.dtype, self._chosen_gamma(X.dtype, moments, lambda *rows: rows, X, y, sample_weight))
         return self
 
-    def _chosen_gamma(self, dtype, moments, rows_of, *source):
+    def _chosen_gamma(
+        self, dtype: np.dtype, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any
+    ) -> np.ndarray:
         """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
         none = np.zeros(self.n_features_in_, dtype=bool)
         if not is_word(self.gamma, "learn"):
@@ -234,7 +239,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         if self.rotation is not None:
             raise ValueError("gamma='learn' does not support rotation: pass rotation=None, or gamma as numbers.")
 
-        def features_of_parts(gamma, X, X_new):
+        def features_of_parts(gamma: np.ndarray, X: CheckedRows, X_new: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
             trial = clone(self)
             trial.n_features_in_ = self.n_features_in_
             trial._draw(dtype, gamma)
@@ -243,7 +248,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         parts = (X, y, sample_weight, none, seed_of(self.random_state))
         return gamma_for_features(self.kernel, *parts, features_of_parts, self.n_jobs)
 
-    def _draw(self, dtype, gamma):
+    def _draw(self, dtype: np.dtype, gamma: np.ndarray) -> None:
         """Draw the frequencies for rows of this type and a gamma of each input."""
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
@@ -284,12 +289,12 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             return StreamedFeatures.of(survey, self._map, self._n_features_out, dense=True)
         return self._map(self._check(X))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = is_word(self.gamma, "learn")
         return tags
 
-    def _check(self, X, reset=False):
+    def _check(self, X: Any, reset: bool = False) -> CheckedRows:
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
     def encode(self, X: Any) -> LazyFeatures:
@@ -333,7 +338,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         return 2 * max(1, ceil((1 - 1e-12) / check_share(standard_error, "standard_error") ** 2))
 
     @property
-    def _map(self):
+    def _map(self) -> FourierMap:
         """The map from checked rows to features."""
         is_fast = self.sampler_ == "fastfood"
         if is_fast:
@@ -341,7 +346,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD)) if is_fast else self.random_weights_
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         fourier_kernel(self.kernel)
         check_choice(self.phase, "phase", ("pair", "offset"))
         thread_count(self.n_jobs)
@@ -353,7 +358,9 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             )
 
     @np.errstate(over="ignore", invalid="ignore")  # overflow is refused in `transform`
-    def _draw_frequencies(self, kernel, sampler, n_frequencies, rotation, dtype):
+    def _draw_frequencies(
+        self, kernel: Kernel, sampler: str, n_frequencies: int, rotation: np.ndarray | None, dtype: np.dtype
+    ) -> None:
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
         if sampler == "fastfood":
             fastfood = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
@@ -371,7 +378,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self._n_features_out = int(self.n_components)
 
 
-def _checked_rotation(rotation, n_inputs):
+def _checked_rotation(rotation: ArrayLike | None, n_inputs: int) -> np.ndarray | None:
     """A rotation as float64, or None."""
     if rotation is None:
         return None
@@ -383,7 +390,7 @@ def _checked_rotation(rotation, n_inputs):
     return values
 
 
-def _require_frequencies_memory(sampler, n_frequencies, n_inputs):
+def _require_frequencies_memory(sampler: str, n_frequencies: int, n_inputs: int) -> None:
     # Fastfood: three diagonals, a permutation and three spares. Else frequencies as drawn, scaled, and transposed.
     n_bytes = 52 * (n_frequencies + 2 * n_inputs) if sampler == "fastfood" else 24 * n_frequencies * n_inputs
     require_memory(

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import (
     InputNames,
     check_categorical,

@@ -82,8 +82,8 @@ class TrainingRows:
     def count(self, grids: Grids, first_grid: int) -> Bins:
         """Keep the codes of the rows in more grids, and give the bins of these."""
         self._store.grow(first_grid + len(grids))
-        options = {"codes": self._store, "n_jobs": self._n_jobs, "first_grid": first_grid}
-        return count_bins(grids, self.blocks, len(self.Y), **options)
+        codes = self._store
+        return count_bins(grids, self.blocks, len(self.Y), codes=codes, n_jobs=self._n_jobs, first_grid=first_grid)
 
     def for_solver(self, offsets: np.ndarray, dense: Dense | None, dtype: np.dtype, targets: slice) -> Rows:
         """The rows with features of the grids so far, whose columns begin at `offsets`; or with dense ones."""

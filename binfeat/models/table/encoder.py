@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.derived import Codes, DateParts, Derived, Gaps, Ranks

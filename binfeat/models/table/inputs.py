@@ -7,10 +7,10 @@ from itertools import compress
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import checked_array, is_word
 from binfeat.models.table.columns import Columns, RawTable, infinite_in, read_table
 from binfeat.models.table.findings import Finding

@@ -3,9 +3,9 @@
 from itertools import compress
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_categorical, is_word
 from binfeat._common.warned import warn

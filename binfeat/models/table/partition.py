@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.held_out import check_groups, folds, splits
 
 _NEITHER, _TRAIN, _HELD_OUT = range(3)
