@@ -1,4 +1,4 @@
-"""What ridge machines choose on held-out rows: a penalty from a path, and when a solve may stop."""
+"""Decisions of ridge models on a validation set: the penalty of a path, and early stopping."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,11 +18,11 @@ from binfeat._rows.rows import Rows
 if TYPE_CHECKING:
     from binfeat._linear.estimator import CGRidgeBase
 
-_PATIENCE = 5  # iterations without a better held-out score before early stopping
+_PATIENCE = 5  # iterations without a better validation score before early stopping
 
 
 def check_alpha(alpha: ArrayLike, n_targets: int) -> np.ndarray:
-    """The penalty of each target; ValueError if it is not finite, negative, or of another number of targets."""
+    """Return the penalty of each target; ValueError if it is not finite, negative, or of the wrong length."""
     penalties = np.asarray(alpha)
     if penalties.dtype.kind not in "iuf" or penalties.shape not in ((), (n_targets,)):
         raise ValueError(
@@ -35,7 +35,7 @@ def check_alpha(alpha: ArrayLike, n_targets: int) -> np.ndarray:
 
 
 def check_alphas(alphas: ArrayLike | None) -> np.ndarray:
-    """Penalties to choose from; ValueError if they are no sequence of finite and non-negative numbers."""
+    """Check the penalties of a path; ValueError if they are no sequence of finite and non-negative numbers."""
     penalties = np.asarray(alphas)
     if penalties.dtype.kind not in "iuf" or penalties.ndim != 1 or penalties.size == 0:
         raise ValueError(f"alphas must be a sequence of at least one number, got {alphas!r}.")
@@ -45,13 +45,13 @@ def check_alphas(alphas: ArrayLike | None) -> np.ndarray:
 
 
 class Splitter(Protocol):
-    """A splitter of scikit-learn, for pairs of training and held-out rows."""
+    """A splitter of scikit-learn, which yields pairs of training and validation rows."""
 
     def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator: ...
 
 
 class HeldOutScore:
-    """Score of coefficients on held-out rows."""
+    """Score of coefficients on the validation set."""
 
     def __init__(self, estimator: "CGRidgeBase", Z: Features, y: np.ndarray, flat: bool) -> None:
         self._machine = clone(estimator)
@@ -66,13 +66,13 @@ class HeldOutScore:
         return self._scorer(self._machine, self._Z, self._y)
 
 
-HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # rows to train on, and the score on the other rows
+HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # training rows, and the score on the validation rows
 
 
 def held_out_parts(
     estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
 ) -> HeldOutParts:
-    """Rows to train on and scores on held-out rows, split when they are asked for; `flat` is for one dimension of y."""
+    """Yield training rows and scores on validation rows, split on demand; `flat` is for one-dimensional y."""
     for train, held_out in split_rows(estimator, rows, y, groups):
         yield rows.take(train), HeldOutScore(estimator, rows.take(held_out).design, y[held_out], flat)
 
@@ -80,7 +80,7 @@ def held_out_parts(
 def split_rows(
     estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of rising numbers of training rows and of held-out rows; ValueError if X has no rows to pick."""
+    """Yield increasing numbers of training and of validation rows; ValueError if rows of X cannot be selected."""
     if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
         raise ValueError(
             "alphas, early_stopping and probability hold out rows, and X is a bare LinearOperator, which has none to "
@@ -91,17 +91,17 @@ def split_rows(
 
 
 def choose_alpha(estimator: "CGRidgeBase", parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
-    """The penalty among the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
+    """Return the penalty in `alphas` with the best mean validation score, and set `path_scores_`."""
     estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []
     for train, score in parts:
         scores.append(np.full(alphas.size, np.nan))
         path = estimator._solve_path(train, alphas[falling], options)
         for place in falling:
-            estimator.alpha_ = float(alphas[place])  # kept if Ctrl-C ends this solve
+            estimator.alpha_ = float(alphas[place])  # remains if Ctrl-C interrupts this solve
             with progress.stage(f"penalty {alphas[place]:g}"):
                 result = next(path, None)
-            if result is None:  # a callback stopped the solve before
+            if result is None:  # a callback has stopped an earlier solve
                 break
             scores[-1][place] = score(result.solution, result.intercept)
     estimator.path_scores_ = np.array(scores)
@@ -113,7 +113,7 @@ def choose_alpha(estimator: "CGRidgeBase", parts: HeldOutParts, options: SolverO
 
 
 class EarlyStop:
-    """Callback of a solve that also stops it when the score on held-out rows no longer rises."""
+    """Callback that stops a solve when the validation score no longer rises."""
 
     def __init__(self, score: HeldOutScore, callback: Callable[[Iterate], bool] | None) -> None:
         self._score, self._callback = score, callback
@@ -132,7 +132,7 @@ class EarlyStop:
         return stopped or self._since >= _PATIENCE
 
     def best(self, result: Result) -> Result:
-        """The result with the best iterate in it."""
+        """Return the result with the best iterate as its solution."""
         if self._since >= _PATIENCE and result.status == "stopped":
             result = replace(result, status="early_stopped")
         if self._best is None:
