@@ -1,4 +1,4 @@
-"""Checked rows to bin, in memory or of a source."""
+"""Checked rows for binning, in memory or from a source."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,16 +12,16 @@ from binfeat._common.validation import float_dtype
 
 @dataclass(frozen=True)
 class RowTable:
-    """Checked rows, in memory or of a source."""
+    """Checked rows, in memory or from a source."""
 
     blocks: Any  # iterable of ndarray or CSR
     n_rows: int
     dtype: np.dtype  # of the features
     max_bytes: float = np.inf  # for codes in memory
-    survey: Any = None  # of a source, which gave y and the weights
+    survey: Any = None  # of a source with y and weights
     y: Any = None
     sample_weight: Any = None
-    progress: Any = None  # of a fit that callbacks see
+    progress: Any = None  # of a fit with callbacks
 
     @classmethod
     def of(cls, X):
@@ -34,14 +34,14 @@ class RowTable:
 
     @property
     def tell(self):
-        """A function to call after every hashed block, or None."""
+        """Return a function to call after every hashed block, or None."""
         return None if self.progress is None else self.progress.step
 
     def watched(self, progress, n_grids):
-        """The same rows with the `Progress` of a fit, which begins now."""
+        """Return the same rows with the `Progress` of a fit, which begins now."""
         progress.begin(n_hash_blocks(n_grids, self.n_rows) if self.survey is None else None)
         return replace(self, progress=progress)
 
     def store(self, n_grids):
-        """Space for the rows' codes."""
+        """Return a store for the codes of the rows."""
         return CodeStore(self.n_rows, n_grids, self.max_bytes)

@@ -28,7 +28,7 @@ def splits(estimator, n_rows, y, groups):
         given = True
         yield _row_numbers(pair, n_rows)
     if not given:
-        raise ValueError("cv must give a pair of training rows and held-out rows; it gives none.")
+        raise ValueError("cv contains no split. Pass a splitter, or [(train_rows, validation_rows)].")
 
 
 def folds(pairs, n_rows):
@@ -88,7 +88,7 @@ def _row_numbers(pair, n_rows):
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"cv must give pairs of row numbers or masks for the {n_rows} rows: {error}") from error
     if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
-        raise ValueError("cv must give at least one training row and one held-out row.")
+        raise ValueError("cv must contain at least one training row and one validation row.")
     is_known, is_out = np.zeros((2, n_rows), bool)
     is_known[train], is_out[held_out] = True, True
     n_both = np.count_nonzero(is_known & is_out)
@@ -106,7 +106,7 @@ def _random_part(estimator, y, groups):
     seed = estimator.random_state
     if groups is not None:
         if groups.max() == 0:
-            raise ValueError("groups must name at least 2 groups, so that one can be held out; got 1.")
+            raise ValueError("groups must contain at least 2 groups, got 1. Pass more groups, or omit groups.")
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
     has_classes = is_classifier(estimator) and y.ndim == 1
     n_classes = np.unique(y).size if has_classes else 2

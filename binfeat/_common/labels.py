@@ -187,7 +187,7 @@ def all_labels(y, classes, known):
         raise ValueError("classes must be passed on the first call to partial_fit: all labels that will come.")
     same_kind = labels.is_multilabel == (y.ndim == 2)
     if not same_kind or (given is not None and not np.array_equal(given.classes, labels.classes)):
-        raise ValueError(f"classes must be those of the first call to partial_fit, {labels.classes.tolist()}.")
+        raise ValueError(f"classes must be the same as in the first call to partial_fit, {labels.classes.tolist()}.")
     unknown = [] if labels.is_multilabel else np.setdiff1d(y, labels.classes).tolist()
     if unknown:
         raise ValueError(f"y holds labels that are not in classes, {unknown[:3]}; these are {labels.classes.tolist()}.")

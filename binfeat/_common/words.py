@@ -39,7 +39,7 @@ def _message(values, name):
                 return f"y must hold numbers, got {word!r}; {_FOR_TARGETS[isinstance(word, str)]}."
             return (
                 f"Column {column!r} of {name} holds {word!r}, which is not a number. Encode it, for example by "
-                "sklearn.preprocessing.OneHotEncoder, or use a kernel machine, which takes categories."
+                "sklearn.preprocessing.OneHotEncoder, or use a kernel model, which accepts categories."
             )
     return None
 

@@ -108,7 +108,9 @@ def choose_alpha(estimator: "CGRidgeBase", parts: HeldOutParts, options: SolverO
     means = estimator.path_scores_.mean(axis=0)
     if np.isnan(means).all():
         split = int(np.isnan(estimator.path_scores_).all(axis=1).argmax())
-        raise ValueError(f"scoring gave no number for the rows held out in split {split}; R^2 needs two rows, say.")
+        raise ValueError(
+            f"scoring returned no number for the validation rows of split {split}. R^2, for example, needs two rows."
+        )
     return alphas[np.nanargmax(means)]
 
 
@@ -125,7 +127,7 @@ class EarlyStop:
         score = self._score(coef, intercept)
         self._since += 1
         if np.isnan(score):
-            raise ValueError("scoring gave no number for the rows held out, so that early_stopping has none to go by.")
+            raise ValueError("scoring returned no number for the validation rows, so early_stopping is impossible.")
         if score > self._best_score:
             self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
         stopped = self._callback is not None and self._callback(state)

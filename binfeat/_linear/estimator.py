@@ -83,7 +83,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit the machine.
+        """Fit the model.
 
         Parameters
         ----------

@@ -96,13 +96,13 @@ class KeptSums:
         """Return the state; ValueError if rows are required, or if `fit_intercept` has changed."""
         if needs_rows:
             raise ValueError(
-                "loss must be 'squared_error', as in the earlier calls of partial_fit, of which only sums are kept; "
+                "loss must be 'squared_error', as in earlier calls of partial_fit, because only their sums are stored; "
                 "got 'squared_hinge'."
             )
         if fit_intercept != self._fit_intercept:
             raise ValueError(
-                f"fit_intercept must be {self._fit_intercept}, as in the earlier calls of partial_fit, of which only "
-                f"sums are kept; got {fit_intercept}."
+                f"fit_intercept must be {self._fit_intercept}, as in earlier calls of partial_fit, because only their "
+                f"sums are stored; got {fit_intercept}."
             )
         return self
 

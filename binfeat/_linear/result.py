@@ -21,8 +21,7 @@ def refuse_overflow(dtype: np.dtype, *values: np.ndarray) -> None:
         finite = all(np.isfinite(array.astype(dtype, copy=False)).all() for array in values)
     if not finite:
         raise ValueError(
-            f"X and y hold numbers whose sums of products, or whose coefficients, are beyond the range of {dtype}; "
-            "divide them by constants."
+            f"Sums of products of X and y, or coefficients, exceed the range of {dtype}. Divide X and y by constants."
         )
 
 

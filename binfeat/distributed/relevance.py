@@ -8,7 +8,7 @@ from binfeat import relevance
 from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
 
-_SAMPLE_ROWS = 30_000  # of a map that learns its length scales: all rows of the steps of a search
+_SAMPLE_ROWS = 30_000  # for a map that learns length scales: enough for all steps of a search
 
 
 def learn_gamma(
@@ -65,7 +65,7 @@ def learn_gamma(
 
 
 def _sample(X, y, sample_weight, most, seed):
-    """At most `most` rows, in their order, with their targets and weights."""
+    """Return at most `most` rows, in their order, with targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = lengths_of(chunks)
     n_rows = sum(lengths)
@@ -80,7 +80,7 @@ def _sample(X, y, sample_weight, most, seed):
 
 
 def checked_sample(estimator, X, y, sample_weight):
-    """Rows of a map that learns its length scales, checked, with targets and weights; all None without targets."""
+    """Return checked rows, targets and weights for a map that learns length scales; all None without targets."""
     if y is None:
         return None, None, None
     X, y, sample_weight = _sample(X, y, sample_weight, _SAMPLE_ROWS, seed_of(estimator.random_state))
