@@ -154,7 +154,7 @@ class TextFiles:
         remedy = "close its double quote" if n_lines > 1 else "put cells that contain it into double quotes"
         return (
             f"{where} has {n_cells} cells, and the header has {n_columns}. Columns are separated by "
-            f"{self.format.delimiter!r}: {remedy}, add what is missing, or give another delimiter."
+            f"{self.format.delimiter!r}: {remedy}, add missing cells, or pass another delimiter."
         )
 
     def _lines(self, path: str) -> "io.TextIOWrapper":
