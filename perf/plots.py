@@ -139,7 +139,7 @@ def reached(rows):
 
 
 def _times_as_good(row):
-    high_is_good = (row.reach[0] == ">=") == (row.reach[1] > 0)  # of two negative numbers, the one with the larger magnitude is lower
+    high_is_good = (row.reach[0] == ">=") == (row.reach[1] > 0)  # negative goals are reversed
     return row.measured / row.reach[1] if high_is_good else row.reach[1] / row.measured
 
 
