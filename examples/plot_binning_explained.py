@@ -2,11 +2,10 @@
 Random binning in pictures
 ==========================
 
-How can cutting space into random boxes compute a kernel? Lay a random grid over the data and ask of two points only
-whether they fall in the same cell. Near points mostly do, far ones hardly ever, and for the right law of cell sizes
-the probability is exactly a kernel. The share of many grids in which two points meet is then an estimate of it. This
-is section 4 of Rahimi & Recht, "Random Features for Large-Scale Kernel Machines" (NIPS 2007), drawn in two
-dimensions.
+This example shows why random grids estimate a kernel. Two close points are usually in the same cell of a random grid,
+and two distant points almost never are. For the right distribution of cell sizes, the probability of sharing a cell
+equals the Laplacian kernel. The share of many grids in which two points share a cell therefore estimates the kernel.
+The method is from section 4 of Rahimi & Recht, "Random Features for Large-Scale Kernel Machines" (NIPS 2007).
 """
 
 from pathlib import Path
@@ -24,9 +23,9 @@ k = kernels.Laplacian()(pair, gamma=1.0)[0, 1]  # exp(-(0.7 + 0.5))
 # %%
 # Grids
 # -----
-# Each grid has a random pitch and a random shift along each input. For the Laplacian kernel the pitch follows a Gamma
-# law of shape 2, so some grids are fine, some coarse, and their cells seldom square. A dense mesh of points, fitted as
-# if it were data, shows the cells: ``codes[p]`` says which bin of grid p each point is in. Colours are bins.
+# Each grid has a random pitch (cell width) and a random shift along each input. For the Laplacian kernel the pitch
+# follows a Gamma distribution of shape 2, so cells differ in size and are rarely square. To draw the cells, the map is
+# fitted to a dense mesh of points: ``codes[p]`` contains the bin of each point in grid p. Each color is a bin.
 
 ticks = np.linspace(-3, 3, 300)
 mesh = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
@@ -44,20 +43,20 @@ for p, ax in enumerate(axes[0]):
     for place in ticks[np.flatnonzero(np.diff(cells[:, 0]))]:
         ax.axhline(place, color="0.4", lw=0.7)
     ax.scatter(*points.T, s=18, c=colours[point_codes[p]], edgecolors="0.25", linewidths=0.5)
-    ax.set_title(f"grid {p}: x and y {'share a bin' if met[p] else 'are apart'}")
+    ax.set_title(f"grid {p}: x and y {'share a bin' if met[p] else 'are in different bins'}")
 
 # %%
 # From grids to a kernel
 # ----------------------
-# The share of grids in which a place has the bin of x is a blocky picture after three grids, and after 300 it is
-# close to the diamonds of ``exp(-|x - y|_1)``, whose contours are drawn over it.
+# The color of each point is the share of grids in which the point is in the same bin as x. With three grids the picture
+# is blocky. With 300 grids it is close to the kernel ``exp(-|x - y|_1)``, drawn as contours.
 
 exact = kernels.Laplacian()(x[None], mesh, gamma=1.0).reshape(300, 300)
 for n_grids, ax in zip((3, 300), axes[1], strict=False):
     share = (mesh_codes[:n_grids] == pair_codes[:n_grids, :1]).mean(axis=0).reshape(300, 300)
     image = ax.imshow(share, origin="lower", extent=(-3, 3, -3, 3), cmap="Blues", vmin=0, vmax=1)
     ax.contour(ticks, ticks, exact, levels=[0.1, 0.3, 0.6], colors=RED, linewidths=0.9)
-    ax.set_title(f"{n_grids} grids: share with the bin of x")
+    ax.set_title(f"{n_grids} grids: share in the bin of x")
 figure.colorbar(image, ax=axes[1, :2], location="bottom", shrink=0.5, aspect=30, pad=0.02)
 
 for ax in axes.flat[:5]:
@@ -69,9 +68,9 @@ for ax in axes.flat[:5]:
 # %%
 # How many grids
 # --------------
-# Whether x and y meet is a coin of probability k for each grid, and Hoeffding's inequality bounds the mean of P such
-# coins: it is off by more than e with probability at most ``2 exp(-2 P e^2)``. Setting that to 5 % gives the funnel
-# ``e = sqrt(log(40) / 2 P)``: ten times the precision costs a hundred times the grids.
+# In each grid x and y share a bin with probability k. Hoeffding's inequality bounds the error of the mean over P grids:
+# it exceeds e with probability at most ``2 exp(-2 P e^2)``. Setting this probability to 5 % gives the shaded bounds
+# ``e = sqrt(log(40) / 2 P)``. A tenth of the error therefore needs a hundred times the grids.
 
 n_grids = np.arange(1, 4097)
 ax = axes[1, 2]
@@ -83,7 +82,7 @@ bound = np.sqrt(np.log(40) / (2 * n_grids))
 ax.fill_between(n_grids, k - bound, k + bound, color=RED, alpha=0.12, lw=0, label="Hoeffding, 95 %")
 ax.axhline(k, color=RED, label=f"exp(-|x - y|) = {k:.3f}")
 ax.set(xscale="log", xlim=(1, n_grids[-1]), ylim=(0, 1), xlabel="number of grids P")
-ax.set_title("P grids: share where x and y meet")
+ax.set_title("share of P grids in which x and y share a bin")
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False, loc="upper right")
 

@@ -2,10 +2,10 @@
 Clusters of any shape
 =====================
 
-K-means cuts space by straight lines, so it cannot find a ring around another one. Spectral clustering looks for groups
-of rows that few similarities cross. Here the similarities are those of random grids: two rows are similar if they often
-share a bin of few rows. No matrix of rows times rows is made, so the time is linear in the rows, and new rows get
-labels too.
+K-means separates clusters by straight lines, so it cannot separate a ring from a ring inside it. Spectral clustering
+splits the graph of similar rows where few edges are cut. `SpectralClustering` computes similarities from random grids:
+two rows are similar if they often share a bin with few other rows. It never stores a similarity for each pair of rows,
+so its time is linear in the number of rows. It also assigns new rows to clusters.
 """
 
 from pathlib import Path
@@ -26,19 +26,19 @@ panels = figure.subplot_mosaic([["k-means, moons", "moons", "digits"], ["k-means
 # %%
 # Moons and rings
 # ---------------
-# Left k-means, beside it spectral clustering with its defaults. The number is the normalised mutual information of the
-# clusters and the shapes: 1 if they are the same.
+# The first column shows k-means, the second one spectral clustering with its defaults. Titles contain the normalized
+# mutual information between the clusters and the true shapes, which is 1 for a perfect result.
 
 shapes = {
     "moons": make_moons(2000, noise=0.06, random_state=0),
     "rings": make_circles(2000, factor=0.5, noise=0.06, random_state=0),
 }
 for name, (X, shape) in shapes.items():
-    for title, machine in (
+    for title, model in (
         (f"k-means, {name}", KMeans(2, n_init=10, random_state=0)),
         (name, SpectralClustering(2, random_state=0)),
     ):
-        labels = machine.fit_predict(X)
+        labels = model.fit_predict(X)
         ax = panels[title]
         ax.scatter(*X.T, s=2, c=np.array(COLOURS)[labels])
         kind = "k-means" if "k-means" in title else "spectral"
@@ -48,8 +48,8 @@ for name, (X, shape) in shapes.items():
 # %%
 # Digits
 # ------
-# The first two spectral coordinates of 1,797 images of digits, found without labels. Half of the images are used to
-# fit; the coordinates of the others come from `transform`. Colours are the digits.
+# The picture shows the first two spectral coordinates of 1,797 images of digits. They are computed without labels. Half
+# of the images are used in `fit`, and `transform` computes the coordinates of the other images. Each color is a digit.
 
 X, digit = load_digits(return_X_y=True)
 half = np.random.default_rng(0).permutation(len(X))[: len(X) // 2]
@@ -66,8 +66,8 @@ for value in range(10):
         ax.text(*places[row], str(value), color=COLOURS[value], weight="bold", ha="center", va="center", size=11)
 ax.set(xticks=[], yticks=[], xlabel="first coordinate", ylabel="second coordinate")
 scores = {
-    name: normalized_mutual_info_score(digit, machine.fit_predict(X))
-    for name, machine in (
+    name: normalized_mutual_info_score(digit, model.fit_predict(X))
+    for name, model in (
         ("k-means", KMeans(10, n_init=10, random_state=0)),
         ("spectral", SpectralClustering(10, random_state=0)),
     )

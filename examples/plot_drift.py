@@ -1,10 +1,10 @@
 """
-Watching a machine in service
-=============================
+Monitoring a deployed model
+===========================
 
-Rows that are unlike those of `fit` get predictions like any others, and nobody notices until their targets are known.
-The standard deviation of a prediction is known at once: it grows with the distance to the rows of `fit`, in units of
-the length scales that the machine has learned, so that an input that hardly matters hardly counts.
+If new rows differ from the training rows, predictions become worse, but the error is unknown until the targets arrive.
+The standard deviation of a prediction is available at once. It grows with the distance to the training rows, in units
+of the learned length scales, so changes of an irrelevant input have little effect on it.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ rng = np.random.default_rng(0)
 
 
 def day_of_rows(shift, n_rows=200):
-    """Rows of a day, whose first input has moved."""
+    """Return the rows of a day, with a shifted first input."""
     X = rng.normal(size=(n_rows, 4))
     X[:, 0] += shift
     return X
@@ -28,46 +28,46 @@ def target(X):
 
 X = rng.normal(size=(1500, 4))
 y = target(X) + 0.2 * rng.normal(size=1500)
-machine = KernelMachineRegressor(on_unseen="ignore", random_state=0).fit(X[:1000], y[:1000])
+model = KernelMachineRegressor(on_unseen="ignore", random_state=0).fit(X[:1000], y[:1000])
 
 # %%
-# The reference
-# -------------
-# Rows that the machine has not seen, from the time of `fit`: one in a hundred of them is above the limit. And what is
-# to be expected of errors, once targets come: those of the rows of `fit`, each left out in turn.
+# The limit
+# ---------
+# The limit is the 99 % quantile of the standard deviations of rows that were not used in `fit` but have the same
+# distribution. The expected error is the leave-one-out error of the training rows.
 
-_, reference = machine.predict(X[1000:], return_std=True)
+_, reference = model.predict(X[1000:], return_std=True)
 limit = np.quantile(reference, 0.99)
-expected = np.sqrt(machine.held_out_error_[0]) * y[:1000].std()
+expected = np.sqrt(model.held_out_error_[0]) * y[:1000].std()
 
 # %%
 # Thirty days
 # -----------
-# From the tenth day on the first input moves by a tenth of a deviation a day. The share of rows above the limit rises
-# with the error, and needs no targets.
+# From the tenth day on, the first input shifts by 0.1 standard deviations per day. The share of rows above the limit
+# rises together with the error, and its computation needs no targets.
 
 shifts = np.maximum(0, np.arange(30) - 9) / 10
 shares, errors = [], []
 for shift in shifts:
     rows = day_of_rows(shift)
-    predicted, std = machine.predict(rows, return_std=True)
+    predicted, std = model.predict(rows, return_std=True)
     shares.append((std > limit).mean())
     errors.append(np.sqrt(np.mean((predicted - target(rows) - 0.2 * rng.normal(size=len(rows))) ** 2)))
 alarm = int(np.argmax(np.array(shares) > 0.05))
 moved = day_of_rows(0.0)
 moved[:, 3] += 1
-_, std = machine.predict(moved, return_std=True)
-print(f"an input that does not matter, moved by 1: {(std > limit).mean():.1%} of the rows are above the limit")
+_, std = model.predict(moved, return_std=True)
+print(f"irrelevant input shifted by 1: {(std > limit).mean():.1%} of the rows are above the limit")
 print(
-    f"alarm on day {alarm}, at a shift of {shifts[alarm]:.1f}: error {errors[alarm]:.2f}, in the end {errors[-1]:.2f}; "
-    f"expected {expected:.2f}"
+    f"alarm on day {alarm}, at a shift of {shifts[alarm]:.1f}: RMSE {errors[alarm]:.2f}, expected {expected:.2f}; "
+    f"RMSE on the last day {errors[-1]:.2f}"
 )
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 axes[0].bar(np.arange(30), shares, color="#1f5fa8")
 axes[0].axhline(0.05, color="#c8452d", linewidth=1)
-axes[0].set(xlabel="day", ylabel="share of rows above the limit", title="known at once")
+axes[0].set(xlabel="day", ylabel="share of rows above the limit", title="available at once")
 axes[1].plot(errors, color="#1f5fa8", marker="o", markersize=4)
 axes[1].axhline(expected, color="#c8452d", linewidth=1)
-axes[1].set(xlabel="day", ylabel="error", ylim=(0, None), title="known when targets are")
+axes[1].set(xlabel="day", ylabel="RMSE", ylim=(0, None), title="available when targets arrive")
 plt.show()

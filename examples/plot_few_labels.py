@@ -2,9 +2,9 @@
 Few labels, many rows
 =====================
 
-Labels are dear, and rows are cheap. Label spreading passes the labels that there are from row to row, along bins that
-rows share, so that the rows without labels show where a class goes on. It solves one linear system, by products with
-the features alone.
+Unlabeled rows are often cheap, and labels are expensive. `LabelSpreading` uses both: labels spread to similar rows,
+which are rows that share bins of random grids. The unlabeled rows show the extent of each class. The solver needs one
+linear system and products with the features.
 """
 
 from pathlib import Path
@@ -20,9 +20,9 @@ BLUE, RED, GREY = "#1f5fa8", "#c8452d", "0.75"
 figure, (alone, spread, curve) = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
 
 # %%
-# Three labels of each moon
-# -------------------------
-# The support vector machine sees the six labelled rows only. Label spreading sees all 1,000.
+# Three labels for each moon
+# --------------------------
+# The support vector machine is fitted to the six labeled rows. Label spreading uses all 1,000 rows.
 
 X, moon = make_moons(1000, noise=0.08, random_state=0)
 few = np.full(len(X), -1)
@@ -31,21 +31,21 @@ for label in (0, 1):
     few[rng.choice(np.flatnonzero(moon == label), 3, replace=False)] = label
 ticks = np.linspace(-1.6, 2.6, 200), np.linspace(-1.1, 1.6, 150)
 mesh = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, 2)
-machines = {
+models = {
     "support vector machine": (alone, SVC(gamma=2.0).fit(X[few >= 0], few[few >= 0])),
     "label spreading": (spread, LabelSpreading(0.99, random_state=0).fit(X, few)),
 }
-for name, (ax, machine) in machines.items():
-    side = machine.predict(mesh).reshape(150, 200)
+for name, (ax, model) in models.items():
+    side = model.predict(mesh).reshape(150, 200)
     ax.contourf(*ticks, side, levels=[-0.5, 0.5, 1.5], colors=[BLUE, RED], alpha=0.15)
-    ax.scatter(*X.T, s=3, c=np.array([BLUE, RED])[machine.predict(X)], alpha=0.6)
+    ax.scatter(*X.T, s=3, c=np.array([BLUE, RED])[model.predict(X)], alpha=0.6)
     ax.scatter(*X[few >= 0].T, s=90, c=np.array([BLUE, RED])[few[few >= 0]], edgecolors="black", linewidths=1.5)
-    ax.set(xticks=[], yticks=[], title=f"{name}: {(machine.predict(X) == moon).mean():.0%} right")
+    ax.set(xticks=[], yticks=[], title=f"{name}: {(model.predict(X) == moon).mean():.0%} correct")
 
 # %%
 # Digits
 # ------
-# The share of the other digits that are read correctly, against the number of labels of each digit: means of 5 draws.
+# The curves show the accuracy on the unlabeled images for 2 to 20 labels per digit, as the mean of 5 random draws.
 
 X, digit = load_digits(return_X_y=True)
 numbers, shares = [2, 5, 10, 20], {"label spreading": [], "support vector machine": []}
@@ -64,9 +64,7 @@ for n_labels in numbers:
         own.append(value)
 for (name, values), colour in zip(shares.items(), (RED, BLUE), strict=True):
     curve.plot(numbers, values, "o-", color=colour, label=name)
-curve.set(
-    xscale="log", xticks=numbers, xticklabels=numbers, xlabel="labels of each digit", title="digits read correctly"
-)
+curve.set(xscale="log", xticks=numbers, xticklabels=numbers, xlabel="labels per digit", title="digits: accuracy")
 curve.minorticks_off()
 curve.spines[["top", "right"]].set_visible(False)
 curve.grid(color=GREY, lw=0.5)

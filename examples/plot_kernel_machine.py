@@ -1,11 +1,11 @@
 """
-A kernel machine that sets itself up
-====================================
+A kernel model without tuning
+=============================
 
-A table with a hundred inputs, of which five matter, and not alike: Friedman's first target, with noise. A kernel with
-one length scale for all inputs sees mostly noise here. `KernelMachineRegressor` learns one per input by the gradient of
-a leave-one-out error, and chooses the rest (kernel, kind of features, penalty) itself. Boosted trees with
-their defaults stand beside it.
+The table has 100 inputs, and the target (Friedman's first function plus noise) depends on five of them. A kernel with
+one length scale for all inputs mostly measures distances along irrelevant inputs. `KernelMachineRegressor` learns one
+length scale per input by the gradient of a leave-one-out error, and selects the kernel, the kind of features and the
+penalty. The example compares it with gradient boosting at its defaults.
 """
 
 from time import perf_counter
@@ -24,33 +24,33 @@ X_train, y_train, X_test = X[:4000], y[:4000], X[4000:]
 y_test = make_friedman1(n_samples=6000, n_features=100, noise=0.0, random_state=0)[1][4000:]
 
 # %%
-# Three machines
-# --------------
-# The share of the noiseless target's variance that is left unexplained.
+# Three models
+# ------------
+# The error is the share of the variance of the noise-free target that the model does not explain.
 
-machines = {
+models = {
     "one length scale (SVR)": make_pipeline(StandardScaler(), SVR(C=10.0)),
-    "boosted trees": HistGradientBoostingRegressor(random_state=0),
-    "kernel machine": KernelMachineRegressor(random_state=0),
+    "gradient boosting": HistGradientBoostingRegressor(random_state=0),
+    "kernel model": KernelMachineRegressor(random_state=0),
 }
-for name, machine in machines.items():
+for name, model in models.items():
     start = perf_counter()
-    machine.fit(X_train, y_train)
+    model.fit(X_train, y_train)
     seconds = perf_counter() - start
-    print(f"{name:22} {1 - machine.score(X_test, y_test):.4f} unexplained, {seconds:.1f} s")
+    print(f"{name:22} {1 - model.score(X_test, y_test):.4f} unexplained, {seconds:.1f} s")
 
 # %%
-# What it decided
-# ---------------
-# With so few rows the machine is exact: it has the whole kernel matrix and no random features. Each step of the search
-# for length scales takes 300 rows, the last ones 500, and measures the leave-one-out error on them.
+# Decisions
+# ---------
+# For 4,000 rows the model is exact: it uses the full kernel matrix and no random features. Each step of the search for
+# length scales computes the leave-one-out error on a random subset of 300 rows, and of 500 rows in the last steps.
 
-machine = machines["kernel machine"]
-print(machine.summary())
+model = models["kernel model"]
+print(model.summary())
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-RelevanceDisplay.from_estimator(machine, max_features=10, ax=left)
-left.set_title("What each input counts")
-LearningCurveDisplay.from_estimator(machine, ax=right)
-right.set_title("How the error fell")
+RelevanceDisplay.from_estimator(model, max_features=10, ax=left)
+left.set_title("Relevance of the inputs")
+LearningCurveDisplay.from_estimator(model, ax=right)
+right.set_title("Leave-one-out error during the search")
 figure.savefig("kernel_machine.png", dpi=110)

@@ -1,9 +1,10 @@
 """
-Local machines
-==============
+Local models
+============
 
-An exact kernel machine costs the square of its rows. A kernel forgets what is far away, so that a row needs its
-neighbours only: a local machine splits the rows into cells, and solves an exact machine in each.
+The memory of an exact kernel model grows with the square of the number of rows. Kernels decay with distance, so a
+prediction mainly depends on nearby rows. A local model therefore splits the rows into cells of a k-d tree, and fits an
+exact model in each cell.
 """
 
 from pathlib import Path
@@ -21,15 +22,15 @@ rng = np.random.default_rng(0)
 
 
 def truth(X):
-    """Waves that grow shorter to the upper right."""
+    """Return a sine with a frequency that rises towards the upper right."""
     return np.sin(12 * X[:, 0] ** 2 + 9 * X[:, 1] ** 2)
 
 
 # %%
 # Cells
 # -----
-# A tree splits the rows at their median, along the input in which they are spread out most, in units of the kernel,
-# until cells are small. Where rows are dense, cells are small.
+# The tree splits rows at the median along the input with the largest spread, in units of its length scale, until each
+# cell contains few rows. Cells are small where rows are dense.
 
 X = rng.beta(2, 2, size=(4000, 2))
 y = truth(X) + 0.3 * rng.normal(size=len(X))
@@ -47,10 +48,10 @@ axes[0].set_title(f"{cells.max() + 1} cells of {len(X):,} rows", loc="left", fon
 # %%
 # One tree, and the mean of eight
 # -------------------------------
-# At the borders of cells one tree jumps. Other trees have other borders, and their mean has smaller jumps.
+# Predictions of a single tree jump at the borders of cells. Other trees have other borders, so their mean is smoother.
 
-for ax, machine, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 trees")):
-    predicted = machine.predict(plane)
+for ax, model, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 trees")):
+    predicted = model.predict(plane)
     error = np.sqrt(np.mean((predicted - truth(plane)) ** 2))
     surface = predicted.reshape(300, 300)
     ax.imshow(surface, origin="lower", extent=(0, 1, 0, 1), cmap="RdBu_r", vmin=-1.3, vmax=1.3)
@@ -58,17 +59,17 @@ for ax, machine, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 
     print(f"{title}: root mean squared error {error:.3f}")
 
 # %%
-# What a tree is worth
-# --------------------
-# Each row is left out of the machine of its cell at no cost. The error of these predictions says what one more tree
-# gains. By default trees are added until one more gains less than 0.3 %.
+# The number of trees
+# -------------------
+# The leave-one-out error of a local model costs almost nothing. It measures the gain from one more tree. By default,
+# trees are added until one more tree cuts the squared error by less than 0.3 %.
 
 X_new = rng.beta(2, 2, size=(20_000, 2))
 y_new = truth(X_new) + 0.3 * rng.normal(size=len(X_new))
 numbers, left_out = many.learning_curve_.T
-machines = [KernelMachineRegressor(**options, n_trees=n_trees).fit(X, y) for n_trees in (1, 2, 4, 8)]
-new = [np.mean((machine.predict(X_new) - y_new) ** 2) for machine in machines]
-axes[3].plot(numbers, np.sqrt(left_out) * y.std(), marker="o", color=BLUE, label="each row left out")
+models = [KernelMachineRegressor(**options, n_trees=n_trees).fit(X, y) for n_trees in (1, 2, 4, 8)]
+new = [np.mean((model.predict(X_new) - y_new) ** 2) for model in models]
+axes[3].plot(numbers, np.sqrt(left_out) * y.std(), marker="o", color=BLUE, label="leave-one-out error")
 axes[3].plot([1, 2, 4, 8], np.sqrt(new), marker="s", linestyle=":", color=RED, label="20,000 new rows")
 axes[3].axhline(0.3, color="0.6", linewidth=1)
 axes[3].annotate("noise", (8, 0.3), xytext=(0, 4), textcoords="offset points", ha="right", color="0.4")

@@ -1,9 +1,10 @@
 """
-Labels in an order
-==================
+Ordinal labels
+==============
 
-Grades, stages and stars are labels in an order, which a classifier does not know of. A regressor does, when it is given
-their numbers: it learns one function, and thresholds on that function tell the chances to be above each grade.
+Grades, stages and stars are ordered labels. A classifier ignores their order. A regressor on the numbers of the labels
+uses it: the example fits one function, and then one logistic curve per threshold, which turns the function into the
+probability of exceeding each grade.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor
 # %%
 # Seven grades, 300 rows
 # ----------------------
-# A grade is where a curve with noise falls among six thresholds; the outer grades are rare.
+# The grade is the number of thresholds (of six) below a noisy function of the inputs. The outer grades are rare.
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(3300, 3))
@@ -27,19 +28,19 @@ grade = np.digitize(quality, [-3.0, -2.0, -1.0, 0.5, 1.5, 3.0])
 X_train, grade_train, X_test, grade_test = X[:300], grade[:300], X[300:], grade[300:]
 
 # %%
-# A function and its thresholds
-# -----------------------------
-# Each threshold is a logistic curve of predictions for rows that were left out of the fit.
+# One function and six thresholds
+# -------------------------------
+# Each logistic curve is fitted to cross-validated predictions, so that overfitting does not bias the probabilities.
 
 regressor = KernelMachineRegressor(target_transform=None, random_state=0)
-left_out = cross_val_predict(regressor, X_train, grade_train.astype(float), cv=5)[:, np.newaxis]
+validated = cross_val_predict(regressor, X_train, grade_train.astype(float), cv=5)[:, np.newaxis]
 regressor.fit(X_train, grade_train.astype(float))
-curves = [LogisticRegression(C=10).fit(left_out, grade_train > k) for k in range(grade_train.max())]
+curves = [LogisticRegression(C=10).fit(validated, grade_train > k) for k in range(grade_train.max())]
 classifier = KernelMachineClassifier(random_state=0).fit(X_train, grade_train)
 
 
-def chances_above(rows):
-    """Chances of rows to be above each grade but the last, (n_rows, n_grades - 1), in both ways."""
+def probabilities_above(rows):
+    """Return the probabilities of exceeding each grade, (n_rows, n_grades - 1), for both models."""
     values = regressor.predict(rows)[:, np.newaxis]
     by_thresholds = np.column_stack([curve.predict_proba(values)[:, 1] for curve in curves])
     by_labels = 1 - np.cumsum(classifier.predict_proba(rows), axis=1)[:, :-1]
@@ -47,31 +48,31 @@ def chances_above(rows):
 
 
 # %%
-# How much better
-# ---------------
-# The ranked probability score sums squares of what the chances are off by: 0.39 for those that the grades were drawn
-# with. The grade in the middle of the chances is the one to say where a near miss is better than a far one.
+# Scores
+# ------
+# The ranked probability score is the sum of squared errors of these probabilities. The true probabilities have a score
+# of 0.39. The median grade is the best prediction if large errors are worse than small ones.
 
 is_above = grade_test[:, np.newaxis] > np.arange(grade_train.max())
-for name, chances in chances_above(X_test).items():
-    score = ((chances - is_above) ** 2).sum(axis=1).mean()
-    middle = (chances > 0.5).sum(axis=1)
-    print(f"{name}: ranked probability score {score:.3f}, grades off by {np.abs(middle - grade_test).mean():.3f}")
+for name, probabilities in probabilities_above(X_test).items():
+    score = ((probabilities - is_above) ** 2).sum(axis=1).mean()
+    middle = (probabilities > 0.5).sum(axis=1)
+    print(f"{name}: ranked probability score {score:.3f}, mean absolute error {np.abs(middle - grade_test).mean():.3f}")
 
 # %%
-# Chances along an input
-# ----------------------
-# Bands are the chances of the grades, from the lowest at the top to the highest.
+# Probabilities along an input
+# ----------------------------
+# Each band is the probability of one grade, with the lowest grade at the top.
 
 line = np.column_stack([np.linspace(-1, 1, 200), np.full(200, 0.5), np.full(200, 0.5)])
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
-for ax, (name, chances) in zip(axes, chances_above(line).items()):
-    edges = np.column_stack([np.ones(200), chances, np.zeros(200)])
+for ax, (name, probabilities) in zip(axes, probabilities_above(line).items()):
+    edges = np.column_stack([np.ones(200), probabilities, np.zeros(200)])
     for k in range(edges.shape[1] - 1):
         colour = plt.colormaps["viridis"](k / (edges.shape[1] - 2))
         ax.fill_between(line[:, 0], edges[:, k + 1], edges[:, k], color=colour, lw=0, label=f"grade {k}")
     ax.set(title=name, xlabel="first input", xlim=(-1, 1), ylim=(0, 1))
-axes[0].set_ylabel("chance")
+axes[0].set_ylabel("probability")
 axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 figure.savefig("ordinal_labels.png", dpi=130)

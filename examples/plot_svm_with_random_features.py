@@ -1,14 +1,14 @@
 """
-The support vector machine with random Fourier features
-=======================================================
+Support vector machine with random Fourier features
+===================================================
 
-A support vector machine with the Gaussian kernel costs about the square of the rows. The same machine on random
-Fourier features is linear in them: `CGRidgeClassifier` with ``loss="squared_hinge"`` is the L2 support vector
-machine in the primal, and the inner products of `RandomFourier` approximate the kernel.
+The time of a support vector machine with the Gaussian kernel grows about with the square of the number of rows. With
+random Fourier features it grows linearly: inner products of the features approximate the kernel, and
+`CGRidgeClassifier` with ``loss="squared_hinge"`` solves the primal problem of the L2 support vector machine.
 """
 
 # %%
-# Both machines on more and more rows of the same problem, with the same gamma.
+# The example fits both kinds of models to 1,000 to 40,000 rows of one problem, with the same gamma.
 from time import perf_counter
 
 import matplotlib.pyplot as plt
@@ -27,29 +27,29 @@ GAMMA = 0.03
 SIZES = [1_000, 2_000, 4_000, 8_000, 20_000, 40_000]
 
 
-def machines():
-    """The exact machine and two with random features."""
+def models():
+    """Yield the name and the model of the exact SVM and of two approximations."""
     yield "SVC", SVC(gamma=GAMMA, C=2.0)
     for n_components in (256, 1024):
         features = RandomFourier(gamma=GAMMA, n_components=n_components, random_state=0)
-        machine = CGRidgeClassifier(alpha=0.25, loss="squared_hinge")
-        yield f"{n_components} random features", make_pipeline(features, machine)
+        model = CGRidgeClassifier(alpha=0.25, loss="squared_hinge")
+        yield f"{n_components} random features", make_pipeline(features, model)
 
 
-for _, machine in machines():
-    machine.fit(X[:100], y[:100])  # compiles the kernels, so that no time below has that in it
+for _, model in models():
+    model.fit(X[:100], y[:100])  # compile the kernels before the timing
 
 seconds, errors = {}, {}
-for name, machine in machines():
+for name, model in models():
     for n in SIZES:
         start = perf_counter()
-        machine.fit(X[:n], y[:n])
+        model.fit(X[:n], y[:n])
         seconds.setdefault(name, []).append(perf_counter() - start)
-        errors.setdefault(name, []).append(100 * (1 - machine.score(X_test, y_test)))
+        errors.setdefault(name, []).append(100 * (1 - model.score(X_test, y_test)))
 
 # %%
-# The time of the machine with random features grows with the rows, the exact machine's with their square. Its error
-# falls with the number of features towards the exact one's.
+# Training with random features takes time proportional to the number of rows. The error approaches the error of the
+# exact model as the number of features grows.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for (name, own), colour in zip(seconds.items(), ("0.45", "tab:orange", "tab:blue"), strict=True):
     left.loglog(SIZES, own, "o-", color=colour, label=name)

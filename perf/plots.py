@@ -1,20 +1,20 @@
-"""Pictures of the rows of a record that have coordinates; Matplotlib is imported when a picture is drawn."""
+"""Plots of the rows of a record that have coordinates; Matplotlib is imported when a plot is drawn."""
 
 import math
 
 _DECADE = 10
 _GREEN, _RED = "#2a7f62", "#b23a48"
-_NAMED = 16  # tables that stand out most: names of more would cover each other
-_RIGHT = 0.85  # of the width, beyond which names stand left of their points
+_NAMED = 16  # number of tables with names; more names would overlap
+_RIGHT = 0.85  # share of the width from which names are left of their points
 
 
 def curves(rows, x_label, y_label):
-    """A line for each series, both axes logarithmic.
+    """Draw a line for each series, with logarithmic axes.
 
     Parameters
     ----------
     rows : list of dict
-        Rows of a record. Those with ``at={"panel": ..., "series": ..., "x": ...}`` are drawn at the height of their
+        Rows of a record. Rows with ``at={"panel": ..., "series": ..., "x": ...}`` are drawn at the height of their
         figure; the panel is the title.
     x_label, y_label : str
 
@@ -35,7 +35,7 @@ def curves(rows, x_label, y_label):
     ax.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
     for axis in (ax.xaxis, ax.yaxis):
         low, high = axis.get_view_interval()
-        if high < _DECADE * low:  # few powers of ten to write at
+        if high < _DECADE * low:  # less than a decade, so also label 2, 3, 4, 5 and 7
             axis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 5, 7)))
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axis.set_minor_formatter(NullFormatter())
@@ -44,7 +44,7 @@ def curves(rows, x_label, y_label):
 
 
 def tables(rows):
-    """Our error over the best peer's against our time over LightGBM's: a point for each table; some have names."""
+    """Draw our error relative to the best other model against our time relative to LightGBM, per table."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure, ax = _canvas(9.0, 6.5)
@@ -54,7 +54,7 @@ def tables(rows):
         ax.scatter([at["x"] for at in own], [at["y"] for at in own], s=14, color=f"C{i}", label=series)
     for line in (ax.axhline, ax.axvline):
         line(1, color="0.35", linewidth=0.8)
-    ax.set(xscale="log", yscale="log", xlabel="Our seconds of fit / LightGBM's", ylabel="Our error / the best peer's")
+    ax.set(xscale="log", yscale="log", xlabel="Training time / LightGBM's", ylabel="Error / best other model's")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -65,8 +65,8 @@ def tables(rows):
 
 
 def _name(ax, points):
-    """Names beside points, towards the middle, where they do not meet names that came before."""
-    ax.figure.draw_without_rendering()  # which places everything
+    """Add names next to points, towards the middle, unless they overlap earlier names."""
+    ax.figure.draw_without_rendering()  # computes all positions
     taken = []
     for at in points:
         place = at["x"], at["y"]
@@ -81,7 +81,7 @@ def _name(ax, points):
 
 
 def against_seconds(rows):
-    """Error against the seconds that a fit took: a panel for each table, a line for each machine."""
+    """Draw the error against the training time, with a panel for each table and a line for each model."""
     from matplotlib.figure import Figure
 
     points = {}
@@ -95,7 +95,7 @@ def against_seconds(rows):
     for ax, (table, lines) in zip(panels, points.items()):
         for i, (who, own) in enumerate(lines.items()):
             ax.plot(*zip(*sorted(own)), marker="o", markersize=3, label=who, linewidth=1 if i else 2)
-        ax.set(xscale="log", title=table, xlabel="seconds of the fit", ylabel="error, %")
+        ax.set(xscale="log", title=table, xlabel="training time, s", ylabel="error, %")
         ax.grid(color="0.92", linewidth=0.7)
     for ax in panels[len(points) :]:
         ax.set_axis_off()
@@ -104,17 +104,17 @@ def against_seconds(rows):
 
 
 def _distance(at):
-    """How far a table is from a crowd of nearly equal errors and seconds."""
+    """Return the distance of a table from equal errors and times."""
     return 4 * abs(math.log(at["y"])) + abs(math.log(at["x"]))
 
 
 def reached(rows):
-    """How far each figure is from its reach: right of 1 is better.
+    """Draw the ratio of each figure to its goal: right of 1 is better.
 
     Parameters
     ----------
     rows : list of (str, Row)
-        Names and rows that have a reach.
+        Names and rows with a goal.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def reached(rows):
     names, widths = [name for _, name, _ in shares], [share - 1 for share, _, _ in shares]
     ax.barh(names, widths, left=1, color=[_GREEN if ok else _RED for _, _, ok in shares])
     ax.axvline(1, color="black", linewidth=0.8)
-    ax.set(xscale="log", xlabel="times as good as asked for")
+    ax.set(xscale="log", xlabel="ratio to the goal (above 1: met)")
     ax.xaxis.set_major_formatter(LogFormatter(labelOnlyBase=False))
     ax.tick_params(axis="y", labelsize="x-small")
     ax.margins(y=0.01)
@@ -139,12 +139,12 @@ def reached(rows):
 
 
 def _times_as_good(row):
-    high_is_good = (row.reach[0] == ">=") == (row.reach[1] > 0)  # of two negative numbers the longer one is less
+    high_is_good = (row.reach[0] == ">=") == (row.reach[1] > 0)  # negative goals are reversed
     return row.measured / row.reach[1] if high_is_good else row.reach[1] / row.measured
 
 
 def _canvas(width, height):
-    """A figure of one panel, and the panel."""
+    """Return a figure and its only panel."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -87,9 +87,9 @@ def test_fit_says_what_it_took(capsys, tmp_path):
     assert run("fit", "flights.parquet", "--target", "late", "--model", tmp_path / "m.skops", "--seconds", 9) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
-    assert "binfeat: classification: the target 'late' holds 2 labels." in err
+    assert "binfeat: classification: the target 'late' contains 2 labels." in err
     assert "binfeat: penalty: " in err  # a line for each decision
-    assert f"the machine is in {tmp_path / 'm.skops'}." in err
+    assert f"model saved to {tmp_path / 'm.skops'}." in err
     machine = sio.load(tmp_path / "m.skops", trusted=["binfeat.KernelMachineClassifier"])
     assert machine.max_seconds == 9.0
     assert list(machine.feature_names_in_) == ["carrier", "day", "miles", "delay", "stars", "passengers"]
@@ -98,10 +98,10 @@ def test_fit_says_what_it_took(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("target", "options", "said"),
     [
-        ("stars", (), "classification: the target 'stars' holds 5 different whole numbers"),
-        ("stars", ("--task", "regression"), "regression: the target 'stars' holds 5 different whole numbers"),
-        ("passengers", (), "regression: the target 'passengers' holds"),
-        ("delay", (), "regression: the target 'delay' holds numbers with fractions"),
+        ("stars", (), "classification: the target 'stars' contains 5 different integers"),
+        ("stars", ("--task", "regression"), "regression: the target 'stars' contains 5 different integers"),
+        ("passengers", (), "regression: the target 'passengers' contains"),
+        ("delay", (), "regression: the target 'delay' contains real numbers"),
     ],
 )
 def test_the_task_follows_from_the_target(capsys, monkeypatch, target, options, said):
@@ -162,7 +162,7 @@ def test_news_of_several_blocks_are_said_once(capsys, monkeypatch, flights, tmp_
         assert run(command, "delay.skops", tmp_path / "far.csv", "--out", tmp_path / "out.csv") == 0
         said = capsys.readouterr().err.splitlines()
         assert [line for line in said if "warning" in line] == [
-            "binfeat: warning: the machine had not seen such values in fit:"
+            "binfeat: warning: the table differs from the training table, so some predictions are extrapolations:"
         ]
         assert any("passengers" in line and "60" in line for line in said)
         assert len(pd.read_csv(tmp_path / "out.csv")) == 60
@@ -260,7 +260,7 @@ def test_a_target_alone_is_no_table(capsys, flights, tmp_path):
     flights[["delay"]].to_csv(tmp_path / "alone.csv", index=False)
     words = "fit", "--target", "delay", tmp_path / "alone.csv"
     assert run(*words) == 1
-    assert "error: The table has no column beside the target 'delay'." in capsys.readouterr().err
+    assert "error: The table has no column except the target 'delay'." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("fit", "--target", "delay"), ("predict", "delay.skops"), ("report", "delay.skops")])
@@ -299,7 +299,7 @@ def test_categories_that_look_like_numbers_and_unknown_ones(capsys, flights):
     assert run("predict", "delay.skops", "some.csv") == 0
     lines = capsys.readouterr().err.splitlines()
     assert [" ".join(line.split()[1:]) for line in lines] == [
-        "warning: the machine had not seen such values in fit:",
+        "warning: the table differs from the training table, so some predictions are extrapolations:",
         "column found rows such as in fit",
         "Column 'carrier' unseen categories 12 '07', '08', '09' 3 categories",
     ]
@@ -323,7 +323,7 @@ def test_check_of_a_table_as_in_fit(capsys):
     for table in ("flights.parquet", "flights.csv", "parts"):
         assert run("check", "delay.skops", table) == 0
         out, err = capsys.readouterr()
-        assert (out, err) == ("300 rows, in which nothing is new.\n", "")
+        assert (out, err) == ("300 rows without differences from the training rows.\n", "")
     assert "no column 'carrier'" in failed(capsys, "check", "delay.skops", bare_table())
 
 
@@ -373,9 +373,15 @@ def written(text):
 FAILURES = [
     (lambda _: ["fit", "no.csv", "--target", "delay"], r"There is no file or folder no\.csv"),
     (lambda _: ["fit", "delay.skops", "--target", "delay"], "files that end in .parquet, .*; got 'delay.skops'"),
-    (lambda _: ["fit", "flights.csv", "--target", "dealy"], "no column 'dealy'; it has carrier, day, miles, delay"),
+    (
+        lambda _: ["fit", "flights.csv", "--target", "dealy"],
+        "no column 'dealy'. Its columns are carrier, day, miles, delay",
+    ),
     (lambda _: ["fit", "flights.csv", "--target", "miles"], "target 'miles' is missing in 15 of 300 rows"),
-    (lambda _: ["fit", "flights.csv", "--target", "day"], "must hold numbers or labels, got values of type date32"),
+    (
+        lambda _: ["fit", "flights.csv", "--target", "day"],
+        "target 'day' has values of type date32.*Use a column of numbers or labels",
+    ),
     (lambda _: ["fit", "flights.csv", "--target", "late", "--task", "regression"], "y must hold numbers, got"),
     (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "no/m.skops"], "There is no folder no"),
     (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "parts"], "parts is a folder"),
@@ -453,7 +459,7 @@ REPLACED = [
 @pytest.mark.parametrize("words", REPLACED)
 def test_files_that_are_read_are_not_replaced(capsys, tmp_path, words):
     words = words(tmp_path)
-    assert "is read by this command, which would replace it; name another file." in failed(capsys, *words)
+    assert "is also an input of this command. Pass another file." in failed(capsys, *words)
 
 
 @pytest.mark.parametrize(
@@ -461,9 +467,9 @@ def test_files_that_are_read_are_not_replaced(capsys, tmp_path, words):
     [
         (
             ("predict", "delay.skops", "flights.csv", "--out", "late.skops"),
-            "late.skops must end in .csv, .csv.gz, .tsv",
+            "late.skops is a table, so its name must end in .csv, .csv.gz, .tsv",
         ),
-        (("predict", "delay.skops", "flights.csv", "--out", "a.arrow"), "a.arrow must end in .csv, .csv.gz, .tsv"),
+        (("predict", "delay.skops", "flights.csv", "--out", "a.arrow"), "a.arrow is a table, so its name must end in"),
         (("fit", "parts", "--target", "delay", "--model", "flights.csv"), "flights.csv has the ending of a table"),
     ],
 )
@@ -505,7 +511,7 @@ def test_signals_leave_nothing(capsys, monkeypatch, tmp_path, number):
 def test_closed_standard_output(capfd, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "stdout", None)
     assert run("predict", "delay.skops", "flights.csv") == 1
-    assert capfd.readouterr().err == "binfeat: error: standard output is closed; name a file by --out.\n"
+    assert capfd.readouterr().err == "binfeat: error: standard output is closed. Pass an output file by --out.\n"
     monkeypatch.setattr(sys, "stdout", None)
     assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 0
     assert len(pd.read_csv(tmp_path / "out.csv")) == 300
@@ -577,7 +583,7 @@ def test_reports_of_names_that_are_no_text(capsys, evil):
     assert run("report", evil / "evil.skops") == 0
     text = (evil / "evil.html").read_text(encoding="utf-8")
     assert is_safe(text)
-    assert r"<h1>KernelMachineClassifier of y \x1b[31mred\u202e \udc80</h1>" in text
+    assert r"<h1>KernelMachineClassifier for y \x1b[31mred\u202e \udc80</h1>" in text
 
 
 def test_ctrl_c_writes_nothing(capsys):
@@ -612,9 +618,9 @@ def test_reports(capsys, tmp_path):
     shutil.copy("late.skops", tmp_path / "late.skops")
     for rows in ([], ["flights.csv"], ["parts"]):
         assert run("report", tmp_path / "late.skops", *rows) == 0
-        assert f"the report is in {tmp_path / 'late.html'}." in capsys.readouterr().err
+        assert f"report saved to {tmp_path / 'late.html'}." in capsys.readouterr().err
         text = (tmp_path / "late.html").read_text(encoding="utf-8")
-        assert "<h1>KernelMachineClassifier of late</h1>" in text
+        assert "<h1>KernelMachineClassifier for late</h1>" in text
         assert ("Wrong labels" in text) == bool(rows)
 
 
@@ -625,7 +631,7 @@ def test_a_report_of_many_rows_draws_some(capsys, flights, monkeypatch, tmp_path
     monkeypatch.setattr(tables, "_BLOCK_ROWS", 70)
     shutil.copy("delay.skops", tmp_path / "delay.skops")
     assert run("report", tmp_path / "delay.skops", "parts") == 0
-    assert "the report is of 60 of the 300 rows, drawn at random." in capsys.readouterr().err
+    assert "the report uses a random sample of 60 of the 300 rows." in capsys.readouterr().err
     X, y, n_rows = tables.sample_with_target(tables.open_table([Path("parts")], {}), "delay")
     assert (len(X), n_rows) == (60, 300)
     assert X.column("passengers").to_pylist() == flights.set_index("delay")["passengers"][y].tolist()
@@ -636,9 +642,11 @@ def test_a_report_needs_the_target(capsys, flights, tmp_path):
     machine = models.load(Path("late.skops"))
     del machine._target
     sio.dump(machine, tmp_path / "m.skops")
-    assert "m.skops does not name the target" in failed(capsys, "report", tmp_path / "m.skops", "flights.csv")
+    assert "m.skops does not contain the name of the target" in failed(
+        capsys, "report", tmp_path / "m.skops", "flights.csv"
+    )
     flights.assign(late="perhaps").to_csv(tmp_path / "new.csv", index=False)
-    assert "labels that the machine does not know: ['perhaps']" in failed(
+    assert "labels that are not classes of the model: ['perhaps']" in failed(
         capsys, "report", "late.skops", tmp_path / "new.csv"
     )
 
@@ -649,4 +657,4 @@ def test_as_a_process():
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith("binfeat: error: The table has no column 'dealy'; it has carrier, ")
+    assert line.startswith("binfeat: error: The table has no column 'dealy'. Its columns are carrier, ")

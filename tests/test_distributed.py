@@ -357,7 +357,7 @@ def test_errors_of_features_and_targets_name_the_chunk(rows):
     X, y, weights = rows
     Z, y = frame(X[:, ::2][:, [0, 1, 1]], 2), y.copy()
     short = dd.from_delayed([delayed(pd.Series(y[:600])), delayed(pd.Series(y[600:-1]))], meta=pd.Series(y[:0]))
-    with pytest.raises(ValueError, match="Chunk 1 of X: it has 600 rows, and the chunk of y beside it 599"):
+    with pytest.raises(ValueError, match="Chunk 1 of X: it has 600 rows, and the chunk of y has 599"):
         remote.CGRidge().fit(Z, short)
     for wrong in (frame(X[1:], 3)["a"], y[1:], chunked(y[1:], 100)):
         with pytest.raises(ValueError, match="X has 1200 rows, y has 1199"):
@@ -373,7 +373,7 @@ def test_errors_of_features_and_targets_name_the_chunk(rows):
         remote.CGRidge().fit(Z, np.ones(N), weights)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         remote.CGRidge().fit(Z, np.ones(N), 0.0)
-    with pytest.raises(ValueError, match="Chunk 1 of y: it must have 600 rows, as many as that of X; got 599"):
+    with pytest.raises(ValueError, match="Chunk 1 of y: it must have 600 rows, as the chunk of X; got 599"):
         remote.learn_gamma(frame(X, 2), short)
 
 
@@ -394,7 +394,7 @@ def test_other_bad_input(rows):
         binning.transform(dX[:, :2])
     with pytest.raises(ValueError, match="X has no rows in any chunk"):
         remote.CGRidge().fit(blocks.tocsr()[:0], y[:0])
-    with pytest.raises(ValueError, match="X and y hold numbers whose sums of products"):
+    with pytest.raises(ValueError, match="Sums of products of X and y, or coefficients"):
         remote.CGRidge().fit(chunked(1e200 * np.arange(X.size).reshape(X.shape), CHUNKS[1]), y)
     with pytest.raises(ValueError, match=r"y must have at least two classes, got one class: .*1"):
         remote.CGRidgeClassifier().fit(blocks, np.ones(N, int))

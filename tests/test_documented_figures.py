@@ -79,8 +79,8 @@ def bytes_of_a_pair(n_rows):
 def test_bytes_of_a_pair_of_rows(text):
     factorised = bytes_of_a_pair(solve.cholesky_rows(1))
     iterated = bytes_of_a_pair(Limits().exact_rows)
-    assert f"takes {factorised} bytes for each pair of rows" in text
-    assert f"{iterated} byte where it is solved by iterations" in text
+    assert f"needs {factorised} bytes per pair of rows" in text
+    assert f"{iterated} byte if it is solved by iterations" in text
 
 
 @pytest.mark.parametrize("text", [MATHEMATICS, QUESTIONS], ids=["mathematics", "questions"])
@@ -101,7 +101,7 @@ def test_report_says_the_bytes_that_a_fit_expects(rng, tmp_path):
     machine.report(tmp_path / "machine.html")
     expected = float(solve.solve_bytes(120, n_targets=1)) / 1e6
     text = (tmp_path / "machine.html").read_text(encoding="utf-8")
-    assert f"{expected:,.1f} MB, 120 rows" in text
+    assert f"{expected:,.1f} MB for 120 rows" in text
 
 
 def test_one_description():
@@ -137,9 +137,9 @@ def percent_lower(ratio):
 
 
 def standings(part, title=None):
-    """Rows of a table of the standings: the first of a part of the page, or that below a title."""
+    """Rows of a table of the benchmarks: the first one of a part of the page, or the one with a title."""
     text = (DOCS / "standings.rst").read_text(encoding="utf-8").partition(f".. perf: {part}\n")[2]
-    own = text if title is None else text.partition(f"\n{title}\n^^^")[2]
+    own = text if title is None else text.partition(f"<summary>{title}</summary>")[2]
     (header, *rows) = csv.reader(
         re.findall(r'^ +(?::header: )?(".*")$', own.split(".. csv-table::")[1], flags=re.MULTILINE),
         skipinitialspace=True,
@@ -170,6 +170,24 @@ def test_peers_of_the_readme_are_those_that_were_measured():
         assert shown[name] == [*errors, counts, f"{own['fit']} times", f"{own['predict']} times"]
     assert f"on {ours['lightgbm']['tables']} real tables with three splits each" in README
     assert f"include {len(ours) - len(PEERS)} other models" in README
+
+
+def test_summary_of_the_benchmarks():
+    page = " ".join((DOCS / "standings.rst").read_text(encoding="utf-8").partition("Protocol\n")[0].split())
+    real, drawn = beside("tables:groups", "Real tables"), beside("tables.drawn:groups", "Real tables")
+    losses = {(row["ours / the peer's"], row["peer"]): row for row in standings("losses:losses")}
+    mean, median = ({peer: percent_lower(own[kind]) for peer, own in real.items()} for kind in ("mean", "median"))
+    wins, _, defeats = real["lightgbm"]["won-tied-lost"].rstrip("*").split("-")
+    assert f"the error is {mean['lightgbm']} % lower in the geometric mean and {median['lightgbm']} % lower" in page
+    assert f"lower on {wins} tables, higher on {defeats}. Compared with CatBoost it is {mean['catboost']} % and" in page
+    assert f"{mean['catboost_stopped']} % lower in the geometric mean and {median['catboost_stopped']} % lower" in page
+    wins, _, defeats = drawn["catboost"]["won-tied-lost"].rstrip("*").split("-")
+    assert f"error is {percent_lower(drawn['catboost']['mean'])} % lower in the geometric mean and" in page
+    assert f"lower on {wins} tables, higher on {defeats}." in page
+    assert f"is {real['lightgbm']['fit']} times the time of LightGBM" in page
+    assert f"and {real['catboost']['fit']} times the time of CatBoost" in page
+    for peer in ("LightGBM", "CatBoost"):
+        assert f"{percent_lower(losses['log-loss', peer]['mean'])} % lower than {peer}'s" in page
 
 
 def test_python_of_the_readme():

@@ -89,7 +89,7 @@ def test_bad_indicators(tmp_path):
             make().set_params(class_weight="balanced").fit(X, Y)
     fixed = {"features": "binning", "gamma": 0.1, "alpha": 0.1, "n_grids": 20, "random_state": 0}
     machine = KernelMachineClassifier(**fixed).fit(X, Y)
-    with pytest.raises(ValueError, match="A report with X and y is of one label a row"):
+    with pytest.raises(ValueError, match="supports test rows only for one label per row"):
         machine.report(tmp_path / "page.html", X, Y)
     machine.report(tmp_path / "page.html")
 
@@ -159,7 +159,7 @@ def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
         pickle.loads(pickle.dumps(broken))
     assert machine.shapley_values(X[:3], X[:20]).values.shape == (3, 6, 6)
     machine.report(tmp_path / "machine.html")
-    with pytest.raises(ValueError, match="A report with X and y is of one label a row"):
+    with pytest.raises(ValueError, match="supports test rows only for one label per row"):
         machine.report(tmp_path / "machine.html", X, frame)
     warm = machine.set_params(warm_start=True)
     with pytest.raises(ValueError, match="warm_start=True needs the classes"):

@@ -131,7 +131,7 @@ def test_bad_parts(table):
     machine = CGRidge().partial_fit(Z, y)
     before = machine.coef_
     for wrong, error, message in [
-        (Z.tocsr(), ValueError, "X must be codes, as in the earlier calls"),
+        (Z.tocsr(), ValueError, "X must be codes, as in earlier calls"),
         (codes(X, 400), ValueError, "X has 400 features, but CGRidge is expecting"),
         (aslinearoperator(dense), TypeError, "takes rows in memory, as an array, a sparse matrix or codes; got"),
         (blocks(dense, y), TypeError, "takes rows in memory"),
@@ -168,11 +168,11 @@ def test_bad_classes(table):
             CGRidgeClassifier().partial_fit(Z, y, **first)
     machine = CGRidgeClassifier().partial_fit(Z, labels, classes=[0, 1, 2])
     for y, classes in [(labels, [0, 1, 2, 3]), (np.stack([labels > 0, labels > 1], axis=1), None)]:
-        with pytest.raises(ValueError, match="classes must be those of the first call"):
+        with pytest.raises(ValueError, match="classes must be the same as in the first call"):
             machine.partial_fit(Z, y, classes=classes)
     with pytest.raises(ValueError, match="class_weight must be a dict or None in partial_fit"):
         CGRidgeClassifier(class_weight="balanced").partial_fit(Z, labels, classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="loss must be 'squared_error', as in the earlier calls"):
+    with pytest.raises(ValueError, match="loss must be 'squared_error', as in earlier calls"):
         machine.set_params(loss="squared_hinge").partial_fit(Z, labels)
 
 

@@ -228,7 +228,9 @@ def test_machines_get_the_seconds_of_our_fit(run, tmp_path):
 def test_page_has_all_figures_and_failures(run):
     parts = case.parts(content(run(only=["wine", "diabetes", "iris"], splits=2)))
     assert '"lightgbm", "2", "2-0-0", "0.50", "0.50", "0.50", "", "", "1.00", "1.00", "wine (0.50)"' in parts["groups"]
-    assert parts["groups"].startswith("Real tables\n^^^^^^^^^^^\n\n.. csv-table::\n")
+    title = ".. raw:: html\n\n   <details><summary>Real tables</summary>\n\n.. csv-table::\n"
+    assert parts["groups"].startswith(title)
+    assert parts["groups"].count("<details>") == parts["groups"].count("</details>\n\n")
     lines = parts["machines"].strip().splitlines()
     assert [line.split('"')[1] for line in lines[3:]] == [OURS, "lightgbm", "told", "breaks"]
     assert lines[-1].split('"')[7:10:2] == ["0", "2"]  # tables, failures

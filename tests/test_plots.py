@@ -116,7 +116,7 @@ def test_intervals_of_a_machine(machine, ax):
     display = IntervalDisplay.from_estimator(machine, X, y, coverage=0.8, max_rows=50, ax=ax)
     low, high = machine.predict_interval(X, 0.8).T
     assert display.inside_ == np.mean((low <= y) & (y <= high))
-    assert ax.get_title(loc="left") == f"{display.inside_:.3f} of 300 rows inside, meant to be 0.8"
+    assert ax.get_title(loc="left") == f"{display.inside_:.3f} of 300 rows inside (nominal 0.8)"
     assert len(display.points_.get_offsets()) == len(display.bars_.get_segments()) == 50
     assert (np.diff(display.points_.get_offsets()[:, 0]) >= 0).all()
     x, ends = display.bars_.get_segments()[0].T
@@ -183,10 +183,10 @@ def test_learning_curve_of_grids(machine, ax):
     display = LearningCurveDisplay.from_estimator(grown(machine, learning_curve_=curve), ax=ax, color="red")
     np.testing.assert_array_equal(display.line_.get_xydata(), curve)
     assert display.line_.get_color() == "red"
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("Grids", "Held-out error", "linear")
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("Grids", "Validation error", "linear")
     assert display.band_ is display.steps_ is None
     scored = LearningCurveDisplay.from_estimator(grown(machine, learning_curve_=curve, scoring="r2"))
-    assert scored.ax_.get_ylabel() == "Minus the score of rows held out"
+    assert scored.ax_.get_ylabel() == "Negative validation score"
 
 
 def test_learning_curve_of_a_search_and_grids(machine):
@@ -209,7 +209,7 @@ def test_learning_curve_of_a_machine_without_grids_is_its_search_and_its_error(m
     assert len(display.steps_.get_xdata()) == 60
     assert x_ticks(display)[-1] == features
     np.testing.assert_array_equal(display.line_.get_ydata(), [0.01])
-    assert ("held-out" in display.ax_.get_ylabel()) == (features == "fourier")
+    assert ("then validation" in display.ax_.get_ylabel()) == (features == "fourier")
 
 
 def test_learning_curve_of_errors_of_two_kinds_is_drawn_of_one(machine):

@@ -68,7 +68,7 @@ def headings(text):
     return re.findall(r"<h2>(.*?)</h2>", text)
 
 
-ALL = ["Errors", "What limits the error", "What was decided", "Inputs"]
+ALL = ["Errors", "Limits of the error", "Decisions", "Inputs"]
 
 
 def test_page_of_a_regressor(tmp_path):
@@ -76,7 +76,7 @@ def test_page_of_a_regressor(tmp_path):
     machine = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
     machine.report(tmp_path / "page.html", X[200:], y[200:])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL, "Reasons", "How it learned", "Residuals", "Time and memory"]
+    assert headings(text) == [*ALL, "Explanations", "Learning curves", "Residuals", "Time and memory"]
     page = Elements(text)
     assert "script" not in page.tags
     assert EVIL in page.text  # the caption of its effect
@@ -94,7 +94,7 @@ def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
     machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
     machine.report(tmp_path / "page.html", X[600:], list(y[600:]))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL, "Reasons", "Labels and probabilities", "Time and memory"]
+    assert headings(text) == [*ALL, "Explanations", "Labels and probabilities", "Time and memory"]
     machine.report(str(tmp_path / "page.html"))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert headings(text) == [*ALL, "Time and memory"]
@@ -104,10 +104,10 @@ def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
 @pytest.mark.parametrize(
     ("estimator", "options", "what"),
     [
-        (KernelMachineRegressor, {}, "mean squared error of the standardised targets"),
+        (KernelMachineRegressor, {}, "mean squared error of the standardized targets"),
         (KernelMachineRegressor, {"loss": "poisson"}, "mean of loss='poisson'"),
         (KernelMachineClassifier, {"loss": "log"}, "mean of loss='log'"),
-        (KernelMachineClassifier, {"loss": "log", "scoring": "accuracy"}, "minus the scoring"),
+        (KernelMachineClassifier, {"loss": "log", "scoring": "accuracy"}, "negative score"),
     ],
 )
 def test_the_error_in_the_fit_is_named_by_what_it_is(tmp_path, table, estimator, options, what):
@@ -116,7 +116,7 @@ def test_the_error_in_the_fit_is_named_by_what_it_is(tmp_path, table, estimator,
     answers = labels if estimator is KernelMachineClassifier else np.abs(y)
     estimator(**given, **options).fit(X[:100], answers[:100]).report(tmp_path / "page.html")
     page = Elements((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert f"Error of rows left out, in the fit: {what}" in page.text
+    assert f"Validation error in fit ({what})" in page.text
 
 
 def test_several_targets(tmp_path, table):
@@ -139,21 +139,21 @@ def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
         monkeypatch.setattr("binfeat.models.table.row_hashes._KEPT", 100)
     machine = pickle.loads(pickle.dumps(Machine(**FIXED).fit(X[:300], own[:300])))
     assert machine._seen["hashes"].nbytes <= 2400
-    assert "All of these 300 rows are rows of fit, targets included" in page_of(machine, tmp_path, X[:300], own[:300])
+    assert "All the 300 test rows are training rows" in page_of(machine, tmp_path, X[:300], own[:300])
     new = page_of(machine, tmp_path, X[300:], own[300:])
-    assert "rows of fit" not in new
-    assert f"measured on {len(X) - 300} rows that the machine had not seen" in new
-    some = judged(machine, X[200:], own[200:]).seen
+    assert "are training rows" not in new
+    assert f"measured on {len(X) - 300} rows that were not used for training" in new
+    some = evaluated(machine, X[200:], own[200:]).seen
     assert some == pytest.approx(100 / (len(X) - 200), abs=0.2 if kind == "many rows" else 0)
     swapped = np.roll(own[:300], 1)
-    assert judged(machine, X[:300], swapped).seen < 0.7  # other targets
+    assert evaluated(machine, X[:300], swapped).seen < 0.7  # other targets
 
 
 def test_rows_of_a_source_are_not_said_to_be_new(tmp_path, table, sampled_rows):
     X, y, _ = table
     sampled_rows(200)
     machine = KernelMachineRegressor(**FIXED).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
-    assert "whether fit had seen them" in page_of(machine, tmp_path, X, y)
+    assert "if these include training rows" in page_of(machine, tmp_path, X, y)
 
 
 def test_what_pictures_leave_out_is_said(tmp_path):
@@ -164,12 +164,12 @@ def test_what_pictures_leave_out_is_said(tmp_path):
         X[:800], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[:800]]
     )
     text = page_of(machine, tmp_path, X[800:], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[800:]])
-    assert "Labels, observed and predicted, the 12 most frequent of 26 labels" in text
+    assert "Confusion matrix, the 12 most frequent of 26 labels" in text
     assert "Effect of level, the 10 most frequent of 13 levels, on the first 4 of 26 labels" in text
 
 
-def judged(machine, X, y):
-    return errors.Judged.of(machine, X, y)
+def evaluated(machine, X, y):
+    return errors.Evaluation.of(machine, X, y)
 
 
 def test_errors_are_those_of_scikit_learn(table, three):
@@ -178,13 +178,13 @@ def test_errors_are_those_of_scikit_learn(table, three):
     X, y, _ = table
     machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
     predicted = machine.predict(X[300:])
-    found = [measure.value for measure in judged(machine, X[300:], y[300:]).measures]
+    found = [measure.value for measure in evaluated(machine, X[300:], y[300:]).measures]
     both = y[300:], predicted
     expected = 1 - r2_score(*both), root_mean_squared_error(*both), mean_absolute_error(*both)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     X, y = three
     machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
-    wrong, _, loss = (measure.value for measure in judged(machine, X[600:], y[600:]).measures)
+    wrong, _, loss = (measure.value for measure in evaluated(machine, X[600:], y[600:]).measures)
     assert wrong == pytest.approx(1 - accuracy_score(y[600:], machine.predict(X[600:])))
     assert loss == pytest.approx(log_loss(y[600:], machine.predict_proba(X[600:])))
 
@@ -193,7 +193,7 @@ def test_a_transformed_target_is_reported_in_its_own_units(table):
     X, y, _ = table
     y = np.exp(2 * y)
     machine = KernelMachineRegressor(**FIXED, target_transform=FunctionTransformer(np.log, np.exp)).fit(X, y)
-    own = judged(machine, X, y)
+    own = evaluated(machine, X, y)
     np.testing.assert_allclose(own.predicted[:, 0], machine.predict(X))
     assert own.measures[0].value == pytest.approx(1 - machine.score(X, y))
     assert effects.effects_of(machine, own.table, list("abcd"))[0].means.min() > 0
@@ -203,7 +203,7 @@ def test_standard_errors_are_the_spread_over_other_rows():
     """Of 200 tables of 100 rows; a standard deviation of 200 numbers is known within 5 %, here within four of these."""
     X, y = frame_of(20_300)
     machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
-    whole = judged(machine, X[300:], y[300:])
+    whole = evaluated(machine, X[300:], y[300:])
     found = [
         whole._measures(whole.y[start : start + 100], whole.predicted[start : start + 100])
         for start in range(0, 20_000, 100)
@@ -219,16 +219,16 @@ def test_reasons_add_up_to_predictions(features):
     X, y = frame_of(300)
     given = {**FIXED, "features": features, "gamma": "scale"}
     machine = KernelMachineRegressor(**given).fit(X, y)
-    found = reasons.reasons_of(machine, judged(machine, X, y).table)
+    found = reasons.reasons_of(machine, evaluated(machine, X, y).table)
     assert found.values.shape == found.data.shape == (200, 3)
     some = X.iloc[evenly_spaced(300, 200)]
     np.testing.assert_allclose(found.base + found.values.sum(axis=1), machine.predict(some), rtol=1e-6, atol=1e-6)
     assert found.farthest == np.argmax(np.abs(machine.predict(some) - found.base))
     labels = np.where(y > 0, "yes", "no")
     classifier = KernelMachineClassifier(**given).fit(X, labels)
-    found = reasons.reasons_of(classifier, judged(classifier, X, labels).table)
+    found = reasons.reasons_of(classifier, evaluated(classifier, X, labels).table)
     np.testing.assert_allclose(found.base + found.values.sum(axis=1), classifier._scores(some)[:, 0], atol=1e-6)
-    assert found.what == "the score of yes"
+    assert found.output == "the score of yes"
 
 
 def test_effects_are_partial_dependence(table):
@@ -241,7 +241,7 @@ def test_effects_are_partial_dependence(table):
     X, y, labels = table
     for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
         fitted = machine(**FIXED).fit(X, targets)
-        own = judged(fitted, X[:80], targets[:80])
+        own = evaluated(fitted, X[:80], targets[:80])
         for effect in effects.effects_of(fitted, own.table, list("abcd")):
             j = "abcd".index(effect.name)
             options = {"method": "brute", "custom_values": {j: effect.values}, "response_method": "auto"}
@@ -254,7 +254,7 @@ def test_effects_are_partial_dependence(table):
 def test_effects_of_categories_dates_and_gaps():
     X, y = frame_of(200)
     machine = KernelMachineRegressor(**{**FIXED, "gamma": "scale"}).fit(X, y)
-    own = judged(machine, X, y)
+    own = evaluated(machine, X, y)
     found = {effect.name: effect for effect in effects.effects_of(machine, own.table, list(X))}
     assert found[EVIL].levels == ["$c$", "a & <b>", "d"]
     assert found["when"].kind == "dates"
@@ -265,8 +265,8 @@ def test_effects_of_categories_dates_and_gaps():
 
 
 def limits(machine, X, y):
-    own = judged(machine, X, y)
-    return {limit.what: limit for limit in bottlenecks.limits_of(machine, own)}
+    own = evaluated(machine, X, y)
+    return {limit.title: limit for limit in bottlenecks.limits_of(machine, own)}
 
 
 def test_what_limits_the_error():
@@ -277,23 +277,23 @@ def test_what_limits_the_error():
     smooth = np.sin(3 * X[:, 0]) * np.cos(3 * X[:, 1])
     noisy = KernelMachineRegressor(random_state=0).fit(X[:400], 0.05 * smooth[:400] + noise[:400])
     found = limits(noisy, X[400:], 0.05 * smooth[400:] + noise[400:])
-    assert not found["Rows"].counts
-    assert found["Noise"].counts
+    assert not found["Rows"].is_relevant
+    assert found["Noise"].is_relevant
     hungry = KernelMachineRegressor(random_state=0).fit(X[:100], smooth[:100])
     found = limits(hungry, X[400:], smooth[400:])
-    assert found["Rows"].counts
-    assert not found["Noise"].counts
+    assert found["Rows"].is_relevant
+    assert not found["Noise"].is_relevant
     coarse = KernelMachineRegressor(features="binning", gamma=1.0, alpha=0.01, max_grids=20, random_state=0)
     found = limits(coarse.fit(X[:400], smooth[:400]), X[400:], smooth[400:])
-    assert (found["Time"].says, found["Time"].counts) == (
-        "The fit ended at max_grids: more of it may lower the error.",
+    assert (found["Time"].text, found["Time"].is_relevant) == (
+        "The fit stopped at its limit max_grids; a higher limit may lower the error.",
         True,
     )
     coarse.decisions_ = coarse.decisions_[coarse.decisions_["what"] != "limit"]
-    assert "max_seconds, max_grids or max_bytes" in bottlenecks.limits_of(coarse, None)[0].says
-    assert "keeps none" in found["Rows"].says
+    assert "max_seconds, max_grids or max_bytes" in bottlenecks.limits_of(coarse, None)[0].text
+    assert "the model stores no rows" in found["Rows"].text
     left = limits(noisy, X[400:420], noisy.predict(X[400:420]))
-    assert left["Noise"].says == "There is no error left on the test rows."
+    assert left["Noise"].text == "The error on the test rows is 0."
     assert set(limits(noisy, X[380:420], noise[380:420])) == {"Time", "Random features", "Rows", "Noise"}
     seen = limits(noisy, X[:20], (0.05 * smooth + noise)[:20])
     assert set(seen) == {"Time", "Random features", "Rows"}  # residuals of rows of fit tell nothing of noise
@@ -304,8 +304,8 @@ def test_squares_that_stand_for_a_loss_tell_nothing_of_more_rows(table, loss):
     X, y, labels = table
     Machine, own = (KernelMachineRegressor, np.exp(y)) if loss == "poisson" else (KernelMachineClassifier, labels)
     machine = Machine(loss=loss, features="exact", gamma="scale", alpha=0.3, random_state=0).fit(X[:100], own[:100])
-    found = {limit.what: limit for limit in bottlenecks.limits_of(machine, None)}
-    assert found["Rows"].says == f"What more of them would bring is not known with loss={loss!r}."
+    found = {limit.title: limit for limit in bottlenecks.limits_of(machine, None)}
+    assert found["Rows"].text == f"The gain from more rows is unknown with loss={loss!r}."
 
 
 @pytest.mark.hard
@@ -369,7 +369,7 @@ def test_growth_is_of_grids_or_trees(table, tmp_path, options, grown):
     assert len(machine.learning_curve_) > 1
     machine.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert f"Growth of the {grown}" in page
+    assert f"Number of {grown}" in page
     assert f">{grown}<" in page or f"<!-- {grown} -->" in page
 
 
@@ -379,18 +379,18 @@ def test_grids_are_extrapolated_by_their_inverse():
     machine = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
     machine.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])
     limits = bottlenecks.limits_of(machine, None)
-    (limit,) = (limit for limit in limits if limit.what == "Random features")
-    assert "about 9.1%" in limit.says
-    assert limit.counts
+    (limit,) = (limit for limit in limits if limit.title == "Random features")
+    assert "about 9.1%" in limit.text
+    assert limit.is_relevant
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (lambda X, y: (X, None), "X and y must both be given, or both be None; got X alone"),
-        (lambda X, y: (X[:5], y[:5]), "at least 10 rows, got 5"),
-        (lambda X, y: (X, y[:-1]), r"y must have a value for each of \(400, 1\)"),
-        (lambda X, y: (X, np.column_stack([y, y])), r"got shape \(400, 2\)"),
+        (lambda X, y: (X, None), "Only X was given. Pass both X and y, or neither."),
+        (lambda X, y: (X[:5], y[:5]), "X has 5 rows; a report needs at least 10 test rows"),
+        (lambda X, y: (X, y[:-1]), r"X and the model have \(400, 1\) rows and targets"),
+        (lambda X, y: (X, np.column_stack([y, y])), r"y has shape \(400, 2\)"),
         (lambda X, y: (X[:, :3], y), "4 features"),
     ],
 )
@@ -409,10 +409,10 @@ def test_bad_labels_and_machines(table, tmp_path, without_package):
         machine.report(tmp_path / "page.html")
     machine.fit(X, labels)
     with pytest.raises(
-        ValueError, match=r"labels that the machine does not know: \['maybe'\]; it knows \['no', 'yes'\]"
+        ValueError, match=r"labels that are not classes of the model: \['maybe'\]. Classes: \['no', 'yes'\]"
     ):
         machine.report(tmp_path / "page.html", X, ["maybe", *labels[1:]])
-    with pytest.raises(ValueError, match="a label for each of 400 rows, got 399"):
+    with pytest.raises(ValueError, match="y has 399 labels, but X has 400 rows"):
         machine.report(tmp_path / "page.html", X, labels[1:])
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write page.html to"):
         machine.report(tmp_path / "no" / "page.html")

@@ -192,7 +192,7 @@ TOWNS = {"a": [1.0, 2.0, 3.0], "n": ["1", "2", None], "town": ["Bonn", "Bari", "
 def test_words_name_the_column_and_a_remedy(estimator):
     message = (
         "Column {} of X holds {}, which is not a number. Encode it, for example by "
-        "sklearn.preprocessing.OneHotEncoder, or use a kernel machine, which takes categories."
+        "sklearn.preprocessing.OneHotEncoder, or use a kernel model, which accepts categories."
     )
     frame, y = pd.DataFrame(TOWNS), [0, 1, 1]
     bonn, days = frame["town"].to_numpy(dtype=str).reshape(-1, 1), pd.date_range("2020", periods=3)

@@ -42,7 +42,7 @@ def test_a_waterfall_goes_from_the_base_to_the_prediction():
     assert labels(display) == ["b", "all others"]
     bars = [(bar.get_x(), bar.get_width()) for bar in display.ax_.patches]
     np.testing.assert_allclose(bars, [(3.0, 1.0), (4.0, 0.3)])
-    assert display.ax_.get_xlabel() == "From 3, where no input is known,\nto 4.3"
+    assert display.ax_.get_xlabel() == "From the average 3\nto the prediction 4.3"
     whole = ShapleyDisplay(VALUES, [3.0, 3.0]).plot("waterfall", ax=Figure().subplots())
     assert labels(whole) == ["x1", "x0", "x2"]
 

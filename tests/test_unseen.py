@@ -83,7 +83,7 @@ def test_rows_of_fit_have_nothing_new(machine, of_arrays):
     assert not found
     assert len(found) == 0
     assert found.n_rows == N
-    assert str(found) == "120 rows, in which nothing is new."
+    assert str(found) == "120 rows without differences from the training rows."
     assert not of_arrays.check(frame[["size", "gaps"]].to_numpy())
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,1 +1,1 @@
-"""What every layer uses: checks, labels, held-out rows, persistence, memory, random words."""
+"""Helpers of all layers: checks, labels, validation sets, persistence, memory, random words."""

@@ -5,15 +5,15 @@ from typing import Any, ClassVar
 
 
 class ArrayRecord:
-    """Base of a dataclass of arrays that is kept by their names."""
+    """Base of a dataclass of arrays that is saved by field names."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def arrays(self):
-        """All that was learned, as arrays by name."""
+        """Return the fields as arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays):
-        """The same object again from its `arrays()`."""
+        """Restore an object from its `arrays()`."""
         return cls(**arrays)

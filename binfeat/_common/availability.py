@@ -1,4 +1,4 @@
-"""Methods that an estimator has only with some of its parameters."""
+"""Methods that are available only for some parameters."""
 
 import functools
 from collections.abc import Callable
@@ -9,9 +9,9 @@ _Method = TypeVar("_Method", bound=Callable)
 
 
 class unavailable_if:
-    """Decorate a method that an estimator lacks as long as ``reason(estimator)`` is a text.
+    """Decorate a method that is unavailable while ``reason(estimator)`` is a string.
 
-    That is the message of the AttributeError, which `sklearn.utils.metaestimators.available_if` hides in its cause.
+    The string is the message of the AttributeError. `sklearn.utils.metaestimators.available_if` hides it in the cause.
     """
 
     def __init__(self, reason: Callable[[Any], str | None]):

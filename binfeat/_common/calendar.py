@@ -1,4 +1,4 @@
-"""Dates and durations of data frames as days, and the parts of dates that recur: seasons, weekdays, hours."""
+"""Dates and durations of data frames as days, and periodic parts of dates: day of year, weekday, hour."""
 
 import narwhals as nw
 import numpy as np
@@ -9,7 +9,7 @@ _DAY_MS = 24 * _HOUR_MS
 
 
 def times_of(series):
-    """The kind of times in a series of narwhals: "durations", "dates", "dates in <zone>", or ""."""
+    """Return the kind of times in a series of narwhals: "durations", "dates", "dates in <zone>", or ""."""
     dtype, zone = series.dtype, _pandas_zone(series)
     if dtype == nw.Duration:
         return "durations"
@@ -23,27 +23,27 @@ def times_of(series):
 
 
 def in_zone(zone):
-    """The kind of times of dates in a time zone."""
+    """Return the kind of times for dates in a time zone."""
     return _IN_ZONE + zone
 
 
 def zone_in(times):
-    """The time zone of a kind of times, or ""."""
+    """Return the time zone of a kind of times, or ""."""
     return times.removeprefix(_IN_ZONE) if times.startswith(_IN_ZONE) else ""
 
 
 def _pandas_zone(series):
-    """The zone of a column of pandas, of which narwhals 2.29 knows those alone whose names are letters and slashes."""
+    """Return the zone of a pandas column; narwhals 2.29 recognizes only names of letters and slashes."""
     return getattr(getattr(series.to_native(), "dtype", None), "tz", None)
 
 
 def is_time(times):
-    """Whether a word is a kind of times."""
+    """Return True if a string is a kind of times."""
     return times in ("durations", "dates") or (times.startswith(_IN_ZONE) and zone_in(times) != "")
 
 
 def days_of(series, times):
-    """Days of a series, float64 with NaN where missing: durations, or days since 1970 by the clocks of a zone.
+    """Return a series in days, float64 with NaN for missing values: durations, or days since 1970 in local time.
 
     `times` is the kind of times, with the zone, as `times_of` returns it. Dates of another zone are converted;
     TypeError if the series holds times of another kind.
@@ -66,7 +66,7 @@ def days_of(series, times):
 
 
 def time_in_words(days, times):
-    """A date, to the second, or a duration, of a column of such times, given as days."""
+    """Convert days to a string: a date with seconds, or a duration."""
     if times == "durations":
         return f"{days:.6g} days"
     second = np.datetime64(0, "s") + np.timedelta64(int(np.clip(days, -1e8, 1e8) * 86_400), "s")
@@ -74,7 +74,7 @@ def time_in_words(days, times):
 
 
 def _milliseconds(days):
-    """Milliseconds of the day, rounded, so that the same time of two days is the same number."""
+    """Return the time of day in rounded milliseconds, so that equal times of two days are equal numbers."""
     return np.rint(days % 1 * _DAY_MS) % _DAY_MS
 
 
@@ -83,7 +83,7 @@ def _day_of_year(days):
     return (dates - dates.astype("M8[Y]")) / np.timedelta64(1, "D") + 1
 
 
-PARTS = {  # the days after which a part recurs, and the part as a function of days without NaN
+PARTS = {  # the period in days, and the part as a function of days without NaN
     "day of year": (366, _day_of_year),
     "day of week": (7, lambda days: (np.floor(days) + 3) % 7),  # 1970 began on a Thursday; Monday is 0
     "hour": (1, lambda days: _milliseconds(days) / _HOUR_MS),
@@ -91,12 +91,12 @@ PARTS = {  # the days after which a part recurs, and the part as a function of d
 
 
 def part_of(days, name):
-    """A part of dates given as days without NaN; days of the year count from 1, days of the week from 0, a Monday."""
+    """Return a part of dates in days without NaN; days of the year start at 1, days of the week at 0 (Monday)."""
     return PARTS[name][1](days)
 
 
 def parts_in(days):
-    """Names of the parts that recur within the dates and are not the same for all dates."""
+    """Return names of the parts that are periodic within the range of the dates and not constant."""
     days = days[~np.isnan(days)]
     span = np.ptp(days) if days.size else 0.0
     return [name for name, (period, part) in PARTS.items() if span > period and np.ptp(part(days)) > 0]

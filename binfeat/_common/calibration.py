@@ -1,4 +1,4 @@
-"""Log-odds of classes, calibrated on scores of rows that a machine had not seen."""
+"""Log-odds of classes, calibrated on leave-one-out or validation scores."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,16 +7,16 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, slices
 
-SOFTNESS = 0.05  # of what is taken for a share of rows: the least that scores tell apart
-_RIDGE = 20.0  # rows' worth of belief that all classes are alike
-_MOST_ROWS = 20_000  # that a calibration is fitted to; of 26 classes half of them lose a tenth of the log-loss
-_LEAST_SPREAD = 0.05  # of scores, by which the belief is measured: smaller ones are scaled only
-_MAX_ITER, _ENOUGH = 100, 3e-5  # steps, and the part of the entropy of the labels that the last one gains
-_BLOCK_ROWS = 250  # whose log-odds stay in the cache
+SOFTNESS = 0.05  # smoothing of expected shares near 0: the resolution of scores
+_RIDGE = 20.0  # strength, in rows, of the prior that all classes have the same calibration
+_MOST_ROWS = 20_000  # maximum of rows in a calibration; with 26 classes, half as many increase the log-loss by a tenth
+_LEAST_SPREAD = 0.05  # minimum of the scores' spread in the scale of the prior
+_MAX_ITER, _ENOUGH = 100, 3e-5  # steps, and minimum gain of a step as a share of the labels' entropy
+_BLOCK_ROWS = 250  # rows per block, so that log-odds stay in the cache
 
 
 class Uncalibrated:
-    """Scores as log-odds, as they are."""
+    """The identity: scores are log-odds."""
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         return scores
@@ -27,32 +27,32 @@ UNCALIBRATED = Uncalibrated()
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Log-odds of the classes, (n_rows, n_classes), linear in their scores and in the logarithms of shares.
+    """Log-odds of the classes, (n_rows, n_classes), as linear functions of scores and of logarithms of shares.
 
-    Scores s, for targets -1 and 1, are linear in the expected share of rows of a class, ``p = (1 + s) / 2``. Its
-    logarithm is right for rare classes, where scores are well known; scores themselves are where p is mostly noise. A
-    matrix for each of both tells classes apart that are mistaken for each other (matrix scaling of Guo et al. 2017,
+    A score s, for targets -1 and 1, estimates the share of the class, ``p = (1 + s) / 2``. The
+    logarithm of p suits rare classes with precise scores; the score itself is better if p is mostly noise. One
+    matrix for each of the two separates classes that are often confused (matrix scaling of Guo et al. 2017,
     of scores and, as in Kull et al. 2019, of logarithms).
     """
 
-    coef: np.ndarray  # (2, n_classes, n_classes): of the scores, and of the logarithms
+    coef: np.ndarray  # (2, n_classes, n_classes): for scores and for logarithms
     intercept: np.ndarray  # (n_classes,)
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        # No product by BLAS, which rounds few rows differently from many.
+        # BLAS would round few rows differently from many rows.
         return np.einsum("ij,kj->ik", _features(scores), np.hstack(list(self.coef))) + self.intercept
 
     @classmethod
     def of_factor(cls, factor: float, n_classes: int) -> "Calibration":
-        """Scores times a factor."""
+        """Multiply scores by a factor."""
         return cls(np.stack([factor * np.eye(n_classes), np.zeros((n_classes, n_classes))]), np.zeros(n_classes))
 
     @classmethod
     def fitted(cls, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None) -> "Calibration":
-        """The calibration with the highest likelihood, less a ridge penalty on what tells classes apart.
+        """Return the calibration with the highest penalized likelihood; the penalty acts on differences of classes.
 
         Scores are (n_rows, n_classes), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
-        Products are small: for callers one thread of BLAS is faster, far faster on busy cores, and always rounds alike.
+        Products are small, so callers should limit BLAS to one thread, which is faster and always rounds equally.
         """
         from scipy.optimize import minimize  # late: slow to import
 
@@ -73,18 +73,18 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class _Likelihood:
-    """Mean logarithmic loss and penalty, with slopes, by an intercept (n_classes,) and coef (n_classes, 2 n_classes).
+    """Mean log-loss plus penalty, and gradients, for an intercept (n_classes,) and coef (n_classes, 2 n_classes).
 
-    Penalised is what two matrices, side by side in coef, have beside multiples of the identity: the nearest ones that
-    are not negative, for a higher score never makes its class less likely, though rows left out may say so. One row
-    more is counted whose label is none of the likely ones, so that few rows that are all right do not say that all are
+    The penalty is the distance of the two matrices in coef from the nearest non-negative multiples of the identity,
+    because a higher score must not lower the probability of its class. One additional row
+    with a wrong label is counted, so that probabilities stay below 1 if all labels of few rows are correct
     (after Platt 1999, section 2.2).
     """
 
     features: np.ndarray  # (n_rows, 2 n_classes)
-    weights: np.ndarray  # (n_rows, 1), which sum to 1
+    weights: np.ndarray  # (n_rows, 1), with sum 1
     targets: np.ndarray  # (n_rows, n_classes): shares of the labels, times weights
-    stiffness: np.ndarray  # (2 n_classes,): penalty on squares of the matrices
+    stiffness: np.ndarray  # (2 n_classes,): penalty on squared entries of the matrices
 
     @classmethod
     def of(cls, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None) -> "_Likelihood":
@@ -98,17 +98,17 @@ class _Likelihood:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Of the classes in all rows."""
+        """Return the share of each class."""
         return self.targets.sum(axis=0)
 
     @property
     def entropy(self) -> float:
-        """Loss of shares that are the same for all rows."""
+        """Return the loss of constant shares."""
         return float(-(self.shares * np.log(np.maximum(self.shares, np.finfo(float).tiny))).sum())
 
     @property
     def as_they_are(self) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters of scores that are log-odds."""
+        """Return the parameters for which scores are log-odds."""
         n_classes = self.shares.size
         return np.zeros(n_classes), np.eye(n_classes, 2 * n_classes)
 
@@ -131,10 +131,10 @@ class _Likelihood:
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """Coordinates of a calibration in which the loss has about the identity as its curvature: ten steps are enough.
+    """Coordinates in which the curvature of the loss is about the identity, so that ten steps are enough.
 
-    That of a class is about ``p (1 - p) X' X`` of its log-odds' features X, about their means (Boehning 1992 bounds it
-    so). With L L' = that, values are coef times L.
+    The curvature for a class is about ``p (1 - p) X' X`` with centred features X of its log-odds (bound of Boehning
+    1992). With the Cholesky factor L of it, values are coef times L.
     """
 
     means: np.ndarray  # (2 n_classes,), of the features
@@ -151,23 +151,23 @@ class _Coordinates:
         return cls(means, root, np.linalg.inv(root), np.sqrt(curvature))
 
     def values(self, intercept: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Of parameters."""
+        """Convert parameters to values."""
         return np.append(self.of_intercept * (intercept + coef @ self.means), coef @ self.root)
 
     def parameters(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Intercept and coef of values."""
+        """Convert values to intercept and coef."""
         n_classes = len(self.root) // 2
         coef = values[n_classes:].reshape(n_classes, -1) @ self.inverse
         return values[:n_classes] / self.of_intercept - coef @ self.means, coef
 
     def slopes(self, by_intercept: np.ndarray, by_coef: np.ndarray) -> np.ndarray:
-        """By values, from those by parameters."""
+        """Convert gradients by parameters to gradients by values."""
         by_coef = (by_coef - np.outer(by_intercept, self.means)) @ self.inverse.T
         return np.append(by_intercept / self.of_intercept, by_coef)
 
 
 def _features(scores: np.ndarray) -> np.ndarray:
-    """Scores, and logarithms of the shares that they stand for, smoothly kept above 0."""
+    """Return scores, and logarithms of the shares that they estimate, smoothly bounded away from 0."""
     shares = (1 + scores) / (2 * SOFTNESS)
     positive = np.where(shares > -30.0, np.log(np.logaddexp(0.0, np.maximum(shares, -30.0))), shares)
     return np.hstack([scores, positive])

@@ -7,7 +7,7 @@ try:
 except ModuleNotFoundError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Estimators that refuse callbacks, and whose fits report to nobody."""
+        """Estimators without callbacks."""
 
         def set_callbacks(self, *callbacks):
             """Refuse callbacks."""

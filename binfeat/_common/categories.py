@@ -12,7 +12,7 @@ _BITS = 50  # a number below 2^50 is exact in float64, and its cell needs no sat
 
 
 def with_category_numbers(X: Any, categorical_features: Any) -> Any:
-    """A data frame with numbers in place of the labels in its categorical columns; anything else as it is.
+    """Replace labels in categorical columns of a data frame by numbers; return anything else unchanged.
 
     The number of a label is a hash of its text, so that it is the same in every call, process and computer. Columns of
     numbers and flags keep their values. A missing label becomes NaN.
@@ -27,7 +27,7 @@ def with_category_numbers(X: Any, categorical_features: Any) -> Any:
 
 
 def _chosen(names: list[str], categorical_features: Any) -> set[str]:
-    """Names of the columns that a mask, positions or names choose; wrong ones are refused elsewhere."""
+    """Return names of the columns selected by a mask, positions or names; invalid ones are refused elsewhere."""
     chosen = np.atleast_1d(np.asarray(categorical_features))
     if chosen.dtype.kind == "b":
         return {name for name, is_chosen in zip(names, chosen) if is_chosen}
@@ -47,7 +47,7 @@ def _numbered(column: nw.Series) -> nw.Series:
 
 
 def _text(label: object) -> str:
-    """The text of a label; empty for a missing one."""
+    """Return the text of a label; "" for a missing label."""
     return "" if label is None or label != label else f"{type(label).__name__[0]}{label}"
 
 

@@ -1,4 +1,4 @@
-"""What is made of attributes when it is first needed, by one thread while others wait."""
+"""Values derived from attributes on first use, by one thread while other threads wait."""
 
 import functools
 import os
@@ -6,15 +6,15 @@ from threading import RLock
 
 
 class Derived:
-    """What is made of an estimator's attributes when it is first needed. It is left out of files and copies."""
+    """Cache of values derived from the attributes of an estimator. It is not part of files and copies."""
 
     def __init__(self):
         self._made: tuple = (None, None)
-        self.has_warned = False  # of values that training rows do not have
-        self._locks: dict[int, RLock] = {}  # by process: a fork may leave its parent's lock taken for ever
+        self.has_warned = False  # about values that differ from the training rows
+        self._locks: dict[int, RLock] = {}  # by process, because a fork may copy a locked lock
 
     def get(self, source, make):
-        """What ``make()`` gives, by one thread while others wait; again when the source is another object."""
+        """Return the cached result of ``make()``, computed by one thread, and again if the source is another object."""
         made = self._made
         if made[0] is not source:
             with self._locks.setdefault(os.getpid(), RLock()):
@@ -28,7 +28,7 @@ class Derived:
 
 
 class made_once(functools.cached_property):
-    """A cached property that one thread makes while others wait, which those of newer Pythons do not."""
+    """A cached property with a lock, which `functools.cached_property` does not have from Python 3.12 on."""
 
     def __get__(self, instance, owner=None):
         if instance is None:

@@ -1,16 +1,16 @@
-"""What displays and the report draw alike, on axes of Matplotlib."""
+"""Plots shared by displays and the report."""
 
 import numpy as np
 from scipy.stats import rankdata
 
 from binfeat._common.printable import printable
 
-_HEIGHT, _BINS = 0.4, 60  # of a swarm, as a share of its line; places along it where points stand one above the other
+_HEIGHT, _BINS = 0.4, 60  # of a swarm: height in units of the distance of lines, number of bins along a line
 _HIGHER, _LOWER = "#c44e52", "#4c72b0"
 
 
 def as_text(name):
-    """A name for Matplotlib, which draws it as it is: dollar signs do not start mathematics."""
+    """Escape a name for Matplotlib, so that dollar signs do not start mathematical text."""
     import matplotlib
 
     text = printable(name)
@@ -18,7 +18,7 @@ def as_text(name):
 
 
 def draw_relevances(ax, relevances, names, most, **bar_kwargs):
-    """Bars of up to `most` relevances, the largest on top, and a grey bar of the sum of all others; the bars."""
+    """Draw up to `most` relevances as bars, largest on top, and a grey bar for the sum of the others; return bars."""
     order = np.argsort(-relevances, kind="stable")
     shown, others = order[:most], order[most:]
     values, labels = relevances[shown], [as_text(names[j]) for j in shown]
@@ -40,7 +40,7 @@ def _share(value):
 
 
 def draw_swarm(ax, values, data, names, order):
-    """Shapley values (n_rows, n_inputs): a line of points for each input of `order`, coloured by ranks of its data."""
+    """Draw Shapley values (n_rows, n_inputs) as a line of points per input in `order`, colored by ranks of the data."""
     for place, j in enumerate(order):
         shades = "0.4" if data is None else _ranks(data[:, j])
         style = {} if data is None else {"cmap": "coolwarm", "vmin": 0, "vmax": 1}
@@ -52,7 +52,7 @@ def draw_swarm(ax, values, data, names, order):
 
 
 def draw_waterfall(ax, values, base, names, order):
-    """The steps of one row, (n_inputs,), from a base value to its prediction; those not in `order` are one step."""
+    """Draw Shapley values of one row, (n_inputs,), as steps to its prediction; inputs not in `order` are one step."""
     shown = values[order]
     labels = [as_text(names[j]) for j in order]
     if len(shown) < len(values):
@@ -67,11 +67,11 @@ def draw_waterfall(ax, values, base, names, order):
     ax.invert_yaxis()
     ax.use_sticky_edges = False
     ax.margins(x=0.15)
-    ax.set_xlabel(f"From {base:.4g}, where no input is known,\nto {ends[-1]:.4g}")
+    ax.set_xlabel(f"From the average {base:.4g}\nto the prediction {ends[-1]:.4g}")
 
 
 def _ranks(column: np.ndarray) -> np.ndarray:
-    """Ranks of the values of an input from 0 to 1, of words and dates by the alphabet; a half where one is missing."""
+    """Return ranks of the values from 0 to 1, alphabetical for strings and dates; 0.5 for missing values."""
     try:
         values = column.astype(np.float64)
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def _ranks(column: np.ndarray) -> np.ndarray:
 
 
 def _swarm(values: np.ndarray) -> np.ndarray:
-    """Distances of points from their line, so that points near each other stand one above the other."""
+    """Return vertical offsets of points, so that points in the same bin do not overlap."""
     spread = np.ptp(values)
     bins = np.zeros(len(values), int) if spread == 0 else np.round(_BINS * (values - values.min()) / spread).astype(int)
     counts, out = np.bincount(bins), np.zeros(len(values))

@@ -1,4 +1,4 @@
-"""Fits that leave a consistent estimator in every case."""
+"""Fits that leave the estimator in a consistent state after errors and interrupts."""
 
 import functools
 from collections.abc import Callable
@@ -14,10 +14,10 @@ _Method = TypeVar("_Method", bound=Callable)
 
 
 def all_or_nothing(fit: _Method) -> _Method:
-    """Decorate a method that fits: if it fails or is interrupted, the estimator is as it was before.
+    """Decorate a fit, so that the estimator is unchanged after an error or an interrupt.
 
-    A fit that is interrupted by Ctrl-C may keep its result: as its last step it sets `status_` to "interrupted". The
-    exception has the estimator then.
+    A fit that is interrupted by Ctrl-C can keep its result: it sets `status_` to "interrupted" as its last step. The
+    exception then contains the estimator.
     """
 
     @functools.wraps(fit)
@@ -37,12 +37,12 @@ def all_or_nothing(fit: _Method) -> _Method:
 
 
 def _attach(interrupt: KeyboardInterrupt, estimator: object) -> None:
-    """Say of an interrupt how to come by the estimator that was fitted."""
+    """Add a note to an interrupt on how to access the fitted estimator."""
     if not hasattr(interrupt, "estimator"):
         interrupt.estimator = estimator  # type: ignore[attr-defined]
         interrupt.add_note(_KEPT.format(type(estimator).__name__))
 
 
 def fit_method(fit: _Method) -> _Method:
-    """Decorate `fit`: callbacks of scikit-learn see it, and it leaves all or nothing."""
+    """Decorate `fit` with callbacks of scikit-learn, and restore the estimator after an error."""
     return with_callbacks(all_or_nothing(fit))

@@ -9,29 +9,29 @@ import numpy as np
 
 _EXACT = 2**53  # larger integers lose digits as floats
 
-Source: TypeAlias = Iterable[tuple]  # of (X, y) or (X, y, sample_weight), that can be read several times
+Source: TypeAlias = Iterable[tuple]  # tuples (X, y) or (X, y, sample_weight), readable several times
 
 
 def collected(X):
-    """A polars LazyFrame as a DataFrame, a masked array as by `unmasked`; anything else as it is.
+    """Convert a polars LazyFrame to a DataFrame, and masked arrays as `unmasked`; return anything else unchanged.
 
     ValueError if two columns of a frame have the same name.
     """
     if nw.dependencies.is_polars_lazyframe(X):
         return X.collect()
-    names = getattr(X, "column_names", getattr(X, "columns", None))  # of Arrow, and of other frames
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow tables, other frames
     if names is not None and is_frame(X):
         require_distinct(list(names), "X")
     return unmasked(X)
 
 
 def is_frame(X):
-    """Whether X is a data frame in memory."""
+    """Return True if X is a data frame in memory."""
     return nw.dependencies.is_into_dataframe(X)
 
 
 def is_source(X: object) -> TypeGuard[Source]:
-    """Whether X is read block by block, being no table itself."""
+    """Return True if X is a source of blocks, not a table."""
     return (
         hasattr(X, "__iter__")
         and not any(hasattr(X, name) for name in ("shape", "__array__", "__dataframe__"))
@@ -40,7 +40,7 @@ def is_source(X: object) -> TypeGuard[Source]:
 
 
 def require_distinct(names, table):
-    """Refuse column names that repeat with a ValueError."""
+    """Raise ValueError for repeated column names."""
     if len(set(names)) == len(names):
         return
     name, n = Counter(names).most_common(1)[0]
@@ -51,10 +51,10 @@ def require_distinct(names, table):
 
 
 def unmasked(values):
-    """A masked array, or a sequence of masked arrays, as an array with NaN for masked values; anything else as it is.
+    """Convert masked arrays (or a sequence of them) to an array with NaN; return anything else unchanged.
 
-    Masked integers and bools become floats, masked strings objects, masked times NaT. Numbers and bools of pandas'
-    nullable, Arrow and categorical types, of which none is missing, have NumPy's type for them.
+    Masked integers and bools become floats, masked strings objects, masked times NaT. Complete numbers and bools of
+    pandas' nullable, Arrow and categorical types get NumPy's dtype.
     """
     if isinstance(values, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in values):
         values = np.ma.array(values)
@@ -71,7 +71,7 @@ def unmasked(values):
 
 
 def plain_type(values):
-    """NumPy's type for the numbers or bools of a pandas array or series of another type; None if there is none."""
+    """Return NumPy's dtype for numbers or bools of an extension type of pandas, or None."""
     dtype = getattr(values, "dtype", None)
     if dtype is None or isinstance(dtype, np.dtype) or not hasattr(values, "isna"):
         return None

@@ -1,4 +1,4 @@
-"""The spread of each input, from one pass over each part of the rows, for ``gamma="scale"``."""
+"""The standard deviation of each input for ``gamma="scale"``, from one pass over each part of the rows."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,29 +17,29 @@ _SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summa
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of each input of some rows, arrays of shape (n_inputs,), without NaN; moments of parts add up."""
+    """Moments of each input, arrays of shape (n_inputs,), ignoring NaN; moments of parts can be added."""
 
-    n_values: np.ndarray  # or the sum of their weights; with the zeros of CSR
+    n_values: np.ndarray  # or the sum of their weights, including zeros of CSR
     unit: np.ndarray  # the largest magnitude; mean and squares are divided by it, so that nothing overflows
     mean: np.ndarray
     squares: np.ndarray  # sum of squared deviations from the mean
 
     @classmethod
     def none(cls, n_inputs: int) -> Self:
-        """Moments of no rows."""
+        """Return the moments of zero rows."""
         zeros = np.zeros(n_inputs)
         return cls(zeros, zeros, zeros, zeros)
 
     @classmethod
     def of(cls, X: Any, weights: np.ndarray | None = None) -> "Moments":
-        """Moments of the inputs of an ndarray or CSR (n_rows, n_inputs), with weights (n_rows,) of the rows."""
+        """Compute moments of an ndarray or CSR (n_rows, n_inputs), with weights (n_rows,) of the rows."""
         if weights is not None:
             used = weights > 0
             X, weights = X[used], weights[used]
         return (_of_sparse if sparse.issparse(X) else _of_dense)(X, weights)
 
     def __add__(self, other: "Moments") -> "Moments":
-        """Moments of the rows of both (Chan, Golub & LeVeque 1979)."""
+        """Combine the moments of two parts (Chan, Golub & LeVeque 1979)."""
         unit, n_values = np.maximum(self.unit, other.unit), self.n_values + other.n_values
         first, second = _quotient(self.unit, unit), _quotient(other.unit, unit)
         share = _quotient(other.n_values, n_values)
@@ -48,7 +48,7 @@ class Moments:
         return Moments(n_values, unit, self.mean * first + share * apart, squares)
 
     def pooled(self, inputs: np.ndarray) -> "Moments":
-        """Moments of all values of the inputs in a mask together, arrays of shape (1,)."""
+        """Return the moments of all values of the inputs in a mask, arrays of shape (1,)."""
         n_values, means, squares = self.n_values[inputs], self.mean[inputs], self.squares[inputs]
         unit, total = self.unit[inputs].max(initial=0.0, keepdims=True), n_values.sum(keepdims=True)
         factors = _quotient(self.unit[inputs], np.broadcast_to(unit, means.shape))
@@ -58,12 +58,12 @@ class Moments:
 
     @property
     def std(self) -> np.ndarray:
-        """Standard deviation of each input, of 24 significant bits; 0 where all values are equal or missing."""
+        """Return the standard deviation of each input in 24 significant bits; 0 if all values are equal or missing."""
         return round_significant(np.sqrt(_quotient(self.squares, self.n_values)), _SIGNIFICANT) * self.unit
 
 
 def _quotient(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
-    """Quotients, and 0 where the divisor is 0."""
+    """Return quotients, and 0 where the divisor is 0."""
     return np.divide(values, divisors, out=np.zeros(np.shape(values)), where=divisors != 0)
 
 
@@ -101,22 +101,22 @@ def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
 
 
 def _chunks(X: np.ndarray, weights: np.ndarray | None):
-    """Values and weights, a few megabytes at a time, as float64 in an order that X's layout does not change."""
+    """Yield values and weights as float64, a few megabytes at a time, in an order independent of X's layout."""
     for rows in slices(X.shape[0], max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))):
         own = 1.0 if weights is None else weights[rows, np.newaxis]
         yield np.asarray(X[rows], dtype=np.float64, order="C"), own
 
 
 def is_scale(gamma: object) -> bool:
-    """Whether gamma is the word "scale", for which the moments of the rows are needed."""
+    """Return True if gamma is "scale", which requires the moments of the rows."""
     return is_word(gamma, "scale")
 
 
 def gamma_of_inputs(gamma: Any, moments: Moments | None, categorical: np.ndarray, power: int) -> np.ndarray:
-    """Gamma of each input: `gamma` if it is numbers, or ``1 / (n_inputs * std_j**power)`` from the moments of the rows.
+    """Return gamma for each input: `gamma` if numeric, or ``1 / (n_inputs * std_j**power)`` from the moments.
 
-    A constant input and an input in the mask `categorical` have a standard deviation of 1. The moments are None where
-    `gamma` is not "scale". The power is 1 for kernels of ``|x - y|``, 2 for kernels of its square.
+    Constant inputs and inputs in the mask `categorical` have a standard deviation of 1. The moments are None unless
+    `gamma` is "scale". The power is 1 for kernels of ``|x - y|``, 2 for kernels of its square.
     """
     n_inputs = categorical.size
     if moments is None:

@@ -1,4 +1,4 @@
-"""Held-out rows, and the losses on them."""
+"""Validation sets, and losses on them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,15 +9,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_share
 
-_HELD_OUT_SHARE = 0.1  # where the estimator has no `validation_fraction`
+_HELD_OUT_SHARE = 0.1  # for estimators without `validation_fraction`
 
 
 def splits(estimator, n_rows, y, groups):
-    """Pairs of training and held-out rows, by the estimator's `cv`, `random_state`, and maybe `validation_fraction`.
+    """Yield training and validation rows for the estimator's `cv`, `random_state` and `validation_fraction` (if any).
 
-    ValueError if `validation_fraction` is not between 0 and 1, or the splitter fails or does not give rows.
+    ValueError if `validation_fraction` is not between 0 and 1, or the splitter fails or returns no rows.
     """
-    from sklearn.model_selection import check_cv  # late: slow to import, and needed only to hold out rows
+    from sklearn.model_selection import check_cv  # imported late because it is slow
 
     groups = check_groups(groups, n_rows)
     cv = _random_part(estimator, y, groups) if estimator.cv is None else estimator.cv
@@ -28,11 +28,11 @@ def splits(estimator, n_rows, y, groups):
         given = True
         yield _row_numbers(pair, n_rows)
     if not given:
-        raise ValueError("cv must give a pair of training rows and held-out rows; it gives none.")
+        raise ValueError("cv contains no split. Pass a splitter, or [(train_rows, validation_rows)].")
 
 
 def folds(pairs, n_rows):
-    """Number of the fold of each row, if pairs hold each row out once and train on all others; or None."""
+    """Return the fold number of each row if each row is validated once, with all others for training; or None."""
     numbers = np.full(n_rows, -1)
     for fold, (train, held_out) in enumerate(pairs):
         others = np.delete(np.arange(n_rows), held_out)
@@ -43,7 +43,7 @@ def folds(pairs, n_rows):
 
 
 def even_folds(is_event: np.ndarray, groups: np.ndarray | None, n_folds: int) -> np.ndarray:
-    """Number of the fold of each row, with about as many events in each; rows of a group have one."""
+    """Return the fold number of each row; folds have about equally many events, and groups are not split."""
     units = np.arange(len(is_event)) if groups is None else np.unique(groups, return_inverse=True)[1]
     counts = np.bincount(units, is_event)
     order = np.lexsort((np.random.default_rng(0).permutation(counts.size), -counts))
@@ -53,9 +53,9 @@ def even_folds(is_event: np.ndarray, groups: np.ndarray | None, n_folds: int) ->
 
 
 def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
-    """The number of the group of each row, (n_rows,), by rising names; None without groups.
+    """Return the group number of each row, (n_rows,), in the order of names; None without groups.
 
-    TypeError if names cannot be sorted; ValueError if there is not one for every row.
+    TypeError if names cannot be sorted; ValueError if their number differs from the number of rows.
     """
     if groups is None:
         return None
@@ -88,7 +88,7 @@ def _row_numbers(pair, n_rows):
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"cv must give pairs of row numbers or masks for the {n_rows} rows: {error}") from error
     if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
-        raise ValueError("cv must give at least one training row and one held-out row.")
+        raise ValueError("cv must contain at least one training row and one validation row.")
     is_known, is_out = np.zeros((2, n_rows), bool)
     is_known[train], is_out[held_out] = True, True
     n_both = np.count_nonzero(is_known & is_out)
@@ -98,7 +98,7 @@ def _row_numbers(pair, n_rows):
 
 
 def _random_part(estimator, y, groups):
-    """Splitter that holds out one random part of at least two rows, and as many as there are classes."""
+    """Splitter with one random validation set of at least two rows, and at least one row per class."""
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
     given = estimator.get_params(deep=False).get("validation_fraction", _HELD_OUT_SHARE)
@@ -106,7 +106,7 @@ def _random_part(estimator, y, groups):
     seed = estimator.random_state
     if groups is not None:
         if groups.max() == 0:
-            raise ValueError("groups must name at least 2 groups, so that one can be held out; got 1.")
+            raise ValueError("groups must contain at least 2 groups, got 1. Pass more groups, or omit groups.")
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
     has_classes = is_classifier(estimator) and y.ndim == 1
     n_classes = np.unique(y).size if has_classes else 2
@@ -117,7 +117,7 @@ def _random_part(estimator, y, groups):
 
 
 def scorer_of(estimator):
-    """The scorer for the estimator's `scoring`; for None accuracy or R^2. ValueError if `scoring` is not valid."""
+    """Return the scorer for `scoring`; accuracy or R^2 for None. ValueError if `scoring` is invalid."""
     from sklearn.metrics import check_scoring
 
     scoring = estimator.scoring
@@ -128,23 +128,23 @@ def scorer_of(estimator):
 
 
 def surely_less(losses: np.ndarray, others: np.ndarray, n_deviations: float = 1.0) -> bool:
-    """Whether the mean of losses is below that of others of the same rows by so many paired standard errors."""
+    """Return True if mean losses are lower than others on the same rows by this number of paired standard errors."""
     gain = others - losses
     return bool(gain.mean() > n_deviations * gain.std() / np.sqrt(gain.size))
 
 
 def sums_by_group(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Sums of losses over the rows of each group; the losses if there are no groups."""
+    """Sum losses over the rows of each group; return the losses without groups."""
     return losses if groups is None else np.bincount(np.unique(groups, return_inverse=True)[1], losses)
 
 
 def of_mean_one(weights):
-    """Weights (n_rows, 1) as (n_rows,), divided by their mean; 1 if they are None."""
+    """Return weights (n_rows, 1) as (n_rows,), divided by their mean; 1 for None."""
     return 1.0 if weights is None else weights.ravel() / weights.mean()
 
 
 class SquaredErrors:
-    """Mean squared error of each held-out row, times its weight."""
+    """Return the weighted mean squared error of each validation row."""
 
     def __init__(self, Y, weights):
         self._Y, self._weights = Y, of_mean_one(weights)
@@ -154,15 +154,15 @@ class SquaredErrors:
 
 
 class Scoring:
-    """A scikit-learn score by which predictions for held-out rows are judged, of a classifier if it `classifies`."""
+    """A scikit-learn score of predictions for validation rows; `classifies` is True for classifiers."""
 
     def __init__(self, scorer: Callable[..., float], classifies: bool) -> None:
         self._scorer, self._kind = scorer, _HeldOutClassifier if classifies else _HeldOutRegressor
 
     def losses(self, X: np.ndarray, y: np.ndarray, targets: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """From predictions for rows X to minus the score of them, as an array of one number.
+        """Return the negative score of predictions for rows X, as an array of one number.
 
-        `targets` makes predictions of y from those of the targets, and says what the classes are.
+        `targets` converts predictions of targets to predictions of y, and contains the classes.
         """
 
         def loss(predictions: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ class Scoring:
 
 
 class _HeldOut(BaseEstimator):
-    """Stands for an estimator whose predictions for the held-out rows are known."""
+    """A stand-in estimator for the scorer, with known predictions for the validation rows."""
 
     def __init__(self, targets=None):
         self.targets, self.n_features_in_ = targets, None
@@ -187,11 +187,11 @@ class _HeldOut(BaseEstimator):
 
 
 class _HeldOutRegressor(RegressorMixin, _HeldOut):
-    """For scores of regression."""
+    """Stand-in for regression scores."""
 
 
 class _HeldOutClassifier(ClassifierMixin, _HeldOut):
-    """For scores of classification, of predictions that are calibrated as a machine's are in the end."""
+    """Stand-in for classification scores, with calibrated predictions."""
 
     def fit(self, predictions, y):
         self.targets = self.targets.calibrated(predictions, y, None)

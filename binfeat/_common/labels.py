@@ -17,7 +17,7 @@ from binfeat._common.validation import check_weights, checked_array, is_word
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """One label a row, as targets: 1 for its class, -1 for the others; two classes share one target."""
+    """One label per row as targets: 1 for its class, -1 for the others; two classes share one target."""
 
     classes: np.ndarray
     calibration: Calibration | Uncalibrated = UNCALIBRATED
@@ -26,48 +26,48 @@ class Labels:
 
     @property
     def n_targets(self) -> int:
-        """Targets of a row."""
+        """Number of targets."""
         return 1 if self.classes.size == 2 else self.classes.size
 
     @property
     def n_exclusive(self) -> int:
-        """Classes of which a row has one."""
+        """Number of mutually exclusive classes."""
         return self.classes.size
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Targets (n_rows, n_targets)."""
+        """Return the targets (n_rows, n_targets)."""
         return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """Labels of predicted targets."""
+        """Return the labels of predicted targets."""
         return self.classes[self.calibration(_by_class(scores)).argmax(axis=1)]
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
-        """Log-odds of each class against their mean, (n_rows, n_classes), or of the second of two, (n_rows,)."""
+        """Return log-odds of each class minus their mean, (n_rows, n_classes), or of the second of two, (n_rows,)."""
         odds = self.calibration(_by_class(scores))
         return odds[:, 1] - odds[:, 0] if odds.shape[1] == 2 else odds - odds.mean(axis=1, keepdims=True)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Of the classes, (n_rows, n_classes)."""
+        """Return the probabilities of the classes, (n_rows, n_classes)."""
         odds = self.decision(scores)
         return np.column_stack([expit(-odds), expit(odds)]) if odds.ndim == 1 else softmax(odds, axis=1)
 
     def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "Labels":
-        """The same with the calibration that suits scores of rows that the machine had not seen."""
+        """Return a copy with a calibration fitted to validation scores."""
         labels = np.searchsorted(self.classes, y)
         return replace(self, calibration=Calibration.fitted(_by_class(scores), labels, weights))
 
     def log_losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Minus the logarithm of each label's probability, (n_rows,)."""
+        """Return the negative log-probability of each label, (n_rows,)."""
         odds = self.calibration(_by_class(scores))
         return logsumexp(odds, axis=1) - odds[np.arange(len(y)), np.searchsorted(self.classes, y)]
 
 
 class LabelSets(Labels):
-    """Any number of labels a row, as the rows of an indicator matrix: each label is a target of its own, 1 or -1."""
+    """Any number of labels per row, as an indicator matrix: each label is one target, 1 or -1."""
 
     is_multilabel = True
-    n_exclusive = 2  # of each label: a row has it or not
+    n_exclusive = 2  # present or absent
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         return np.where(y, 1.0, -1.0)
@@ -76,15 +76,15 @@ class LabelSets(Labels):
         return (self.decision(scores) > 0).astype(int)
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
-        """Log-odds of each label, (n_rows, n_labels)."""
+        """Return the log-odds of each label, (n_rows, n_labels)."""
         return super().decision(scores.reshape(-1, 1)).reshape(scores.shape)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Of each label, (n_rows, n_labels)."""
+        """Return the probability of each label, (n_rows, n_labels)."""
         return expit(self.decision(scores))
 
     def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Labels:
-        """The same with one calibration for all labels."""
+        """Return a copy with one calibration for all labels."""
         weights = None if weights is None else np.repeat(weights, y.shape[1], axis=0)
         labels = y.ravel().astype(int)
         return replace(self, calibration=Calibration.fitted(_by_class(scores.reshape(-1, 1)), labels, weights))
@@ -92,7 +92,7 @@ class LabelSets(Labels):
 
 @dataclass(frozen=True, eq=False)
 class LabelColumns:
-    """A label of each of several columns, with classes, targets and a calibration of its own."""
+    """Several columns of labels; each column has its own classes, targets and calibration."""
 
     columns: tuple[Labels, ...]
 
@@ -107,36 +107,36 @@ class LabelColumns:
         return [own.classes for own in self.columns]
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Targets of all columns, side by side."""
+        """Return the concatenated targets of all columns."""
         return np.hstack([own.encode(column) for own, column in zip(self.columns, columns_of(y), strict=True)])
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """Labels (n_rows, n_columns); objects if they are of several kinds."""
+        """Return labels (n_rows, n_columns), as objects if their types differ."""
         labels = [own.decode(part) for own, part in self._with(scores)]
         alike = len({column.dtype.kind for column in labels}) == 1
         return np.column_stack(labels if alike else [column.astype(object) for column in labels])
 
     def decision(self, scores: np.ndarray) -> list[np.ndarray]:
-        """Log-odds of each column's classes."""
+        """Return the log-odds of the classes of each column."""
         return [own.decision(part) for own, part in self._with(scores)]
 
     def probabilities(self, scores: np.ndarray) -> list[np.ndarray]:
-        """Of each column's classes, (n_rows, n_classes)."""
+        """Return the probabilities of the classes of each column, (n_rows, n_classes)."""
         return [own.probabilities(part) for own, part in self._with(scores)]
 
     def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "LabelColumns":
-        """The same with a calibration for each column."""
+        """Return a copy with a calibration for each column."""
         parts = zip(self._with(scores), columns_of(y), strict=True)
         return LabelColumns(tuple(own.calibrated(part, column, weights) for (own, part), column in parts))
 
     @property
     def places(self) -> list[slice]:
-        """Where the targets of each column are."""
+        """Yield the slice of targets of each column."""
         bounds = np.cumsum([0, *(own.n_targets for own in self.columns)])
         return [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
 
     def _with(self, scores: np.ndarray) -> list[tuple[Labels, np.ndarray]]:
-        """Each column's labels with the scores of their targets."""
+        """Yield the labels of each column with the scores of their targets."""
         return [(own, scores[:, place]) for own, place in zip(self.columns, self.places, strict=True)]
 
 
@@ -144,37 +144,37 @@ AnyLabels = Labels | LabelColumns
 
 
 def columns_of(y: np.ndarray) -> list[np.ndarray]:
-    """Columns of labels, each of one kind, also where an array holds objects."""
+    """Return columns of labels, each with one dtype, even for an array of objects."""
     return [np.array(own.tolist()) if own.dtype == object else own for own in y.T]
 
 
 def _by_class(scores: np.ndarray) -> np.ndarray:
-    """Scores (n_rows, n_classes): those of two classes, for the second of which there is one."""
+    """Return scores (n_rows, n_classes) of two classes, given the score of the second."""
     columns = scores.reshape(len(scores), -1)
     return np.hstack([-columns, columns]) if columns.shape[1] == 1 else columns
 
 
 def labels_in(y):
-    """What stands for checked labels of a column or several, or of an indicator matrix."""
+    """Return the label encoder for checked labels of one or several columns, or for an indicator matrix."""
     if y.ndim == 1:
         return Labels(np.unique(y))
     return LabelSets(np.arange(y.shape[1])) if is_indicator(y) else LabelColumns.of(y)
 
 
 def is_indicator(y):
-    """Whether an array of two dimensions says which rows have which labels, by 0 and 1."""
+    """Return True if a two-dimensional array is an indicator matrix of 0 and 1."""
     return y.dtype.kind in "biuf" and bool(np.isin(y, (0, 1)).all())
 
 
 def labels_of_machine(machine):
-    """What a fitted machine's labels were, of one column."""
+    """Return the label encoder of a fitted model with one column of labels."""
     return (LabelSets if machine.multilabel_ else Labels)(machine.classes_)
 
 
 def all_labels(y, classes, known):
-    """The labels of the first call of several, with all their classes, or else those `known` from it.
+    """Return the labels of one of several calls, with the classes of the first call or the `known` ones.
 
-    ValueError if `classes` is missing in the first call, or another one later, or y has other labels.
+    ValueError if `classes` is missing in the first call or differs later, or y has other labels.
     """
     given = None
     if y.ndim == 2:
@@ -187,7 +187,7 @@ def all_labels(y, classes, known):
         raise ValueError("classes must be passed on the first call to partial_fit: all labels that will come.")
     same_kind = labels.is_multilabel == (y.ndim == 2)
     if not same_kind or (given is not None and not np.array_equal(given.classes, labels.classes)):
-        raise ValueError(f"classes must be those of the first call to partial_fit, {labels.classes.tolist()}.")
+        raise ValueError(f"classes must be the same as in the first call to partial_fit, {labels.classes.tolist()}.")
     unknown = [] if labels.is_multilabel else np.setdiff1d(y, labels.classes).tolist()
     if unknown:
         raise ValueError(f"y holds labels that are not in classes, {unknown[:3]}; these are {labels.classes.tolist()}.")
@@ -195,15 +195,15 @@ def all_labels(y, classes, known):
 
 
 def label_array(y) -> np.ndarray:
-    """Labels of one column or several as an array, in the type that NumPy has for them."""
-    if hasattr(y, "dtypes") and hasattr(y, "items"):  # of pandas
+    """Return labels of one or several columns as an array with NumPy's dtype."""
+    if hasattr(y, "dtypes") and hasattr(y, "items"):  # a pandas frame
         plain = {name: kind for name, column in y.items() if (kind := plain_type(column)) is not None}
         y = y.astype(plain) if plain and y.ndim == 2 else y
     return checked_array(y, dtype=None, ensure_2d=False, input_name="y")
 
 
 def check_labels_or_sets(y) -> np.ndarray:
-    """The same as `check_labels`, or an indicator matrix (n_rows, n_labels) of 0 and 1 as it is."""
+    """Check labels as `check_labels`, or return an indicator matrix (n_rows, n_labels) unchanged."""
     array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1:
         return check_labels(y)
@@ -216,7 +216,7 @@ def check_labels_or_sets(y) -> np.ndarray:
 
 
 def check_label_columns(y) -> np.ndarray:
-    """The same as `check_labels_or_sets`, or labels of several columns, (n_rows, n_columns), each with two classes."""
+    """Check labels as `check_labels_or_sets`, or labels of several columns with at least two classes each."""
     array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1 or is_indicator(array):
         return check_labels_or_sets(y)
@@ -226,7 +226,7 @@ def check_label_columns(y) -> np.ndarray:
 
 
 def check_labels(y):
-    """Labels as a one-dimensional array; there may be any number of classes.
+    """Return labels as a one-dimensional array with any number of classes.
 
     ValueError if they are not labels; TypeError if they cannot be sorted, such as strings together with None.
     """
@@ -239,18 +239,18 @@ def check_labels(y):
 
 
 def require_two(classes):
-    """Refuse fewer than two classes with a ValueError."""
+    """Raise ValueError for fewer than two classes."""
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {np.asarray(classes).tolist()[0]!r}.")
 
 
 def one_against_rest(labels, n_classes):
-    """Targets of numbered labels: 1 for a class, -1 for the others. For two classes, one target for the second."""
+    """Return targets of numbered labels: 1 for a class, -1 for others; one target (the second) for two classes."""
     return np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
 
 
 def class_weights(class_weight, y):
-    """Weight of each row's class, or None.
+    """Return the class weight of each row, or None.
 
     ValueError if `class_weight` is not a dict, "balanced" or None, or a weight is negative or not finite.
     """
@@ -265,12 +265,12 @@ def class_weights(class_weight, y):
 
 
 def counted_classes(y):
-    """Classes of some rows, sorted, and how many rows have each."""
+    """Return the sorted classes of some rows and their counts."""
     return np.unique(y, return_counts=True) if y.size else (y, np.empty(0, np.int64))
 
 
 def unite_classes(counted):
-    """The same of all rows, from those of parts of them; ValueError if there is one class only."""
+    """Merge classes and counts of parts; ValueError if there is only one class."""
     parts, counts_of_parts = zip(*counted, strict=True)
     classes, places = np.unique(np.concatenate(parts), return_inverse=True)
     require_two(classes)
@@ -280,7 +280,7 @@ def unite_classes(counted):
 
 
 def weights_of_classes(class_weight, classes, counts):
-    """Weight of each class, (n_classes,), where its rows are counted; ValueError as of `class_weights`."""
+    """Return the weight of each class, (n_classes,), from counts; ValueError as in `class_weights`."""
     if is_word(class_weight, "balanced"):
         return counts.sum() / (counts.size * counts)
     weights = class_weights(class_weight, classes)
@@ -288,7 +288,7 @@ def weights_of_classes(class_weight, classes, counts):
 
 
 def weights_of_known(sample_weight, class_weight, y, classes):
-    """The same as `weights_by_class` for some rows of all; ValueError if `class_weight` is "balanced"."""
+    """Return class weights for a part of the rows; ValueError if `class_weight` is "balanced"."""
     if isinstance(class_weight, str):
         raise ValueError(
             f"class_weight must be a dict or None in partial_fit, which does not know all rows; got {class_weight!r}."
@@ -301,7 +301,7 @@ def weights_of_known(sample_weight, class_weight, y, classes):
 
 
 def weights_by_class(sample_weight, class_weight, y):
-    """Sample weights times class weights, of shape (n_rows, 1), or None; errors as of the two functions for them."""
+    """Return sample weights times class weights, of shape (n_rows, 1), or None; with the errors of both checks."""
     weights = check_weights(sample_weight, len(y))
     if y.ndim == 2 and class_weight is not None:
         raise ValueError("class_weight is for one label a row, and y has several; give sample_weight instead.")

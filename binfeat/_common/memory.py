@@ -1,4 +1,4 @@
-"""The computer's memory, and an error where more would be needed."""
+"""The memory of the computer, and errors if work needs more."""
 
 import math
 import os
@@ -9,18 +9,18 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def memory_limit():
-    """Bytes that this process may use: the computer's memory, or the limit of its cgroup; None if unknown."""
+    """Return the bytes available to this process: the memory, or the limit of its cgroup; None if unknown."""
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in _CGROUP_LIMITS:
-        with suppress(OSError, ValueError):  # absent, or "max"
+        with suppress(OSError, ValueError):  # file absent, or "max"
             limits.append(int(Path(path).read_text()))
     return min(limits, default=None)
 
 
 def allowed_bytes(max_bytes, part):
-    """Bytes that something may take: `max_bytes`, or the computer's memory divided by `part`."""
+    """Return a limit in bytes: `max_bytes`, or the computer's memory divided by `part`."""
     if max_bytes is not None:
         return max_bytes
     limit = memory_limit()
@@ -28,7 +28,7 @@ def allowed_bytes(max_bytes, part):
 
 
 def require_bytes(n_bytes, max_bytes, what, remedy):
-    """Refuse work that takes more than `max_bytes` with a ValueError, or as `require_memory` where that is None."""
+    """Raise ValueError for work that needs more than `max_bytes`; use `require_memory` if that is None."""
     if max_bytes is None:
         require_memory(n_bytes, what, remedy)
     elif n_bytes > max_bytes:
@@ -36,7 +36,7 @@ def require_bytes(n_bytes, max_bytes, what, remedy):
 
 
 def require_memory(n_bytes, what, remedy):
-    """Refuse work that does not fit in memory, before anything is allocated, with a MemoryError that has a remedy."""
+    """Raise MemoryError, with a remedy, for work that does not fit in memory, before anything is allocated."""
     limit = memory_limit()
     if limit is not None and n_bytes > limit:
         raise MemoryError(f"{what} needs about {n_bytes:,} bytes and this computer has {limit:,}. {remedy}")

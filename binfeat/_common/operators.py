@@ -1,4 +1,4 @@
-"""Features that are an operator and no array, and what NumPy and scikit-learn's `set_output` do with them."""
+"""Operators as features, and their behaviour with NumPy and scikit-learn's `set_output`."""
 
 import functools
 from typing import Any
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 
 class FeatureOperator(LinearOperator):
-    """Base of features that NumPy would otherwise take apart row by row, which takes seconds and fails."""
+    """Base of features that NumPy must not iterate over row by row, which is slow and fails."""
 
     _instead = "features of rows in memory"
 
@@ -22,9 +22,9 @@ class FeatureOperator(LinearOperator):
 
 
 class RowMatrix(FeatureOperator):
-    """An operator whose rows can be picked.
+    """An operator with row indexing.
 
-    Subclasses have ``take(rows)``, and write products of operands of one real type, in Fortran order, into `out` of
+    Subclasses implement ``take(rows)``, and products with operands of one real dtype, in Fortran order, into `out` of
     the same type: ``_matmat_into(W, out)`` and ``_rmatmat_into(V, out)``.
     """
 
@@ -32,7 +32,7 @@ class RowMatrix(FeatureOperator):
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Any:
-        """Rows by slice, integers or mask; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
+        """Select rows by slice, integers or mask; ``Z[rows, :]`` and ``Z[rows, ...]`` are equivalent."""
         if isinstance(rows, tuple):
             if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
                 kind = type(self).__name__
@@ -66,7 +66,7 @@ class RowMatrix(FeatureOperator):
         return self.dtype.type(sums.sum()) if axis is None else sums.astype(self.dtype)
 
     def _product(self, write, operand, n_rows):
-        """The product that `write` computes, with an operand of any type; real and imaginary parts by themselves."""
+        """Return the product computed by `write` for any dtype; real and imaginary parts are multiplied separately."""
         operand = operand.toarray() if issparse(operand) else np.asarray(operand)
         operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
         if operand.dtype.kind == "c":
@@ -86,14 +86,14 @@ class RowMatrix(FeatureOperator):
 
 
 class _Container(TransformerMixin):
-    """A class whose `transform` scikit-learn wraps, so that arrays come in the container that `set_output` asks for."""
+    """A class with `set_output`: scikit-learn wraps `transform` to return arrays in the selected container."""
 
     def transform(self, X, Z):
         return Z
 
 
 class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Base of transformers whose features may be operators, which `set_output` cannot put in a data frame."""
+    """Base of transformers that can return operators, which `set_output` cannot convert to a data frame."""
 
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -129,10 +129,10 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 def _in_container(method):
-    """The method with arrays in the container that is set. Operators fit in no container.
+    """Wrap a method to return arrays in the selected container. Operators cannot be converted.
 
-    They pass unchanged where scikit-learn's global setting asks for a container, which concerns all transformers, and
-    are refused where the estimator's own `set_output` does.
+    They are returned unchanged if scikit-learn's global setting selects a container, because it applies to all, and
+    raise an error if `set_output` of the estimator does.
     """
 
     @functools.wraps(method)

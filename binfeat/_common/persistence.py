@@ -1,4 +1,4 @@
-"""Base of estimators that are loaded from files: versions, parameters, and the check of all that was learned."""
+"""Base of estimators that are loaded from files: versions, parameters, and checks of fitted attributes."""
 
 import functools
 import re
@@ -21,9 +21,9 @@ def _version():
 
 
 def _order(version):
-    """What versions are compared by: three numbers, and that a development build comes before its release.
+    """Return a sort key of a version: three numbers, and development builds before their release.
 
-    ValueError if it is no version.
+    ValueError if the text is no version.
     """
     found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?([^+]*)", version)
     if found is None:
@@ -40,12 +40,12 @@ class Unfinished:
 
 
 class Persistent(BaseEstimator):
-    """Base of estimators that refuse newer files, and attributes that methods cannot read safely.
+    """Base of estimators that refuse files of newer versions, and attributes that are unsafe to read.
 
-    A subclass that derives something from its attributes keeps it in `_derived`. ``_check_state(state)`` refuses the
-    state of a fitted estimator in which an attribute is missing or does not fit to the others. A subclass whose
-    attributes have changed since an older format has ``_migrate(state, file_format)``, which brings the state of such a
-    file up to date in place; it is called before `_check_state`.
+    A subclass stores values derived from its attributes in `_derived`. ``_check_state(state)`` refuses the
+    state of a fitted estimator with missing or inconsistent attributes. If attributes have changed since an older
+    format, the subclass implements ``_migrate(state, file_format)``, which updates the state of an older
+    file in place; it is called before `_check_state`.
     """
 
     _check_state = staticmethod(lambda state: None)
@@ -65,7 +65,7 @@ class Persistent(BaseEstimator):
         try:
             if file_format < _FORMAT and parameters.keys() & state.keys():
                 for parameter in parameters.values():
-                    state.setdefault(parameter.name, parameter.default)  # which an older version did not have
+                    state.setdefault(parameter.name, parameter.default)  # missing in an older version
                 self._migrate(state, file_format)
             if not isinstance(state.get("_unfinished"), Unfinished):
                 refuse_foreign(state)
@@ -84,7 +84,7 @@ class Persistent(BaseEstimator):
 
 
 def _refuse_newer(name, version, file_format):
-    """Refuse a file of a newer version, or of a newer format, which builds of one version may differ in."""
+    """Raise ValueError for files of a newer version or format; builds of one version may differ in the format."""
     try:
         is_newer = _order(version) > _order(_version())
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Checks of the values that a saved model holds: plain arrays that fit together, numbers, words, and nothing else."""
+"""Checks of saved models: they may contain only consistent plain arrays, numbers and strings."""
 
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -11,21 +11,21 @@ from sklearn.base import BaseEstimator
 FLOATS = np.float32, np.float64
 INTEGERS = np.int32, np.int64
 _LARGEST = 1e100  # magnitude of finite numbers: products of three of them are finite
-_POSITIONS = {"pos": 624, "buffer_pos": 4}  # largest places in the buffers of NumPy's generators
+_POSITIONS = {"pos": 624, "buffer_pos": 4}  # maximum positions in the buffers of NumPy's generators
 _SCALARS = str, bytes, int, float, bool, type(None), np.generic
 
 
 def is_plain(array: object) -> bool:
-    """Whether this is exactly an array, in memory or in a file: `min` and `max` of subclasses may skip entries."""
+    """Return True for plain arrays in memory or files; `min` and `max` of other subclasses may skip entries."""
     return type(array) in (np.ndarray, np.memmap)
 
 
 def check_arrays(arrays, layout, sizes, order="C", infinite=()):
-    """Refuse arrays of other types, shapes or memory orders ("C", "C or Fortran", "any") than are expected.
+    """Raise ValueError for arrays with unexpected dtype, shape or memory order ("C", "C or Fortran", "any").
 
-    `layout` has, for each array that must be there, its type or types and what each axis counts. `sizes` has the
-    lengths of axes by what they count; the lengths of axes that it lacks are added to it. Numbers must be at most 1e100
-    in magnitude, or, in arrays whose names are in `infinite`, NaN or infinite.
+    `layout` contains, for each required array, its dtypes and the names of its axes. `sizes` contains the
+    lengths of axes by name; missing lengths are added to it. The magnitude of numbers must be at most 1e100,
+    except that arrays named in `infinite` may contain NaN and infinity.
     """
     for name, (dtypes, *axes) in layout.items():
         array = arrays[name]
@@ -50,7 +50,7 @@ def _is_in_order(array: np.ndarray, order: str) -> bool:
 
 
 def check_starts(arrays, name, n_groups, n_items):
-    """Refuse an array that does not hold the first item of each group, and at the end the number of items."""
+    """Raise ValueError unless an array contains the first item of each group, followed by the number of items."""
     check_arrays(arrays, {name: (np.int64, "starts")}, {"starts": n_groups + 1})
     starts = arrays[name]
     if starts[0] != 0 or starts[-1] != n_items or (starts[1:] < starts[:-1]).any():
@@ -58,7 +58,7 @@ def check_starts(arrays, name, n_groups, n_items):
 
 
 def check_bounds(arrays, *names, least=-np.inf, most=np.inf, above=-np.inf):
-    """Refuse arrays with a number, or NaN, that is not from `least` to `most` and above `above`."""
+    """Raise ValueError for arrays with NaN or numbers outside `least` to `most`, or not above `above`."""
     for name in names:
         array = arrays[name]
         if array.size and not (array.min() >= least and array.max() <= most and array.min() > above):
@@ -67,14 +67,14 @@ def check_bounds(arrays, *names, least=-np.inf, most=np.inf, above=-np.inf):
 
 
 def check_rising(values: np.ndarray, starts: np.ndarray, name: str) -> None:
-    """Refuse values that do not rise within their groups, which begin at `starts`."""
+    """Raise ValueError unless values increase within groups, which begin at `starts`."""
     falls = np.flatnonzero(~(values[1:] > values[:-1])) + 1
     if not np.isin(falls, starts).all():
         raise ValueError(f"{name} should rise.")
 
 
 def check_numbers_of(state: dict, **kinds: type) -> None:
-    """Refuse attributes that are not a finite number from 0 on (`int`, `float`), a flag (`bool`) or a word (`str`)."""
+    """Raise ValueError for attributes of the wrong type; `int` and `float` must be finite and non-negative."""
     for name, kind in kinds.items():
         value = state[name]
         if kind is bool:
@@ -89,7 +89,7 @@ def check_numbers_of(state: dict, **kinds: type) -> None:
 
 
 def check_word(state: dict, name: str, words: Iterable[str]) -> str:
-    """A word of a state that is one of `words`."""
+    """Return a string attribute after checking that it is one of `words`."""
     words = list(words)
     if type(state[name]) is not str or state[name] not in words:
         raise ValueError(f"{name} should be one of {words}, got {state[name]!r}.")
@@ -97,7 +97,7 @@ def check_word(state: dict, name: str, words: Iterable[str]) -> str:
 
 
 def check_keys(record: object, names: Iterable[str], optional: Iterable[str], what: str) -> None:
-    """Refuse a record that is no dict of these names."""
+    """Raise ValueError unless a record is a dict with these names."""
     if type(record) is not dict:
         raise TypeError(f"{what} should be a dict, got {type(record).__name__}.")
     missing, foreign = set(names) - set(record), set(record) - set(names) - set(optional)
@@ -106,7 +106,7 @@ def check_keys(record: object, names: Iterable[str], optional: Iterable[str], wh
 
 
 def check_inputs(state: dict) -> int:
-    """The number of inputs of a fitted estimator, with names that fit to it, if there are any."""
+    """Return the number of inputs of a fitted estimator, and check the number of names, if any."""
     check_numbers_of(state, n_features_in_=int)
     n_inputs = state["n_features_in_"]
     if n_inputs < 1:
@@ -120,7 +120,7 @@ def check_inputs(state: dict) -> int:
 
 
 def check_classes(classes: Any, name: str = "classes_", fewest: int = 2) -> int:
-    """The number of classes: an array of one dimension that rises."""
+    """Return the number of classes, which must be a sorted one-dimensional array."""
     if not is_plain(classes) or classes.ndim != 1 or classes.dtype.kind not in "biufUSO" or len(classes) < fewest:
         raise ValueError(f"{name} should be an array of at least {fewest} labels.")
     if not all(bool(first < second) for first, second in zip(classes.tolist(), classes.tolist()[1:])):
@@ -129,10 +129,10 @@ def check_classes(classes: Any, name: str = "classes_", fewest: int = 2) -> int:
 
 
 def refuse_foreign(value: Any, where: str = "") -> None:
-    """Refuse, wherever they are in a state, values that are dangerous to read.
+    """Raise ValueError for unsafe values anywhere in a state.
 
-    Sparse matrices, whose indices no reader of files checks; masked arrays and other subclasses; arrays of objects
-    other than labels and names; random generators whose place lies outside their buffer; compiled objects of
+    Unsafe are sparse matrices, because readers do not check indices; masked arrays and other subclasses; object arrays
+    except labels and names; random generators with a position outside of their buffer; compiled objects of
     scikit-learn.
     """
     _Walk().visit(value, where)

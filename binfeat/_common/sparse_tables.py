@@ -1,4 +1,4 @@
-"""Check that the arrays of a SciPy sparse matrix fit together, because neither SciPy nor the kernels check indices."""
+"""Check the arrays of a SciPy sparse matrix, because neither SciPy nor the kernels check indices."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ _UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 
 
 def check_sparse(X: Any, name: str = "X") -> None:
-    """Refuse a sparse matrix or array whose indices point outside its arrays, with a ValueError; X is not changed.
+    """Raise ValueError if indices of a sparse matrix or array point outside of its arrays; X is not changed.
 
     Anything that is not sparse passes. The cost is one pass over the indices.
     """
@@ -24,7 +24,7 @@ def check_sparse(X: Any, name: str = "X") -> None:
 
 
 def _beyond(indices: np.ndarray, size: int) -> bool:
-    """Whether an index is negative or not below `size`: as an unsigned number, a negative one is very large."""
+    """Return True if an index is negative or at least `size`; as unsigned numbers, negative indices are very large."""
     return indices.size > 0 and int(indices.view(_UNSIGNED[indices.dtype]).max()) >= size
 
 
@@ -36,7 +36,7 @@ def _not_indices(indices: Any, name: str) -> Iterator[str]:
 
 
 def _compressed(X: Any) -> Iterator[str]:
-    """Faults of CSR, CSC and BSR."""
+    """Return the fault of a CSR, CSC or BSR matrix, if any."""
     indptr, indices, n_values = X.indptr, X.indices, len(X.data)
     yield from _not_indices(indptr, "indptr")
     yield from _not_indices(indices, "indices")
@@ -55,7 +55,7 @@ def _compressed(X: Any) -> Iterator[str]:
 
 
 def _coordinates(X: Any) -> Iterator[str]:
-    """Faults of COO."""
+    """Return the fault of a COO matrix, if any."""
     coordinates = getattr(X, "coords", None) or (X.row, X.col)
     for axis, (indices, size) in enumerate(zip(coordinates, X.shape, strict=True)):
         yield from _not_indices(indices, f"coordinates of axis {axis}")
@@ -67,7 +67,7 @@ def _coordinates(X: Any) -> Iterator[str]:
 
 
 def _lists(X: Any) -> Iterator[str]:
-    """Faults of LIL."""
+    """Return the fault of a LIL matrix, if any."""
     n_rows, n_columns = X.shape
     if X.rows.shape != (n_rows,) or X.data.shape != (n_rows,):
         yield f"it should have {n_rows} lists of columns and of values"
@@ -79,7 +79,7 @@ def _lists(X: Any) -> Iterator[str]:
 
 
 def _diagonals(X: Any) -> Iterator[str]:
-    """Faults of DIA."""
+    """Return the fault of a DIA matrix, if any."""
     yield from _not_indices(X.offsets, "offsets")
     if X.data.ndim != 2 or len(X.data) != X.offsets.size:
         yield f"it has {X.offsets.size} offsets for {len(X.data)} diagonals"

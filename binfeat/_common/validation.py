@@ -1,4 +1,4 @@
-"""Checks of parameters that several estimators share."""
+"""Checks of parameters shared by several estimators."""
 
 import numbers
 from contextlib import suppress
@@ -17,12 +17,12 @@ from binfeat._common.words import naming_words
 CheckedRows: TypeAlias = Any  # rows that passed the checks: an array or CSR of shape (n_rows, n_inputs)
 
 _MODERATE = 1e100
-_LONG = 10**40  # integers of so many digits that nobody reads them
+_LONG = 10**40  # larger integers are abbreviated in messages
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
 
 def checked_array(X, **checks):
-    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values; masked is NaN.
+    """Call scikit-learn's `check_array` without NumPy's warnings about infinite sums; masked values become NaN.
 
     A damaged sparse matrix is refused before scikit-learn or SciPy read it.
     """
@@ -33,7 +33,7 @@ def checked_array(X, **checks):
 
 
 def checked_targets(y):
-    """Targets in float64, with columns of their own if there are several; ValueError for dates and huge numbers."""
+    """Return targets in float64, (n_rows,) or (n_rows, n_targets); ValueError for dates and huge numbers."""
     kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
     if kind.kind in "mM":
         raise ValueError(f"y must hold numbers; got {kind}. Subtract a date, and divide by np.timedelta64(1, 'D').")
@@ -43,7 +43,7 @@ def checked_targets(y):
 
 
 def checked_rows(estimator, X, **checks):
-    """What `validate_data` gives, without these warnings; it remembers or checks the number and names of inputs.
+    """Call `validate_data` without these warnings; it stores or checks the number and names of inputs.
 
     A damaged sparse matrix is refused before scikit-learn or SciPy read it.
     """
@@ -57,7 +57,7 @@ def checked_rows(estimator, X, **checks):
 
 
 def canonical(X):
-    """CSR with sorted indices and without duplicates; the caller's matrix is left as it was."""
+    """Return CSR with sorted indices and without duplicates; the caller's matrix is unchanged."""
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -65,12 +65,12 @@ def canonical(X):
 
 
 def float_dtype(dtype):
-    """The type of computations and features: float32 for float32, otherwise float64."""
+    """Return the dtype of computations and features: float32 for float32, otherwise float64."""
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
 
 def check_moderate(values, name):
-    """Refuse numbers beyond 1e100 with a ValueError: squares, or sums of squares, might be infinite. NaN is ignored."""
+    """Raise ValueError for numbers beyond 1e100, because sums of squares might overflow. NaN is ignored."""
     largest = max(abs(float(end.reduce(values, axis=None, initial=0))) for end in (np.fmax, np.fmin))
     if largest > _MODERATE:
         raise ValueError(
@@ -108,7 +108,7 @@ def _as_float(value):
 
 
 def in_digits(value):
-    """A number for an error message; the digits of large integers, which Python does not always print, are left out."""
+    """Format a number for an error message; large integers, which Python may refuse to print, are abbreviated."""
     is_long = isinstance(value, int) and abs(value) >= _LONG
     return f"an integer of {value.bit_length():,} bits" if is_long else str(value)
 
@@ -130,7 +130,7 @@ def check_flag(value, name):
 
 
 def is_word(value: object, word: str) -> bool:
-    """Whether a parameter, which may be an array, is a certain word."""
+    """Return True if a parameter, which may be an array, equals a string."""
     return isinstance(value, str) and value == word
 
 
@@ -143,7 +143,7 @@ def check_choice(value, name, choices):
 
 
 def require_y(who, y):
-    """Y as it is; ValueError if there is none."""
+    """Return y; ValueError for None."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     return y

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all."""
+"""Files that are written atomically."""
 
 import os
 import re
@@ -13,10 +13,10 @@ _MOST_LINKS = 40  # as in Linux
 
 @contextmanager
 def written(path):
-    """Context with a binary file, whose content replaces the file `path` at the end.
+    """Open a binary file that replaces the file `path` at the end of the context.
 
-    After an error the file at `path` is the same as before, and no other file is left. Mode and owner are kept, as far
-    as the system allows it, and symbolic links are followed. A pipe, a device, or an open file, such as /dev/stdout, is
+    After an error the file at `path` is unchanged, and no other file remains. Mode and owner are kept, if
+    the system allows it, and symbolic links are followed. A pipe, a device, or an open file, such as /dev/stdout, is
     written directly.
     """
     path = _linked(path)
@@ -24,7 +24,7 @@ def written(path):
         with _stream(path) as out:
             yield out
         return
-    part = path.with_name(f".{secrets.token_hex(8)}.part")  # process numbers repeat, in containers that share a folder
+    part = path.with_name(f".{secrets.token_hex(8)}.part")  # process numbers repeat in containers with a shared folder
     try:
         with os.fdopen(_new_file(part, path), "wb") as out:
             yield out
@@ -52,7 +52,7 @@ def require_writable(path):
 
 
 def _linked(path):
-    """The path at the end of symbolic links, except that names of open files, which are links, too, are kept."""
+    """Follow symbolic links, except for names of open files, which are also links."""
     for _ in range(_MOST_LINKS):
         if _descriptor(path) is not None or not path.is_symlink():
             break
@@ -61,7 +61,7 @@ def _linked(path):
 
 
 def _descriptor(path):
-    """The number of an open file that a path such as /dev/stdout names, or None."""
+    """Return the file descriptor of a path such as /dev/stdout, or None."""
     match = _DESCRIPTOR.fullmatch(str(path))
     if match is None:
         return None
@@ -69,7 +69,7 @@ def _descriptor(path):
 
 
 def _is_replaced(path):
-    """Whether a path is that of a regular file or of none: whatever else there is can only be written to."""
+    """Return True if a path is a regular file or does not exist; other kinds of files can only be written to."""
     return _descriptor(path) is None and (path.is_file() or not path.exists())
 
 
@@ -79,13 +79,13 @@ def _stream(path):
 
 
 def _new_file(part, path):
-    """The descriptor of a new file with the mode and the owner of the file at `path`, if there is one."""
+    """Create a file with the mode and the owner of the file at `path`, if it exists, and return its descriptor."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         known = os.stat(path)
     except FileNotFoundError:
         return os.open(part, flags, 0o666)
-    number = os.open(part, flags, 0o600)  # nobody else may open it before it has its mode
+    number = os.open(part, flags, 0o600)  # no other user may open it before its mode is set
     if hasattr(os, "fchown"):
         for owner in ((known.st_uid, known.st_gid), (-1, known.st_gid)):
             with suppress(PermissionError):

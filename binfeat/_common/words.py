@@ -1,4 +1,4 @@
-"""Errors for words and dates where numbers are needed: which column holds them, and what to do."""
+"""Errors for strings and dates in numeric columns: they name the column and a remedy."""
 
 from contextlib import contextmanager
 
@@ -8,12 +8,12 @@ _FOR_TARGETS = {
     True: "for labels use a classifier, such as KernelMachineClassifier",
     False: "subtract a date from dates, and divide by np.timedelta64(1, 'D')",
 }
-LEADING_ZERO = r"\s*[+-]?0\d"  # of digits that are a name, such as a postal code
+LEADING_ZERO = r"\s*[+-]?0\d"  # digits with a leading zero are names, such as postal codes
 
 
 @contextmanager
 def naming_words(values, name):
-    """Context of checks of X or y, whose ValueError names a word that is not a number, its column, and a remedy."""
+    """Let a ValueError of checks of X or y name the first string that is not a number, its column, and a remedy."""
     try:
         yield
     except OverflowError:
@@ -21,7 +21,7 @@ def naming_words(values, name):
             f"Input {name} contains an integer beyond the range of floats, 1.8e308; divide it, or take its logarithm."
         ) from None
     except (TypeError, ValueError) as error:
-        if "NA is ambiguous" in str(error):  # of pandas, where numbers would have NaN
+        if "NA is ambiguous" in str(error):  # raised by pandas for its missing value
             raise ValueError(f"Input {name} contains NA, a missing value; leave these rows out.") from None
         of_words = isinstance(error, np.exceptions.DTypePromotionError) or "could not convert string" in str(error)
         of_objects = name == "y" and "float() argument" in str(error)
@@ -32,25 +32,25 @@ def naming_words(values, name):
 
 
 def _message(values, name):
-    """The message about the first word, or None if there are no words."""
+    """Return the message about the first string, or None."""
     for column, column_values in _columns(values):
         for word in filter(_is_word, column_values):
             if name == "y":
                 return f"y must hold numbers, got {word!r}; {_FOR_TARGETS[isinstance(word, str)]}."
             return (
                 f"Column {column!r} of {name} holds {word!r}, which is not a number. Encode it, for example by "
-                "sklearn.preprocessing.OneHotEncoder, or use a kernel machine, which takes categories."
+                "sklearn.preprocessing.OneHotEncoder, or use a kernel model, which accepts categories."
             )
     return None
 
 
 def _columns(values):
-    """Pairs of the name, or the number, and the values of each column."""
+    """Yield the name (or the number) and the values of each column."""
     array = np.asarray(values, dtype=object)
     if not array.size or not array.ndim:
         return []
     columns = array.reshape(len(array), -1).T.tolist()
-    names = getattr(values, "column_names", getattr(values, "columns", None))  # of Arrow, and of other frames
+    names = getattr(values, "column_names", getattr(values, "columns", None))  # Arrow tables, other frames
     return list(zip(range(len(columns)) if names is None else names, columns, strict=True))
 
 

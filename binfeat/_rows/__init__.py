@@ -1,1 +1,1 @@
-"""Rows of features with their targets and weights, wherever they live, and sources of row blocks."""
+"""Rows of features with targets and weights, in memory or streamed, and sources of row blocks."""

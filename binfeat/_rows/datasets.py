@@ -29,19 +29,19 @@ _FORMATS = {
     ".tsv.gz": "tsv",
 }
 _log = logging.getLogger("binfeat")
-_MARKS = {"csv": ",", "tsv": "\t"}  # between the columns of text
+_MARKS = {"csv": ",", "tsv": "\t"}  # default delimiters of text files
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
-    """Whether X is a `pyarrow.dataset.Dataset`."""
-    pyarrow_dataset = sys.modules.get("pyarrow.dataset")  # whoever has a dataset has imported it
+    """Return True if X is a `pyarrow.dataset.Dataset`."""
+    pyarrow_dataset = sys.modules.get("pyarrow.dataset")  # if X is a dataset, it has been imported
     return pyarrow_dataset is not None and isinstance(X, pyarrow_dataset.Dataset)
 
 
 def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, TextFiles | None]":
-    """The dataset of files, or of all files of folders and their folders, of one format; and how it reads text files.
+    """Open files of one format, or all files in folders, as a dataset, and return the format of text files.
 
-    The options are those of a `TextFormat`. ImportError without pyarrow; FileNotFoundError if there is no file of a
+    The options are the options of `TextFormat`. ImportError without pyarrow; FileNotFoundError if there is no file of a
     known format, ValueError if files differ.
     """
     try:
@@ -68,7 +68,7 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
 
 
 def _names_in(name: str, kind: str) -> list[str]:
-    """Names of the columns of a file."""
+    """Return the column names of a file."""
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
@@ -77,12 +77,12 @@ def _names_in(name: str, kind: str) -> list[str]:
 
 
 def is_table_name(path: Path) -> bool:
-    """Whether a file's name ends as those of tables do."""
+    """Return True if a file name has the ending of a table."""
     return _ending(path) in _FORMATS
 
 
 def _ending(path: Path) -> str:
-    """The ending of a name, with that before it if the file is compressed."""
+    """Return the ending of a name, including the ending before .gz if the file is compressed."""
     return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
 
 
@@ -97,7 +97,7 @@ def _files_of(path: Path) -> list[Path]:
 
 
 class FileBlock(tuple):
-    """A block (X, y) or (X, y, sample_weight) that knows its file."""
+    """A block (X, y) or (X, y, sample_weight) with the name of its file."""
 
     path = ""
 
@@ -107,12 +107,12 @@ class DatasetBlocks:
     """Blocks of the rows of a dataset."""
 
     dataset: "Dataset"
-    schema: "pa.Schema"  # whose types go with all files
+    schema: "pa.Schema"  # types that hold the values of all files
     inputs: list[str]
     targets: list[str]
     weights: list[str]
     block_rows: int
-    text: TextFiles | None = None  # how files of text are read
+    text: TextFiles | None = None  # format of text files
 
     @classmethod
     def of(
@@ -123,7 +123,7 @@ class DatasetBlocks:
         block_rows: int,
         text: TextFiles | None = None,
     ) -> Self:
-        """With columns by their names; ValueError if a file lacks one, OSError if one cannot be read."""
+        """Select columns by name; ValueError if a file lacks a column, OSError if a file cannot be read."""
         names, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
         inputs = without_index(dataset.schema, names)
         return cls(dataset, common_schema(dataset, text), inputs, targets, weights, block_rows, text)
@@ -142,7 +142,7 @@ class DatasetBlocks:
             yield block
 
     def batches(self) -> "Iterator[tuple[pa.RecordBatch, str]]":
-        """Record batches of the columns, with the names of their files."""
+        """Yield record batches of the columns, with the names of their files."""
         for fragment in self.dataset.get_fragments():
             path = getattr(fragment, "path", "")
             n_rows = 0
@@ -159,14 +159,14 @@ class DatasetBlocks:
                 raise kind(f"{place} cannot be read: {fault or error}") from error
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
-        # Reading ahead and several threads, each of which keeps memory for later, would take a gigabyte more.
+        # Read-ahead and several threads would need a gigabyte more, because every thread caches memory.
         in_turn = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
         schema = self.schema if self.text is None else self.text.read_schema(self.schema)
         for batch in fragment.to_batches(schema=schema, columns=columns, batch_size=self.block_rows, **in_turn):
             yield batch if self.text is None else self.text.converted(batch, self.schema)
 
     def _place_of(self, fragment: "Fragment") -> str:
-        """The file of a batch that could not be read, and the first column at fault."""
+        """Return the file of a batch that could not be read, and the first invalid column."""
         path = getattr(fragment, "path", "A table in memory")
         for name in (*self.inputs, *self.targets, *self.weights):
             try:
@@ -180,7 +180,7 @@ class DatasetBlocks:
 def split_names(
     names: list[str], target: Any, weight: str | None, table: str
 ) -> tuple[list[str], list[str], list[str]]:
-    """Names of inputs, targets and weights, the last two as the caller gave them.
+    """Return names of inputs, targets and weights.
 
     TypeError or ValueError if `target` is no name, or some are unknown.
     """
@@ -197,15 +197,15 @@ def split_names(
 
 
 def without_index(schema: "pa.Schema", names: list[str]) -> list[str]:
-    """Names of columns but for those that pandas has written as the index of a data frame: in CSV it has no name."""
+    """Return the column names without the index that pandas writes, which has no name in CSV."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     return [name for k, name in enumerate(names) if name not in index and (k or name)]
 
 
 def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Schema":
-    """The dataset's schema, with floats for integers where a file has some, and for numbers with grouped digits.
+    """Return a schema for all files: floats if one file has them, or if numbers contain thousands separators.
 
-    Files that cannot be read or lack columns are refused, where pyarrow would fill in nulls.
+    Files that cannot be read or lack columns are refused, because pyarrow would fill in nulls.
     """
     import pyarrow as pa
     from pyarrow.dataset import get_partition_keys
@@ -228,7 +228,7 @@ def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Sche
 
 
 def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType":
-    """The type of a column for a file that has it as `found` after others had it as `known`."""
+    """Return a type that holds values of type `found` (this file) and of type `known` (earlier files)."""
     import pyarrow as pa
 
     if pa.types.is_null(known):

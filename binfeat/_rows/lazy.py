@@ -1,4 +1,4 @@
-"""Dense features that are computed whenever they are needed."""
+"""Dense features that are computed on demand."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,11 +7,11 @@ import numpy as np
 from binfeat._common.subsets import slices
 from binfeat._rows.products import ComputedRows
 
-_BLOCK_BYTES = 2**26  # of computed features held at a time
+_BLOCK_BYTES = 2**26  # computed features in memory
 
 
 class LazyFeatures(ComputedRows):
-    """Dense features of rows of X, by `compute` in X's type, a block of rows at a time whenever they are needed."""
+    """Dense features of the rows of X, computed on demand by `compute` in blocks of rows, with the dtype of X."""
 
     dense = True
     _instead = "transform, or its toarray()"
@@ -21,15 +21,15 @@ class LazyFeatures(ComputedRows):
         super().__init__(X.dtype, (X.shape[0], n_columns))
 
     def row_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Pairs of rows, as a slice, and their features."""
+        """Yield pairs of a slice of rows and their features."""
         step = max(1, _BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
         for rows in slices(self.shape[0], step):
             yield rows, self._compute(self._X[rows])
 
     def take(self, rows: np.ndarray) -> "LazyFeatures":
-        """Rows by number."""
+        """Select rows by number."""
         return LazyFeatures(self._compute, self._X[rows], self.shape[1])
 
     def toarray(self) -> np.ndarray:
-        """All features at once."""
+        """Compute all features."""
         return self._compute(self._X)

@@ -1,4 +1,4 @@
-"""Features of every kind behind one interface: products, the diagonal of the Gram matrix, how rows are visited."""
+"""One interface for all kinds of features: products, the diagonal of the Gram matrix, blocks of rows."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias, TypeGuard
@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 from binfeat._common.operators import RowMatrix
 from binfeat._common.validation import check_row_weights
 
-# What ridge machines take as features: an array, a sparse matrix, a data frame, a BinMatrix or another LinearOperator.
+# Features of ridge models: an array, a sparse matrix, a data frame, a BinMatrix or another LinearOperator.
 Design: TypeAlias = Any
 
 
@@ -27,10 +27,10 @@ class Features(Protocol):
 
 
 class BlockFeatures(Features, Protocol):
-    """Features that are computed or read again at each visit, a block of rows at a time."""
+    """Features that are computed or read again in every pass, a block of rows at a time."""
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]: ...
-    def toarray(self) -> np.ndarray: ...  # of dense features
+    def toarray(self) -> np.ndarray: ...  # only of dense features
 
 
 def product(Z: Features, W: np.ndarray, out: np.ndarray) -> None:
@@ -52,7 +52,7 @@ def transposed_product(Z: Features, V: np.ndarray, out: np.ndarray) -> None:
 def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:
     """Diagonal of ``Z.T @ diag(w) @ Z`` for each column w of the weights, or of ones, as float64 (n_columns, k).
 
-    None for an operator that cannot tell.
+    None if an operator does not provide it.
     """
     if hasattr(Z, "gram_diagonal"):
         columns = [None] if weights is None else weights.T
@@ -67,24 +67,24 @@ def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:
 
 
 def unseen_shares(Z: Features) -> np.ndarray:
-    """Share of its features that each row lacks, because bins that no row of `fit` fell in have no column."""
+    """Return the share of missing features for each row: bins without training rows have no column."""
     return Z._unseen_shares() if hasattr(Z, "_unseen_shares") else np.zeros(Z.shape[0])
 
 
 def is_dense(Z: Features) -> bool:
-    """Whether Z is an array, or features that are, or become, dense arrays."""
+    """Return True if Z is an array, or an operator on dense arrays."""
     return isinstance(Z, np.ndarray) or getattr(Z, "dense", False)
 
 
 def is_computed(Z: Features) -> TypeGuard[BlockFeatures]:
-    """Whether features are computed, or read, again at each visit."""
+    """Return True if features are computed or read again in every pass."""
     return getattr(Z, "computed", False)
 
 
 class ComputedRows(RowMatrix):
-    """Features that come a block of rows at a time, computed or read again at each visit.
+    """Features in blocks of rows, computed or read again in every pass.
 
-    Subclasses give ``row_blocks()``, an iterator over pairs of rows, as a slice, and their features.
+    Subclasses implement ``row_blocks()``, an iterator over pairs of a slice of rows and their features.
     """
 
     computed = True

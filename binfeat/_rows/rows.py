@@ -1,4 +1,4 @@
-"""Features, targets and weights of rows, wherever they are: all that solvers know of data."""
+"""Features, targets and weights of rows: the interface between solvers and data."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -15,37 +15,37 @@ from binfeat._rows.products import BlockFeatures, Features, is_computed, is_dens
 from binfeat._rows.vectors import column_dots
 
 T = TypeVar("T")
-Join: TypeAlias = Callable[[Any, Any], Any]  # of a total and a part to the new total
+Join: TypeAlias = Callable[[Any, Any], Any]  # maps a total and a part to the new total
 
-_COMPUTED_VISIT = 9  # cost of making features again, beside a product with them
+_COMPUTED_VISIT = 9  # cost of computing features again, relative to a product with them
 
 
 @dataclass
 class Part:
-    """Some rows, all in one place."""
+    """A block of rows in memory."""
 
-    Z: Features | Any  # (n_rows, n_columns); None where there are no rows
+    Z: Features | Any  # (n_rows, n_columns); None without rows
     Y: np.ndarray  # (n_rows, n_targets), float64
     weights: np.ndarray | None  # (n_rows, 1) or (n_rows, n_targets), float64; None for ones
-    n_jobs: int | None = None  # threads for vectors of rows
-    scratch: Scratch | None = field(default=None, repr=False)  # None makes new arrays for each product
+    n_jobs: int | None = None  # threads for operations on vectors
+    scratch: Scratch | None = field(default=None, repr=False)  # None: allocate arrays for each product
 
     def take(self, rows: np.ndarray) -> "Part":
-        """Some of the rows."""
+        """Select rows."""
         return Part(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.n_jobs)
 
     def space(self, name: str, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
-        """An array in Fortran order to write to; what was written under the same name may be lost."""
+        """Return an output array in Fortran order; it may be the array returned before for the same name."""
         return np.empty(shape, dtype, order="F") if self.scratch is None else self.scratch.array(name, shape, dtype)
 
     @property
     def known_weights(self) -> np.ndarray:
-        """The weights in Fortran order, or a column of ones in place of None."""
+        """Return the weights in Fortran order, with a column of ones for None."""
         return np.ones((self.Z.shape[0], 1)) if self.weights is None else self._ordered_weights
 
     @property
     def typed_weights(self) -> np.ndarray:
-        """The known weights in the type of the products."""
+        """Return the known weights with the dtype of the products."""
         return self.known_weights.astype(float_dtype(self.Z.dtype), copy=False)
 
     @cached_property
@@ -54,7 +54,7 @@ class Part:
 
     @cached_property
     def total_weight(self) -> np.ndarray:
-        """Sum of the known weights, at least the smallest positive number."""
+        """Return the sum of the known weights, at least the smallest positive number."""
         return np.maximum(self.known_weights.sum(axis=0), np.finfo(float).tiny)
 
 
@@ -66,40 +66,40 @@ def add_arrays(total: list[np.ndarray], part: list[np.ndarray]) -> list[np.ndarr
 
 
 class Rows(ABC):
-    """Rows of a ridge machine."""
+    """Rows of a ridge model."""
 
     shape: tuple[int, int]  # rows and columns
     n_targets: int
-    dtype: np.dtype  # to compute in, float32 or float64
-    dense: bool  # whether features are arrays, or become so when they are computed
-    visit_cost: float = 0.0  # of one look at all features, beside a product with them
-    whole: bool = False  # whether all rows are one part
+    dtype: np.dtype  # of computations, float32 or float64
+    dense: bool  # True for arrays, and for features that are computed as arrays
+    visit_cost: float = 0.0  # cost of reading all features, relative to a product
+    whole: bool = False  # True if all rows are one part
 
     @property
     @abstractmethod
     def design(self) -> Features:
-        """What predicts: ``design @ W``."""
+        """Return the features for predictions: ``design @ W``."""
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> "Rows":
-        """Some of the rows, by their rising numbers."""
+        """Select rows by increasing numbers."""
 
     @abstractmethod
     def totals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weight of all rows, of shape (1,) or (n_targets,), and weighted sum of each target."""
+        """Return the total weight, of shape (1,) or (n_targets,), and the weighted sum of each target."""
 
     @abstractmethod
     def sum(self, function: Callable[..., T], *arguments: Any, join: Join = add_arrays, in_blocks: bool = False) -> T:
-        """Sum of ``function(part, *arguments)`` over the parts, in an order that depends on their number alone.
+        """Sum ``function(part, *arguments)`` over the parts, in an order that depends only on their number.
 
-        The function gives a list of arrays, or anything that ``join(total, part)`` adds up, maybe into the total. It is
-        called once for all rows in one place if it visits them `in_blocks` by itself. Where the rows are one part, the
-        arrays may be scratch, which the next sum overwrites.
+        The function returns a list of arrays, or a summand for ``join(total, part)``, which may write to the total. It
+        is called once for all rows in memory if it iterates over blocks itself (`in_blocks`). If the rows are one part,
+        the arrays may be scratch, which the next sum overwrites.
         """
 
 
 class LocalRows(Rows):
-    """Rows of this process: one `Part` in memory, or a loop over blocks that are computed or read again."""
+    """Rows of this process: one `Part` in memory, or blocks that are computed or read again."""
 
     def __init__(
         self, Z: Features | Any, Y: np.ndarray, weights: np.ndarray | None = None, *, scratch: Scratch | None = None
@@ -116,7 +116,7 @@ class LocalRows(Rows):
         return self.Z
 
     def weighted(self, weights: np.ndarray) -> "LocalRows":
-        """The same rows with other weights."""
+        """Return the same rows with other weights."""
         return LocalRows(self.Z, self.Y, weights, scratch=self._scratch)
 
     def take(self, rows: np.ndarray) -> "LocalRows":

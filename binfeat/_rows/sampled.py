@@ -1,4 +1,4 @@
-"""A seeded sample of the rows of a table beyond memory."""
+"""A seeded sample of the rows of a table that does not fit in memory."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,17 +14,17 @@ from binfeat._common.frames import is_frame
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._rows.sources import Source, Survey, Table, joined
 
-_MOST_ROWS = 200_000  # all that decisions of a kernel machine need
+_MOST_ROWS = 200_000  # enough for the decisions of a kernel model
 _MOST_BYTES = 2**29
 _NUMBERS = "biuf"
-_KEYS = 2**20  # that are drawn at a time
+_KEYS = 2**20  # keys drawn at a time
 
 
 class SampledSource:
-    """A source of blocks of a raw table, looked at once: its `survey`, and a `sample` of its rows by rising numbers.
+    """One pass over a source of blocks of a raw table: its `survey`, and a `sample` of its rows in increasing order.
 
-    The sample depends on the rows, their order and the seed, not on the blocks. The estimator gets `n_features_in_` and
-    `feature_names_in_`.
+    The sample depends on the rows, their order and the seed, not on the blocks. The pass sets `n_features_in_` and
+    `feature_names_in_` of the estimator.
     """
 
     def __init__(self, estimator: BaseEstimator, source: Source, seed: int) -> None:
@@ -39,11 +39,11 @@ class SampledSource:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the sample is all rows."""
+        """Return True if the sample contains all rows."""
         return self.rows.size == self.survey.n_rows
 
     def sampled(self, *arrays: ArrayLike | None) -> Iterator[np.ndarray | None]:
-        """The sample's part of arrays with a value for each row, or None."""
+        """Select the sampled rows of an array with one value per row; None remains None."""
         return (None if values is None else np.asarray(values)[self.rows] for values in arrays)
 
     def _look(self, X: Table, first: bool) -> Table:
@@ -71,7 +71,7 @@ class SampledSource:
 
 
 def rows_of_survey(survey: Survey, seed: int = 0) -> tuple[Table, np.ndarray, np.ndarray | None]:
-    """A sample of the rows of a source that was looked at, with their targets and weights."""
+    """Return a sample of the rows of a surveyed source, with targets and weights."""
     wanted, parts, start = sampled_rows(survey.n_rows, survey.n_inputs, seed), [], 0
     for X in survey.rows():
         first, last = np.searchsorted(wanted, (start, start + X.shape[0]))
@@ -82,7 +82,7 @@ def rows_of_survey(survey: Survey, seed: int = 0) -> tuple[Table, np.ndarray, np
 
 
 def sampled_rows(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
-    """Rising numbers of the rows that a `SampledSource` of so many rows and inputs takes."""
+    """Return the increasing numbers of the rows in the sample of a source with this number of rows and inputs."""
     rng, most = np.random.default_rng(seed), _most_rows(n_inputs)
     keys, rows, bound = np.empty(0), np.empty(0, np.int64), 1.0
     for start in range(0, n_rows, _KEYS):
@@ -99,19 +99,19 @@ def _most_rows(n_inputs: int) -> int:
 
 
 def _bound_of(keys: np.ndarray, most: int) -> float:
-    """A bound with that many keys below it; 1 if there are no more."""
+    """Return a bound with this number of keys below it; 1 if there are not more keys."""
     return np.partition(keys, most)[most] if keys.size > most else 1.0
 
 
 def require_alike(types: list[tuple[str, str]], known: list[tuple[str, str]], where: str) -> None:
-    """Refuse columns of one kind, as `checked_types` has it, where they had another."""
+    """Raise ValueError if the kind of a column (see `checked_types`) differs from the kind in earlier blocks."""
     for (name, kind), (_, other) in zip(types, known, strict=True):
         if kind != other:
             raise TypeError(f"{name} of X has {kind}, which do not go with the {other} of {where}.")
 
 
 def checked_types(X: Table) -> list[tuple[str, str]]:
-    """Name of each column, and whether it has numbers, categories or times; ValueError for infinite numbers."""
+    """Return the kind of each column (numbers, categories or times) by name; ValueError for infinite numbers."""
     if is_frame(X):
         return [_frame_type(column) for column in nw.from_native(X, eager_only=True).iter_columns()]
     values = X.data if sparse.issparse(X) else X
@@ -130,7 +130,7 @@ def _frame_type(column: nw.Series) -> tuple[str, str]:
 
 
 def take_rows(X: Table, rows: np.ndarray) -> Table:
-    """Some rows, by their numbers, of a data frame, sparse matrix or array-like, copied."""
+    """Copy rows of a data frame, sparse matrix or array-like by their numbers."""
     if is_frame(X):
         return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
     return (X.tocsr() if sparse.issparse(X) else np.asarray(X))[rows]
@@ -147,5 +147,5 @@ def _joined_tables(tables: tuple[Table, ...]) -> Table:
 
 
 def _number_type(column: nw.Series) -> Any:
-    """The type of a column of numbers or flags, of which frames that are joined need the same; None of others."""
+    """Return the dtype of a numeric or boolean column, which must be equal in joined frames; None for others."""
     return column.dtype if column.dtype.is_numeric() or column.dtype == nw.Boolean else None

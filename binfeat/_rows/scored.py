@@ -1,4 +1,4 @@
-"""`score` of estimators whose rows may come from a source of blocks."""
+"""`score` of estimators that accept a source of blocks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from binfeat._rows.sources import Source, Survey, Table, check_alone, is_source
 
 
 class SourceScorer:
-    """Mixin to the left of scikit-learn's, whose `score` it extends."""
+    """Mixin that extends `score` of scikit-learn's mixin to its right."""
 
     predict: Callable[..., Any]
 
@@ -24,8 +24,8 @@ class SourceScorer:
         ----------
         X : table as in `predict`, or source of blocks of its rows
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            True labels or targets. None for a source, which has them, and maybe weights; and for the features of its
-            rows that a map makes in a pipeline.
+            True labels or targets. None for a source, which contains them (and optionally weights), and for the
+            features of its rows inside a pipeline.
         sample_weight : array-like of shape (n_rows,), default=None
 
         Returns
@@ -35,7 +35,7 @@ class SourceScorer:
         Raises
         ------
         ValueError
-            If y is missing, or is given beside a source.
+            If y is missing, or is given in addition to a source.
         """
         if is_source(X):
             check_alone(y, sample_weight)
@@ -48,14 +48,14 @@ class SourceScorer:
 
 
 def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, Survey]:
-    """What a function makes of the rows of each block, joined, and the `Survey` of the source."""
+    """Apply a function to the rows of each block; return the joined results and the `Survey` of the source."""
     survey = Survey(source, lambda X, _: X, lambda X, *_: [function(X)])
     return np.concatenate(survey.sum), survey
 
 
 def score_of(estimator: BaseEstimator, y: ArrayLike, predicted: np.ndarray, sample_weight: ArrayLike | None) -> float:
-    """Accuracy of a classifier's predictions, R^2 of a regressor's."""
-    from sklearn.metrics import accuracy_score, r2_score  # late: slow to import
+    """Return the accuracy of a classifier, or R^2 of a regressor."""
+    from sklearn.metrics import accuracy_score, r2_score  # imported late because it is slow
 
     metric = accuracy_score if is_classifier(estimator) else r2_score
     return metric(y, predicted, sample_weight=sample_weight)

@@ -22,8 +22,8 @@ __all__ = ["Source", "blocks", "is_source"]
 
 Table: TypeAlias = Any  # an array, a sparse matrix or a data frame, of any library
 
-_PASS_BYTES = 2**25  # of the rows that estimators process at a time
-_PASS_ROWS = 2**12, 2**17  # least and largest number of these rows
+_PASS_BYTES = 2**25  # of the rows processed at a time
+_PASS_ROWS = 2**12, 2**17  # minimum and maximum of these rows
 
 
 def blocks(
@@ -208,7 +208,7 @@ def _column_at_fault(X: Table, error: Exception) -> str | None:
             try:
                 checked_array(column, dtype="float64", ensure_all_finite=finite, input_name="X")
             except (TypeError, ValueError) as own:
-                if str(own).split("\n")[0] == str(error).split("\n")[0]:  # scikit-learn's advice follows
+                if str(own).split("\n")[0] == str(error).split("\n")[0]:  # further lines are scikit-learn's advice
                     return name
     return None
 
@@ -267,7 +267,7 @@ class Survey:
                 with _naming_column(X):
                     X = check(X, not kept)
                 self._note(X, not kept)
-                dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # which frames do not have
+                dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # frames have no dtype
                 if look is not None:
                     found = look(X, *others[1:])
                     self.sum = found if self.sum is None else self.sum + found
@@ -286,7 +286,7 @@ class Survey:
             raise TypeError("X must be sparse in all blocks or in none.")
 
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
-        """The rows again, for any number of passes, in equal blocks of about 32 MB.
+        """Return the rows for further passes, in equal blocks of about 32 MB.
 
         `check` converts the X of a block to an array or CSR; None is the check of the survey. `width` is the number of
         8-byte values that a row needs in addition to its inputs.

@@ -1,4 +1,4 @@
-"""Features of several kinds side by side, as one operator."""
+"""Concatenated features of several maps, as one operator."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
@@ -21,15 +21,15 @@ from binfeat._rows.products import (
     unseen_shares,
 )
 
-_BLOCK_BYTES = 2**26  # of computed features that a visit holds at a time
+_BLOCK_BYTES = 2**26  # computed features in memory at a time
 _MOST_ROWS = 2**17
 
 
 class StackedFeatures(RowMatrix):
-    """Blocks of features of the same rows side by side, each times a number; nothing is copied or made dense.
+    """Concatenation of scaled blocks of features of the same rows; nothing is copied or densified.
 
-    They are `dense` if all blocks are or become so, and `computed` if one is computed or read at each visit, so that
-    rows are best visited a block at a time. Two that read a source cannot go side by side.
+    It is `dense` if all blocks are arrays or computed as arrays, and `computed` if a block is computed or read in every
+    pass; then iterate over blocks of rows. Two blocks that read a source cannot be concatenated.
     """
 
     _instead = "output='csr' in all maps, or its tocsr() or toarray()"
@@ -43,15 +43,15 @@ class StackedFeatures(RowMatrix):
         super().__init__(dtype, (self.blocks[0].shape[0], int(self._starts[-1])))
 
     def _parts(self) -> Iterator[tuple[Features, float, slice]]:
-        """Every block with its scale and its columns."""
+        """Yield every block with its scale and its columns."""
         return zip(self.blocks, self.scales, map(slice, self._starts[:-1], self._starts[1:]), strict=True)
 
     def take(self, rows: np.ndarray | slice) -> "StackedFeatures":
-        """Rows by number, as blocks."""
+        """Select rows by number, as blocks."""
         return StackedFeatures([block[rows] for block in self.blocks], self.scales)
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
-        """Pairs of rows, as a slice, and their features; what is computed or read is held meanwhile."""
+        """Yield pairs of a slice of rows and their features; computed features stay in memory until the next pair."""
         source = next(filter(_is_streamed, self.blocks), None)
         for rows, Z in self._slices() if source is None else source.row_blocks():
             held = [Z if block is source else _held(block[rows]) for block in self.blocks]
@@ -63,12 +63,12 @@ class StackedFeatures(RowMatrix):
         return ((rows, None) for rows in slices(self.shape[0], step))
 
     def toarray(self) -> np.ndarray:
-        """All features in a dense array.
+        """Return all features as a dense array.
 
         Raises
         ------
         MemoryError
-            If it would need more memory than the computer has.
+            If the array needs more than the available memory.
         """
         require_memory(self.shape[0] * self.shape[1] * self.dtype.itemsize, "the array", "Use the blocks as they are.")
         out = np.empty(self.shape, self.dtype)
@@ -79,7 +79,7 @@ class StackedFeatures(RowMatrix):
         return out
 
     def tocsr(self) -> sparse.csr_array:
-        """All features in one CSR matrix."""
+        """Return all features as one CSR matrix."""
         parts = []
         for block, scale, _ in self._parts():
             block = block.toarray() if is_computed(block) else block
@@ -115,5 +115,5 @@ def _is_streamed(block: Features) -> TypeGuard[BlockFeatures]:
 
 
 def _held(block: Features) -> Features:
-    """The features of some rows, computed once."""
+    """Compute the features of some rows once."""
     return block.toarray() if is_computed(block) and is_dense(block) else block

@@ -1,4 +1,4 @@
-"""Features of a source's rows as an operator that reads the source whenever it needs them."""
+"""Features of the rows of a source, as an operator that reads the source for every product."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Self
@@ -12,10 +12,10 @@ from binfeat._rows.sources import RowBlocks, Survey
 
 
 class StreamedFeatures(ComputedRows):
-    """Features of the rows of a source, read and computed again a block of rows at a time for every product.
+    """Features of the rows of a source, read and computed again in blocks for every product.
 
-    `compute` makes them, an array, CSR or a BinMatrix, of a block of `rows`; `dense` says whether they are arrays.
-    Targets `y` and `sample_weight` came with the source; `taken` has the numbers of some of its rows.
+    `compute` converts a block of `rows` to an array, CSR or a BinMatrix; `dense` is True for arrays.
+    Targets `y` and `sample_weight` are from the source; `taken` contains the numbers of the selected rows.
     """
 
     streamed = True
@@ -37,12 +37,12 @@ class StreamedFeatures(ComputedRows):
 
     @classmethod
     def of(cls, survey: Survey, compute: Callable[[Any], Features], n_columns: int, *, dense: bool) -> Self:
-        """Features of the rows that a survey has seen."""
+        """Return the features of all rows of a surveyed source."""
         rows = survey.rows(width=n_columns if dense else 0)
         return cls(rows, compute, n_columns, float_dtype(survey.dtype), dense, survey.y, survey.sample_weight)
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
-        """Pairs of rows, as a slice, and their features."""
+        """Yield pairs of a slice of rows and their features."""
         blocks = (self._compute(X) for X in self._rows) if self._taken is None else self._taken_blocks(self._taken)
         stop = 0
         for Z in blocks:
@@ -58,7 +58,7 @@ class StreamedFeatures(ComputedRows):
             start += X.shape[0]
 
     def take(self, rows: np.ndarray) -> "StreamedFeatures":
-        """Rows by number, which must ascend."""
+        """Select rows by increasing numbers."""
         rows = np.asarray(rows)
         if (np.diff(rows) < 0).any():
             raise ValueError("rows of a source can be taken in ascending order only; sort their numbers.")

@@ -1,4 +1,4 @@
-"""Text files as datasets: columns of codes and of grouped digits, and what is wrong with a file that is not read."""
+"""Text files as datasets: columns of codes, thousands separators, and error messages for damaged files."""
 
 import csv
 import io
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from pyarrow.dataset import Dataset, FileFormat
 
 _ZERO = f"^{LEADING_ZERO}"
-_HEAD_ROWS, _BLOCK_ROWS = 10_000, 2**20  # at least, and at most, by which columns of digits are told from names
+_HEAD_ROWS, _BLOCK_ROWS = 10_000, 2**20  # minimum and maximum number of rows that decide between numbers and codes
 
 
 @dataclass(frozen=True, eq=False)
 class TextFiles:
-    """How text files of one format are read."""
+    """Options for reading text files of one format."""
 
     format: TextFormat
-    codes: list[str]  # columns of digits that begin with a zero, which are names such as postal codes
-    grouped: list[str]  # columns of numbers with signs between thousands
-    _whole: set[str] = field(default_factory=set)  # files that lose no lines
+    codes: list[str]  # columns of digits with leading zeros, such as postal codes, read as strings
+    grouped: list[str]  # columns of numbers with thousands separators
+    _whole: set[str] = field(default_factory=set)  # files checked for lost lines
 
     @classmethod
     def of(cls, names: Sequence[str], usual: str, **options: str | None) -> Self:
-        """With the options of a `TextFormat`; ValueError or OSError if the files cannot be read."""
+        """Detect the options of files, given options of a `TextFormat`; ValueError or OSError for unreadable files."""
         import pyarrow as pa
 
         files = cls(TextFormat.of(names, usual, **options), [], [])
@@ -54,18 +54,18 @@ class TextFiles:
 
     @property
     def differs(self) -> bool:
-        """Whether files are not read as the format of their names has it."""
+        """Return True if the format differs from the usual format of the file names."""
         return bool(self.grouped) or self.format.differs
 
     def opened(self, names: Sequence[str], partitioning: str | None = "hive") -> "Dataset":
-        """The dataset of the files; OSError if the first one cannot be read."""
+        """Return the dataset of the files; OSError if the first file cannot be read."""
         import pyarrow.dataset as ds
 
         with self.naming_fault(names[0]):
             return ds.dataset(list(names), format=self._file_format(self.codes), partitioning=partitioning)
 
     def _file_format(self, texts: Sequence[str]) -> "FileFormat":
-        """Columns `texts` are read as strings."""
+        """Return CSV options that read the columns `texts` as strings."""
         import pyarrow as pa
         import pyarrow.dataset as ds
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
@@ -80,7 +80,7 @@ class TextFiles:
         )
 
     def _heads(self, names: Sequence[str], wanted: list[str]) -> "list[pa.RecordBatch]":
-        """The first rows of the files, with these columns as strings."""
+        """Read the first rows of the files, with these columns as strings."""
         import pyarrow.dataset as ds
 
         heads, left = list[Any](), _HEAD_ROWS
@@ -88,14 +88,14 @@ class TextFiles:
         for fragment in dataset.get_fragments():
             with self.naming_fault(fragment.path):
                 batches = fragment.to_batches(schema=dataset.schema, columns=wanted, batch_size=_BLOCK_ROWS)
-                heads += islice(batches, 1)  # of the bytes by which pyarrow has decided on types
+                heads += islice(batches, 1)  # the bytes from which pyarrow inferred types
             left -= len(heads[-1]) if heads else 0
             if left <= 0:
                 break
         return heads
 
     def read_schema(self, schema: "pa.Schema") -> "pa.Schema":
-        """The types that columns are read as from files, before `converted`."""
+        """Return the types with which columns are read, before `converted`."""
         import pyarrow as pa
 
         for name in self._numbers(schema):
@@ -103,7 +103,7 @@ class TextFiles:
         return schema
 
     def converted(self, batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
-        """A batch with numbers in place of grouped digits, where the schema has numbers."""
+        """Convert strings with thousands separators to numbers, in the numeric columns of the schema."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -122,11 +122,11 @@ class TextFiles:
         return [name for name in self.grouped if name in schema.names and pa.types.is_floating(schema.field(name).type)]
 
     def naming_fault(self, path: str) -> "_NamingFault":
-        """Context of reading a file, whose errors become an OSError with the file, the line and a remedy."""
+        """Convert errors of reading a file to an OSError that names the file, the line and a remedy."""
         return _NamingFault(self, path)
 
     def fault(self, path: str) -> str | None:
-        """The first line of a file that is not as the header has it, in words, or None."""
+        """Return a description of the first line that does not match the header, or None."""
         line = 1 + self.format.n_skipped
         try:
             with self._lines(path) as lines:
@@ -154,7 +154,7 @@ class TextFiles:
         remedy = "close its double quote" if n_lines > 1 else "put cells that contain it into double quotes"
         return (
             f"{where} has {n_cells} cells, and the header has {n_columns}. Columns are separated by "
-            f"{self.format.delimiter!r}: {remedy}, add what is missing, or give another delimiter."
+            f"{self.format.delimiter!r}: {remedy}, add missing cells, or pass another delimiter."
         )
 
     def _lines(self, path: str) -> "io.TextIOWrapper":
@@ -170,7 +170,7 @@ class TextFiles:
         return "utf-8-sig" if self.format.encoding == "utf-8" else self.format.encoding
 
     def require_whole(self, path: str, n_rows: int) -> None:
-        """ValueError if a file, which was read as so many rows, has lost most of its lines in cells of many lines."""
+        """Raise ValueError if most lines of a file ended up inside cells, given its number of rows."""
         if path in self._whole:
             return
         n_lines = sum(chunk.count(b"\n") for chunk in byte_chunks(path, SCAN_BYTES))
@@ -179,7 +179,7 @@ class TextFiles:
         self._whole.add(path)
 
     def _require_few_swallowed(self, path: str, n_lines: int) -> None:
-        """ValueError if most lines of a file are in cells, and have as many delimiters as the header."""
+        """Raise ValueError if most lines of a file are inside cells and have as many delimiters as the header."""
         with self._lines(path) as lines:
             rows = csv.reader(lines, delimiter=self.format.delimiter)
             n_marks, n_swallowed, start = len(next(rows, [])) - 1, 0, None
@@ -226,7 +226,7 @@ def _groups(decimal: str) -> str:
 
 
 def _grouped(heads: "list[pa.RecordBatch]", texts: list[str], decimal: str) -> list[str]:
-    """Columns of strings that are all numbers, some of which have groups of three digits."""
+    """Return columns of strings that are all numbers, some with thousands separators."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Formats of text files: the encoding, the delimiter and the decimal sign, detected or given."""
+"""Formats of text files: encoding, delimiter and decimal separator, detected or given."""
 
 import codecs
 import csv
@@ -14,22 +14,22 @@ _DELIMITERS = ",", ";", "\t", "|"
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252", "iso8859-1": "Latin-1"}
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # in Windows-1252
-_HEAD_BYTES = 2**20  # as many as pyarrow takes for the types of columns
-_HEAD_ROWS = 1000  # by which the delimiter is detected
+_UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # bytes without a character in Windows-1252
+_HEAD_BYTES = 2**20  # pyarrow infers column types from this number of bytes
+_HEAD_ROWS = 1000  # rows for the detection of the delimiter
 _VOTES = 1000
 _WIDE = "utf-16", "utf-32"  # encodings with NUL bytes
 _CHUNK = 2**22
-SCAN_BYTES = 2**28  # they take a quarter of a second
-_DECLARED = re.compile(r"sep=(.)\r?\n")  # the first line of some files that Excel has written
-GROUPS = " .,'’\u00a0\u202f"  # signs between groups of three digits; of these the decimal sign is none
+SCAN_BYTES = 2**28  # scanned in a quarter of a second
+_DECLARED = re.compile(r"sep=(.)\r?\n")  # first line of some files written by Excel
+GROUPS = " .,'’\u00a0\u202f"  # possible thousands separators; the decimal separator is excluded
 _NUMBER = re.compile(rf"[+-]?\d[\d{GROUPS}]*([eE][+-]?\d+)?%?")
 _PLAIN = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How text files are read."""
+    """Format of text files."""
 
     delimiter: str
     decimal: str
@@ -46,14 +46,14 @@ class TextFormat:
         decimal: str | None = None,
         encoding: str | None = None,
     ) -> Self:
-        """The format of files; options that are None are detected, in the first lines of the first file.
+        """Return the format of files; options that are None are detected in the first lines of the first file.
 
         TypeError or ValueError for bad options, and ValueError for damaged files.
         """
         _check_options(delimiter, decimal, encoding)
         encoding = None if encoding is None else codecs.lookup(encoding).name.removesuffix("-sig")
         if encoding is None or not encoding.startswith(_WIDE):
-            found = _encodings(names)  # which refuses NUL bytes, whatever the encoding is
+            found = _encodings(names)  # refuses NUL bytes, even if the encoding is given
             encoding = _one_of(found) if encoding is None else encoding
         text = _head(names[0], encoding)
         declared = _DECLARED.match(text)
@@ -67,7 +67,7 @@ class TextFormat:
 
     @property
     def differs(self) -> bool:
-        """Whether the format is not the one that the names of the files suggest, in UTF-8, with decimal points."""
+        """Return True if the format differs from the usual one: delimiter of the file name, UTF-8, decimal points."""
         return (self.delimiter, self.decimal, self.encoding) != (self.usual, ".", "utf-8")
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class TextFormat:
 
 
 def encoding_name(encoding: str) -> str:
-    """The usual name of an encoding."""
+    """Return the usual name of an encoding."""
     return _ENCODINGS.get(encoding, encoding)
 
 
@@ -104,7 +104,7 @@ def _mark_of(delimiter: str) -> str:
 
 
 def _encodings(names: Sequence[str]) -> dict[str, str]:
-    """The encodings of files, and the first file that has each; ValueError if one has NUL bytes."""
+    """Return the encodings of files, with the first file of each; ValueError for NUL bytes."""
     found, left = dict[str, str](), SCAN_BYTES
     for name in names:
         own, n_bytes = _scanned(name, left)
@@ -116,9 +116,9 @@ def _encodings(names: Sequence[str]) -> dict[str, str]:
 
 
 def _one_of(found: dict[str, str]) -> str:
-    """The encoding of all files; ValueError if they differ."""
+    """Return the encoding of all files; ValueError if they differ."""
     found.pop("ascii", None)
-    if "iso8859-1" in found:  # which is Windows-1252 with control characters in the place of some signs
+    if "iso8859-1" in found:  # like Windows-1252, with control characters instead of some signs
         found.pop("cp1252", None)
     if len(found) > 1:
         (one, first), (other, second) = list(found.items())[:2]
@@ -130,7 +130,7 @@ def _one_of(found: dict[str, str]) -> str:
 
 
 def _scanned(name: str, most: int) -> tuple[str, int]:
-    """The encoding of the first bytes of a file, "ascii" if many encodings give the same text, and their number."""
+    """Return the encoding of the first bytes of a file ("ascii" if many encodings agree), and the number of bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     n_bytes, n_lines, encoding = 0, 0, "ascii"
     for chunk in byte_chunks(name, most):
@@ -164,7 +164,7 @@ def _after(decoder: codecs.IncrementalDecoder, chunk: bytes) -> str:
 
 
 def byte_chunks(name: str, most: int) -> Iterator[bytes]:
-    """The first bytes of a file, unpacked if its name ends in .gz."""
+    """Read the first bytes of a file, decompressed if its name ends in .gz."""
     import pyarrow as pa
 
     with pa.input_stream(name) as file:
@@ -174,7 +174,7 @@ def byte_chunks(name: str, most: int) -> Iterator[bytes]:
 
 
 def _head(name: str, encoding: str) -> str:
-    """The first lines of a file, without a mark of the byte order."""
+    """Read the first lines of a file, without a byte order mark."""
     head = next(byte_chunks(name, _HEAD_BYTES), b"")
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
     text = text.removeprefix("\ufeff")
@@ -182,12 +182,12 @@ def _head(name: str, encoding: str) -> str:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    with suppress(csv.Error):  # of cells too long: the rows before it will do
+    with suppress(csv.Error):  # a cell is too long; use the rows before it
         yield from filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
 
 
 def _delimiter_of(text: str, usual: str) -> str:
-    """The delimiter that gives most rows as many cells as the header, more than one, and then most cells numbers."""
+    """Return the delimiter for which most rows have as many cells as the header (above 1), then most numeric cells."""
     marks = usual, *(mark for mark in _DELIMITERS if mark != usual)
     rows = {mark: list(islice(_rows(text, mark), _HEAD_ROWS)) for mark in marks}
     several = [mark for mark in marks if rows[mark] and len(rows[mark][0]) > 1]
@@ -195,7 +195,7 @@ def _delimiter_of(text: str, usual: str) -> str:
 
 
 def _score(header: list[str], *rows: list[str]) -> tuple[float, float]:
-    """The share of rows with as many cells as the header, and the share of cells with numbers."""
+    """Return the share of rows with as many cells as the header, and the share of numeric cells."""
     cells = [cell for row in rows for cell in row if cell]
     n_fit = sum(len(row) == len(header) for row in rows)
     return n_fit / max(1, len(rows)), sum(map(_is_number, cells)) / max(1, len(cells))
@@ -206,7 +206,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _decimal_of(text: str, delimiter: str) -> str:
-    """The decimal sign of most numbers that show it; "," if none does, and some could have it."""
+    """Return the decimal separator of most unambiguous numbers; "," if all numbers with commas are ambiguous."""
     if delimiter == "," and '"' not in text:
         return "."
     votes, doubtful = {".": 0, ",": 0}, {".": 0, ",": 0}
@@ -223,7 +223,7 @@ def _decimal_of(text: str, delimiter: str) -> str:
 
 
 def _sign_of(cell: str) -> tuple[str, bool]:
-    """The decimal sign of a number, "" if it shows none, and whether the sign cannot be one between thousands."""
+    """Return the decimal separator of a number ("" if none), and True if it cannot be a thousands separator."""
     if not ("." in cell or "," in cell) or not _is_number(cell):
         return "", False
     plain = _PLAIN.fullmatch(cell)

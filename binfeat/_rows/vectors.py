@@ -8,7 +8,7 @@ from binfeat._engine.vectors import BLOCK, partial_dots, partial_squares
 
 
 def _sums(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Sum over the blocks of `kernel`'s partial sums, for each column of `a`."""
+    """Add up the partial sums of `kernel` over blocks of rows, for each column of `a`."""
     a, b = np.asfortranarray(a).T, np.asfortranarray(b).T
     partial = np.empty((a.shape[0], -(-a.shape[1] // BLOCK)))
     kernel(a, b, partial)
@@ -16,17 +16,17 @@ def _sums(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray) -> np.ndarr
 
 
 def column_dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Dot product of each column of `a` with the same column of `b`, or with the only column of `b`."""
+    """Return the dot product of each column of `a` with the same (or the only) column of `b`."""
     return _sums(partial_dots, a, b)
 
 
 def weighted_squares(a: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted sum of the squares of each column of `a`; weights are one column, or one for each column of `a`."""
+    """Return the weighted sum of squares of each column of `a`; weights have one column, or one per column of `a`."""
     return _sums(partial_squares, a, weights)
 
 
 def column_sums(a: np.ndarray) -> np.ndarray:
-    """Sum of each column of `a`; bitwise the `column_dots` with a column of ones, without making that column."""
+    """Return the sum of each column of `a`, bitwise equal to `column_dots` with ones, without allocating ones."""
     ones, sums = np.ones((1, BLOCK), a.dtype), []
     for column in np.asfortranarray(a).T:
         whole = column.size // BLOCK

@@ -1,1 +1,1 @@
-"""The command: fits a kernel machine to a table in files, predicts with the machine, and reports about it."""
+"""The command: fits a kernel model to a table in files, predicts, checks tables, and writes reports."""

@@ -7,13 +7,13 @@ import numpy as np
 from binfeat.cli import tables
 from binfeat.cli.outputs import finding_news, opened, write
 
-_MOST_BACKGROUND = 300  # rows; seconds grow with them
+_MOST_BACKGROUND = 300  # rows; the time is proportional to their number
 
 
 def explain(model, paths, text, background, out):
     """Write the Shapley values of the rows of a table in files, to the file `out` or to standard output.
 
-    They are relative to rows of the file `background`, or to those that the machine keeps.
+    They are relative to rows of the file `background`, or to training rows that the model stores.
     """
     machine, blocks = opened(model, paths, text, out, background)
     others = None if background is None else _rows_of(background, machine, text)
@@ -22,13 +22,13 @@ def explain(model, paths, text, background, out):
 
 
 def _rows_of(path, machine, text):
-    """Some rows of a table in a file, as the machine takes them."""
+    """Read some rows of a table in a file, with the columns and types that the model requires."""
     rows, _ = tables.sample(tables.for_machine(tables.open_table([path], text), machine), _MOST_BACKGROUND)
     return rows
 
 
 def _explained(machine, X, background):
-    """An Arrow table of the base value, and of the value of each input; of several outputs one after the other."""
+    """Return an Arrow table of the base value and the values of all inputs, one output after the other."""
     import pyarrow as pa
 
     found = machine.shapley_values(X, background)
@@ -46,7 +46,7 @@ def _explained(machine, X, background):
 
 
 def _unique(names):
-    """Names in their order; a name that occurs again gets the first number, from 2, which makes it a new name."""
+    """Make names unique: a repeated name gets the first number, from 2, that makes it a new name."""
     taken, own = set(names), dict[str, None]()
     for name in names:
         new = name

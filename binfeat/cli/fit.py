@@ -14,19 +14,19 @@ _MACHINES = {"regression": KernelMachineRegressor, "classification": KernelMachi
 
 
 def fit(paths, text, target, task, model, seconds):
-    """Fit a machine to a table in files, and write it to the file `model`."""
+    """Fit a model to a table in files, and write it to the file `model`."""
     require_output(model, *paths)
     if is_table_name(model):
-        raise ValueError(f"{model} has the ending of a table; name the file of the model otherwise, as in model.skops.")
+        raise ValueError(f"{model} has the ending of a table. Pass another name by --model, such as model.skops.")
     table = tables.open_table(paths, text)
     guessed, words = tables.task_of(table, target)
-    skops_io()  # fails here rather than after a long fit
+    skops_io()  # a missing package should fail before a long fit
     task = guessed if task is None else task
-    say(f"{task}: the target {target!r} holds {words}.")
+    say(f"{task}: the target {target!r} contains {words}.")
     machine = _MACHINES[task](max_seconds=seconds, random_state=0)
     with shown_progress(machine):
         machine.fit(*tables.training_rows(table, target))
     require_finite(machine)
     save(machine, target, model)
     print(printable_lines(machine.summary()))
-    say(f"the machine is in {model}.")
+    say(f"model saved to {model}.")

@@ -1,4 +1,4 @@
-"""Arguments of the command, and its failures in one line."""
+"""Arguments of the command, and its errors as one line."""
 
 import argparse
 import math
@@ -11,18 +11,20 @@ from binfeat._common.printable import printable
 from binfeat.cli.messages import one_line, say, spoken_warnings
 from binfeat.cli.streams import Terminated, drop_output, open_closed_streams, terminable
 
-# Failures of files, of their contents, of missing packages, of memory. Any other error is a bug of the command.
+# Errors of files, their contents, missing packages and memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
 
 _TABLE = (
-    "a CSV, TSV (either may be .gz), Parquet or Arrow file; several files, or a folder of them, are read block by block"
+    "a CSV, TSV, Parquet or Arrow file, or a folder of files; CSV and TSV may be compressed (.gz); several files are "
+    "read block by block"
 )
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; 0, 1 for a failure, 3 if `check` finds anything. Wrong arguments exit with 2.
+    """Run the command and return its exit code.
 
-    Ctrl-C is 130, and a signal that ends the process 128 and its number.
+    The code is 0, 1 after an error, 3 if `check` finds differences, 130 after Ctrl-C, and 128 plus the number of a
+    signal that ends the process. Wrong arguments exit with 2.
     """
     is_closed = sys.stdout is None
     open_closed_streams()
@@ -31,10 +33,10 @@ def main(argv: list[str] | None = None) -> int:
     with spoken_warnings():
         try:
             if is_closed and arguments.get("out", name) is None:
-                raise ValueError("standard output is closed; name a file by --out.")
+                raise ValueError("standard output is closed. Pass an output file by --out.")
             with terminable():
                 return _run(name, arguments)
-        except BrokenPipeError:  # nobody reads the output
+        except BrokenPipeError:  # the reader of the output has closed it
             drop_output()
             return 1
         except _FAILURES as error:
@@ -50,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(name, arguments):
     arguments["text"] = {option: arguments.pop(option) for option in ("delimiter", "decimal", "encoding")}
-    command = getattr(import_module(f"binfeat.cli.{name}"), name)  # late: help waits for no package
+    command = getattr(import_module(f"binfeat.cli.{name}"), name)  # imported late, so that --help is fast
     code = command(**arguments) or 0
     try:
         sys.stdout.flush()
@@ -66,33 +68,37 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser():
-    parser = _Parser(prog="binfeat", description="Kernel machines for tables in files.")
+    parser = _Parser(prog="binfeat", description="Kernel models for tables in files.")
     parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
     commands = parser.add_subparsers(
         required=True, dest="command", metavar="{fit,predict,check,explain,report,outliers}"
     )
     _add_fit(commands)
-    words = "Write a prediction for each row of a table, and probabilities of classes."
+    words = "Write a prediction for each row of a table, and class probabilities for a classifier."
     predict = commands.add_parser("predict", help="predict the rows of a table", description=words)
-    words = "Print what a table has that the machine had not seen in fit. Exit code: 3 if there is anything, else 0."
-    check = commands.add_parser("check", help="compare a table with that of fit", description=words)
+    words = "Print the differences between a table and the training table. The exit code is 3 if there are any, else 0."
+    check = commands.add_parser("check", help="compare a table with the training table", description=words)
     words = (
-        "Write what each input adds to the predictions for the rows of a table: Shapley values, in units of the "
-        "target, or of its logarithm where a machine learns that, or of the scores of classes (of two, the second)."
+        "Write the Shapley values of the rows of a table: how much each input moves the prediction away from the "
+        "average. Values have the unit of the target, or of its logarithm if the model transforms it. For classifiers "
+        "they are in units of the class scores (with two classes, of the second one)."
     )
     explain = commands.add_parser("explain", help="explain predictions", description=words)
-    words = "Write a page about a machine, beside its file: model.html for model.skops."
-    report = commands.add_parser("report", help="write a page about a machine", description=words)
+    words = "Write an HTML report on a model next to its file: model.html for model.skops."
+    report = commands.add_parser("report", help="write a report on a model", description=words)
     for command in (predict, check, explain, report):
-        command.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
-    words = "CSV, TSV (either may be .gz) or Parquet (.parquet, .pq), replaced if it is there; default: standard output"
+        command.add_argument("model", type=Path, metavar="MODEL", help="a file written by fit")
+    words = "output file (.csv, .tsv, also with .gz, .parquet or .pq), replaced if it exists; default: standard output"
     for command in (predict, check, explain):
         command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     for command in (predict, explain):
         command.add_argument("--out", type=Path, metavar="FILE", help=words)
-    words = "rows that values are relative to, 300 at most; default: rows of fit, which machines of grids do not keep"
+    words = (
+        "background rows; Shapley values are relative to their average prediction (at most 300 are used); default: "
+        "training rows, which models with random features do not store"
+    )
     explain.add_argument("--background", type=Path, metavar="TABLE", help=words)
-    words = "rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn"
+    words = "test rows with the target column; a random sample of 100,000 is used if there are more"
     report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
     _add_outliers(commands)
     for command in commands.choices.values():
@@ -101,37 +107,37 @@ def _parser():
 
 
 def _add_outliers(commands):
-    words = "Write a score for each row of a table, lower for more abnormal rows, and whether it is an outlier."
+    words = "Write a score for each row of a table (lower for more abnormal rows), and mark outliers."
     outliers = commands.add_parser("outliers", help="find outliers in a table", description=words)
     outliers.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
-    words = "CSV (packed if it ends in .gz), or Parquet (.parquet, .pq); default: standard output"
+    words = "output file: .csv, .csv.gz, .parquet or .pq; default: standard output"
     outliers.add_argument("--out", type=Path, metavar="FILE", help=words)
 
 
 def _add_fit(commands):
-    words = "Fit a kernel machine to a table. Columns of strings are categories; empty cells are missing values."
-    fit = commands.add_parser("fit", help="fit a machine to a table", description=words)
+    words = "Fit a kernel model to a table. Columns of strings are categories; empty cells are missing values."
+    fit = commands.add_parser("fit", help="fit a model to a table", description=words)
     fit.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     fit.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
-    words = "default: classification of strings, booleans, or up to 20 different whole numbers; else regression"
+    words = "default: classification for strings, booleans, and at most 20 different integers; otherwise regression"
     fit.add_argument("--task", choices=("regression", "classification"), help=words)
     fit.add_argument(
         "--model",
         default=Path("model.skops"),
         type=Path,
         metavar="FILE",
-        help="default: %(default)s, which is replaced",
+        help="output file; an existing file is replaced; default: %(default)s",
     )
-    fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit of the fit; default: none")
+    fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit for the fit; default: none")
 
 
 def _add_text_options(command):
     text = command.add_argument_group(
-        "text files", "By default these are detected from the first lines of the first file."
+        "CSV files", "By default these are detected from the first lines of the first file."
     )
-    text.add_argument("--delimiter", metavar="C", help="the character between columns of CSV files; tab is a tab")
-    text.add_argument("--decimal", choices=(".", ","), help="the decimal sign of CSV files")
-    words = "the encoding of CSV files, such as utf-8, utf-16, windows-1252 or latin-1"
+    text.add_argument("--delimiter", metavar="C", help="character between columns; write tab for a tab")
+    text.add_argument("--decimal", choices=(".", ","), help="decimal separator")
+    words = "encoding, such as utf-8, utf-16, windows-1252 or latin-1"
     text.add_argument("--encoding", metavar="NAME", help=words)
 
 

@@ -1,4 +1,4 @@
-"""Messages of the command while it works: lines on standard error."""
+"""Messages of the command: lines on standard error."""
 
 import logging
 import sys
@@ -14,13 +14,13 @@ def say(text):
 
 
 def one_line(words):
-    """A text, or the text of an error, in one line."""
+    """Return a text, or the text of an error, as one line."""
     return " ".join(str(words).split()) or type(words).__name__
 
 
 @contextmanager
 def spoken_warnings():
-    """Context in which warnings are printed as lines."""
+    """Print warnings as lines within this context."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"warning: {one_line(message)}")
         yield
@@ -28,7 +28,7 @@ def spoken_warnings():
 
 @contextmanager
 def shown_progress(machine):
-    """Context of a fit: a progress bar on a terminal, if rich is installed; else a line for each decision."""
+    """Show the progress of a fit: as a bar on a terminal if rich is installed, otherwise as a line per decision."""
     bar = _progress_bar() if sys.stdout.isatty() and sys.stderr.isatty() else None
     if bar is None:
         with _logged():

@@ -1,4 +1,4 @@
-"""Kernel machines in files of skops, with the names of their targets."""
+"""Kernel models in skops files, with the names of their targets."""
 
 import numpy as np
 
@@ -8,38 +8,41 @@ from binfeat.models.estimator import KernelMachineBase
 
 
 def require_finite(machine):
-    """Refuse a machine whose errors or coefficients are not finite with a ValueError."""
+    """Raise ValueError if an error or a coefficient of a model is not finite."""
     error = machine.held_out_error_[0]
     infinite = np.flatnonzero(np.isinf(machine.decisions_["error"]))
     if np.isfinite(error) and not infinite.size and np.isfinite(machine.feature_coef_).all():
         return
-    place = f"the decision '{machine.decisions_['what'][infinite[0]]}'" if infinite.size else "rows left out"
+    place = (
+        f"error of the decision '{machine.decisions_['what'][infinite[0]]}'" if infinite.size else "validation error"
+    )
     raise ValueError(
-        f"The error of {place} is not finite, so no model was written. The table may be damaged, or have too few rows; "
-        "give at least 4 rows, and look at its values."
+        f"The {place} is not finite, so no model was written. Check the values of the table, and pass at least 4 rows."
     )
 
 
 def save(machine, target, path):
-    """Write a machine and the name of its target."""
+    """Write a model and the name of its target to a file."""
     machine._target = target
     with written(path) as out:
         files.skops_io().dump(machine, out)
 
 
 def load(path):
-    """The machine in a file, with names of its columns; see `binfeat.load`."""
+    """Load a model with column names from a file; see `binfeat.load`."""
     machine = files.load(path)
     if not isinstance(machine, KernelMachineBase):
         raise ValueError(f"{path} contains no kernel model, but a {type(machine).__name__}; write one by binfeat fit.")
     if not hasattr(machine, "feature_coef_") or not hasattr(machine, "feature_names_in_"):
-        raise ValueError(f"{path} holds a machine without names of columns; fit it to a data frame or by this command.")
+        raise ValueError(f"{path} contains a model without column names. Fit it to a data frame, or by this command.")
     return machine
 
 
 def target_of(machine, path):
-    """The name of the target of a machine; ValueError if the file does not say."""
+    """Return the name of the target of a model; ValueError if the file does not contain it."""
     target = vars(machine).get("_target")
     if target is None:
-        raise ValueError(f"{path} does not name the target; fit the machine by this command, or call its report().")
+        raise ValueError(
+            f"{path} does not contain the name of the target. Fit the model by this command, or call its report()."
+        )
     return target

@@ -9,14 +9,14 @@ from binfeat.density.detector import OutlierDetector
 
 
 def outliers(paths, text, out):
-    """Write the outlier score of each row of a table in files, and the strangest column of each outlier."""
+    """Write the score of each row of a table in files, and the column with the largest contribution for outliers."""
     import pyarrow as pa
 
     if out is not None:
         require_output(out, *paths)
     table = tables.read(tables.open_table(paths, text))
     if not len(table):
-        raise ValueError("The table has no rows.")
+        raise ValueError("The table has no rows. Pass a table with at least one row.")
     names, columns, categorical = _columns_of(table)
     X = np.column_stack(columns)
     detector = OutlierDetector(categorical_features=categorical, random_state=0).fit(X)
@@ -30,7 +30,7 @@ def outliers(paths, text, out):
 
 
 def _columns_of(table):
-    """Names of the columns that have values, the columns as numbers, and which of them are categories."""
+    """Return names of all columns with values, the columns as numbers, and a mask of the categorical ones."""
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 
@@ -48,5 +48,5 @@ def _columns_of(table):
         columns.append(np.asarray(pc.cast(column, "float64"), dtype=np.float64))
         categorical.append(not is_number)
     if not names:
-        raise ValueError("The table has no column with values.")
+        raise ValueError("The table has no column with values. Pass a table with at least one non-empty column.")
     return np.array(names, dtype=object), columns, np.array(categorical)

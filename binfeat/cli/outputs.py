@@ -1,4 +1,4 @@
-"""Tables that commands write, and the checks of all files that they write."""
+"""Tables written by the command, and checks of all output files."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from binfeat.cli.streams import TerminalBytes
 from binfeat.models.table.findings import NoveltyPolicy
 
 _PARQUET = ".parquet", ".pq"
-_OTHERS = ".feather", ".arrow", ".skops", ".html"  # endings of files that are no tables, or of kinds not written here
+_OTHERS = ".feather", ".arrow", ".skops", ".html"  # formats that the command does not write as tables
 
 
 def require_output(path, *inputs):
@@ -20,7 +20,7 @@ def require_output(path, *inputs):
     require_writable(path)
     for name in chain.from_iterable(_files_of(given) for given in inputs if given is not None):
         if path.exists() and name.exists() and os.path.samefile(path, name):
-            raise ValueError(f"{path} is read by this command, which would replace it; name another file.")
+            raise ValueError(f"The output {path} is also an input of this command. Pass another file.")
 
 
 def _files_of(path):
@@ -28,15 +28,16 @@ def _files_of(path):
 
 
 def opened(model, paths, text, out=None, others=None):
-    """The machine of a file, and blocks of the rows of a table for it, once it is sure that `out` can be written.
+    """Check that `out` can be written, and return the model of a file and blocks of the rows of a table.
 
-    `others` is one more file that the command reads.
+    `others` is another input file of the command.
     """
     if out is not None:
         require_output(out, model, *paths, others)
         if out.suffix in _OTHERS:
             raise ValueError(
-                f"{out} must end in .csv, .csv.gz, .tsv, {' or '.join(_PARQUET)}: a table is written to it."
+                f"The output {out} is a table, so its name must end in .csv, .csv.gz, .tsv, {' or '.join(_PARQUET)}. "
+                "Pass another name."
             )
     table = tables.open_table(paths, text)
     machine = models.load(model)
@@ -45,32 +46,32 @@ def opened(model, paths, text, out=None, others=None):
 
 @contextmanager
 def finding_news(machine, blocks):
-    """The blocks; in the end what the machine had not seen in any of them is said once, as a table."""
+    """Yield the blocks, and print one warning at the end if they differ from the training rows."""
     policy = NoveltyPolicy(machine)
     if machine.on_unseen == "warn":
         machine.on_unseen = "ignore"
         blocks = _checked(machine, blocks, policy.report)
     yield blocks
     if policy.found:
-        say("warning: the machine had not seen such values in fit:")
+        say("warning: the table differs from the training table, so some predictions are extrapolations:")
         for line in str(policy.found).splitlines():
             say(f"  {line}")
 
 
 def _checked(machine, blocks, note):
-    """The blocks as they are; `note` is called with what is new in them."""
+    """Yield the blocks unchanged, and call `note` with the findings of each."""
     for X in blocks:
         note(machine.check(X))
         yield X
 
 
 def write(blocks, out):
-    """Write Arrow tables, one below the other, to the file `out` or to standard output."""
+    """Write the rows of all Arrow tables to the file `out` or to standard output."""
     endings = [] if out is None else out.suffixes
     with _output() if out is None else written(out) as stream:
         first = next(blocks, None)
         if first is None:
-            raise ValueError("The table has no rows.")
+            raise ValueError("The table has no rows. Pass a table with at least one row.")
         with _writer(stream, endings, first.schema) as writer:
             for block in chain([first], blocks):
                 writer.write_table(block)
@@ -82,7 +83,7 @@ def _output():
 
 @contextmanager
 def _writer(stream, endings, schema):
-    """A writer of Arrow tables to a binary stream: Parquet, CSV or TSV, packed or not, by the endings of a name."""
+    """Return a writer of Arrow tables to a binary stream; the endings of the file name determine the format."""
     import pyarrow as pa
     from pyarrow.csv import CSVWriter, WriteOptions
 

@@ -13,7 +13,7 @@ def predict(model, paths, text, out):
 
 
 def _predictions(machine, blocks):
-    """Arrow tables of predictions, and of the probabilities of the classes."""
+    """Yield Arrow tables of predictions, and of class probabilities."""
     import pyarrow as pa
 
     for X in blocks:

@@ -6,7 +6,7 @@ from binfeat.cli.outputs import require_output
 
 
 def report(model, paths, text):
-    """Write a page about the machine in a file, with its errors on the rows of a table if there is one."""
+    """Write a report on the model in a file, with errors on the rows of a table if there is one."""
     machine = models.load(model)
     page = model.with_suffix(".html")
     require_output(page, model, *paths)
@@ -16,6 +16,6 @@ def report(model, paths, text):
         table = tables.for_machine(tables.open_table(paths, text), machine, target)
         *rows, n_rows = tables.sample_with_target(table, target)
         if n_rows > len(rows[1]):
-            say(f"the report is of {len(rows[1]):,} of the {n_rows:,} rows, drawn at random.")
+            say(f"the report uses a random sample of {len(rows[1]):,} of the {n_rows:,} rows.")
     machine.report(page, *rows)
-    say(f"the report is in {page}.")
+    say(f"report saved to {page}.")

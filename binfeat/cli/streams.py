@@ -13,12 +13,12 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 
 
 class Terminated(BaseException):
-    """A signal asks the process to end; its number is the argument."""
+    """The process has received a signal to end; its number is the argument."""
 
 
 @contextmanager
 def terminable():
-    """Context in which signals that end a process raise `Terminated`, so that files half-written are removed."""
+    """Raise `Terminated` on signals that end the process, so that incomplete files are removed."""
     handlers = {}
     if threading.current_thread() is threading.main_thread():
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -37,7 +37,7 @@ def _terminate(number, _):
 
 
 def open_closed_streams():
-    """Open the null device in place of closed standard streams: the next file would get the number of one."""
+    """Replace closed standard streams by the null device, because the next file would get their number."""
     if None not in (sys.stdin, sys.stdout, sys.stderr):
         return
     number = os.open(os.devnull, os.O_RDWR)
@@ -50,24 +50,24 @@ def open_closed_streams():
 
 
 def drop_output():
-    """Forget output that cannot be written: Python would try again, and complain, when it ends."""
+    """Discard output that cannot be written, because Python would try again at exit and print an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class TerminalBytes:
-    """A binary stream to a terminal, in which control characters of a table are printed as escape sequences."""
+    """A binary stream to a terminal that prints control characters as escape sequences."""
 
     def __init__(self, stream):
         self._stream, self.closed = stream, False
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def write(self, content):
-        """Print bytes of UTF-8."""
+        """Print UTF-8 bytes."""
         self._stream.write(printable_lines(self._decoder.decode(bytes(content))))
         return len(content)
 
     def flush(self):
-        """Write to the terminal at once."""
+        """Flush the terminal."""
         self._stream.flush()
 
     def close(self):

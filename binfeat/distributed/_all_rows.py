@@ -1,4 +1,4 @@
-"""All rows on the workers that a kernel machine is fitted to once it is decided how."""
+"""All rows on the workers, for the final fit of a kernel model."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -24,8 +24,8 @@ from binfeat.models.table.scalers import NoScaler
 class DaskMachineRows(RowsBeyondMemory):
     """All rows of a Dask table.
 
-    Targets, weights and codes stay on the workers, held-out rows among them; a sum over the rows comes back. The
-    `problem` is that of the table's sample; the names and number of the estimator's inputs are read.
+    Targets, weights and codes stay on the workers, including validation rows; only sums over rows are received. The
+    `problem` contains the sample; names and number of inputs are read from the estimator.
     """
 
     def __init__(self, problem, run, estimator, table):
@@ -35,7 +35,7 @@ class DaskMachineRows(RowsBeyondMemory):
 
     @cached_property
     def _parts(self):
-        """What is learned of the rows of each chunk: a Part without features."""
+        """Return a delayed Part without features for each chunk."""
         problem, table = self._problem, self._table
         if problem.beyond is None:
             return persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
@@ -43,14 +43,14 @@ class DaskMachineRows(RowsBeyondMemory):
         return persist(table.chunks.each(_part_by_rows, *given, own=[table.given.blocks]))
 
     def _encoding(self, scaler):
-        twin = type(self._estimator)()  # what else the machine holds need not travel
+        twin = type(self._estimator)()  # other attributes of the model are not sent
         names = "n_features_in_", "feature_names_in_"
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
         twin._unfinished = Unfinished()
         return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
 
     def whole(self, kernels, frame):
-        """All rows, fetched, their inputs in float32; the workers keep theirs, and solve cells of them."""
+        """Fetch all rows, with inputs in float32; the workers keep their rows, and solve cells."""
         problem, table = self._problem, self._table
         is_weighted = table.is_weighted or problem.beyond is not None
         given = shared(self._encoding(kernels.scaler)), frame, is_weighted
@@ -70,15 +70,15 @@ class DaskMachineRows(RowsBeyondMemory):
 
 
 def _with_columns(X, part, encoding, frame, is_weighted):
-    """The part with its rows as kernels see them."""
+    """Return the part with encoded and scaled rows."""
     return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
 
 class DaskTrainingRows:
-    """What a growing machine is fitted to: rows on the workers, those held out among them with weight 0.
+    """Rows on the workers for a growing model; validation rows have weight 0.
 
     While grids are added, a worker holds the codes of a chunk twice. `parts` has a delayed Part without features for
-    each chunk of the raw table, and `held_out` the numbers of its rows that are held out.
+    each chunk of the raw table, and `held_out` the numbers of its validation rows.
     """
 
     def __init__(self, chunks, lengths, parts, n_targets, encoding, held_out):
@@ -88,11 +88,11 @@ class DaskTrainingRows:
         self.n_rows, self.n_targets = sum(lengths), n_targets
 
     def features(self, fourier):
-        """Fourier features, made whenever they are needed: their map."""
+        """Return the map of Fourier features, which are computed on demand."""
         return fourier
 
     def count(self, grids, first_grid):
-        """Keep the codes of the rows in more grids on the workers, and give the bins of these."""
+        """Compute codes in additional grids on the workers, and return the bins of these grids."""
         blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids)))
         numbered = replace(self._whole, blocks=blocks)
         bins = rank_bins(reduce_in_tree(numbered.each(itemgetter(0)), unite_bins)).coded
@@ -100,7 +100,7 @@ class DaskTrainingRows:
         return bins
 
     def for_solver(self, offsets, dense, dtype, targets):
-        """The rows with features of the grids so far, whose columns begin at `offsets`; or with dense ones."""
+        """Return the rows with features of all grids, with columns from `offsets` on, or with dense features."""
         n_columns, parts = int(offsets[-1]), self._parts.blocks
         n_targets = len(range(self.n_targets)[targets])
         if dtype == np.float32 or n_targets < self.n_targets:
@@ -111,7 +111,7 @@ class DaskTrainingRows:
         return DaskRows(parts, self._lengths, n_columns, n_targets, dtype, dense is not None)
 
     def weigh_held_out(self):
-        """Give the held-out rows their weights."""
+        """Restore the weights of the validation rows."""
         self._keep(self._parts.alive().each(_with_weights, own=[self._whole.blocks]))
         return True
 
@@ -147,7 +147,7 @@ def _numbered(X, encoding, grids):
 
 
 def _with_grids(part, numbered, united):
-    """The part with more grids, behind those that it has."""
+    """Return the part with appended grids."""
     bins, fresh = numbered
     offsets, n_known = united.starts, 0
     if part.Z is not None:

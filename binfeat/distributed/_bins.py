@@ -1,4 +1,4 @@
-"""Bins of a chunk of rows: numbered where the rows are, renumbered when those of all chunks are known."""
+"""Bins of a chunk of rows: numbered on its worker, and renumbered when all chunks are known."""
 
 from dask.sizeof import sizeof
 
@@ -14,11 +14,11 @@ sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.
 
 
 def number_bins(X, grids, n_jobs=1):
-    """The bins of rows, and the number of each row's bin in each grid."""
+    """Return the bins of rows, and the number of the bin of each row in each grid."""
     store = CodeStore(X.shape[0], len(grids))
     return count_bins(grids, [X], X.shape[0], codes=store, n_jobs=n_jobs), store.array
 
 
 def renumber(codes, bins, united, out, n_jobs=1):
-    """Write the numbers that united bins have for the rows whose numbers among `bins` are `codes`."""
+    """Write the numbers of merged bins for rows with the numbers `codes` among `bins`."""
     recode(codes, codes_among(bins, united, n_jobs), bins.starts, out, n_jobs=n_jobs)

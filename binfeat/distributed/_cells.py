@@ -1,4 +1,4 @@
-"""Cells of rows on the workers: each is gathered to a task, and solved there."""
+"""Cells of rows on the workers; a task gathers and solves each cell."""
 
 import numpy as np
 from dask import delayed
@@ -7,23 +7,23 @@ from binfeat._rows.rows import Part
 from binfeat._threads import side_by_side
 from binfeat.distributed._chunks import Chunks, compute, shared, split_rows
 
-_MOST_PIECES = 10_000  # rows of a chunk for a task are a task, too, and the scheduler is slow with many
+_MOST_PIECES = 10_000  # each piece of a chunk is a task, and the scheduler is slow with many tasks
 
 
 class DaskCells:
-    """Calls functions for cells of rows, which are on the workers as a Part for each chunk.
+    """Call functions for cells of rows, which are on the workers as one Part per chunk.
 
-    A Part has rows (n_rows, n_inputs) as kernels see them, and weights, or none, that are divided by `mean_weight`. A
-    task takes `n_jobs` threads.
+    A Part contains encoded rows (n_rows, n_inputs), and weights (or None), which are divided by `mean_weight`. A
+    task uses `n_jobs` threads.
     """
 
     def __init__(self, parts: Chunks, lengths, mean_weight, n_jobs):
         self._parts, self._lengths, self._mean_weight, self._n_jobs = parts, lengths, mean_weight, n_jobs
 
     def __call__(self, function, cells):
-        """Results of ``function(columns, targets, weights)`` for cells, which are arrays of row numbers.
+        """Return the results of ``function(columns, targets, weights)`` for cells, which are arrays of row numbers.
 
-        A cell is a task; where chunks and cells are many, several are.
+        A task computes one cell, or several cells if there are many chunks and cells.
         """
         if not cells:
             return []
@@ -44,7 +44,7 @@ class DaskCells:
 
 
 def _called(function, pieces, places, mean_weight, n_jobs):
-    """Results of a function for cells whose rows have these places among those of the pieces."""
+    """Return the results of a function for cells, given the positions of their rows in the pieces."""
     Z, Y = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("Z", "Y"))
     weights = [piece.weights for piece in pieces]
     relative = None if weights[0] is None else np.concatenate(weights)[:, 0] / mean_weight

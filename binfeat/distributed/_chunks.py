@@ -1,4 +1,4 @@
-"""Rows of Dask collections as delayed chunks: checks, errors that name the chunk, sums in a tree."""
+"""Rows of Dask collections as delayed chunks, with checks, errors that name the chunk, and tree sums."""
 
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from binfeat._common.validation import canonical, check_weights, flat
 from binfeat._rows import sources
 
 _FLOAT64 = np.dtype(np.float64)
-_FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
+_FAN = 8  # inputs of a task in a tree; neighbours rarely share a worker, so pairs are no better
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
 _LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
@@ -42,19 +42,19 @@ _NO_WORKER = "No worker was left to run {} for as long as the scheduler waits fo
 
 @dataclass
 class Chunks:
-    """The rows of a collection, a delayed chunk at a time."""
+    """The rows of a collection, as delayed chunks."""
 
     blocks: list  # of Delayed
     name: str  # for errors
-    kind: Any = None  # the _ArrayKind or _FrameKind that every chunk has to look like; None if that is known
-    lengths: tuple | None = None  # None where they are not known
-    width: int = 1  # columns; 1 where the chunks have one dimension
-    dtype: np.dtype = _FLOAT64  # float32 if all of the collection is
+    kind: Any = None  # the expected _ArrayKind or _FrameKind of every chunk; None for checked chunks
+    lengths: tuple | None = None  # None if unknown
+    width: int = 1  # number of columns; 1 for one-dimensional chunks
+    dtype: np.dtype = _FLOAT64  # float32 if the whole collection has this dtype
 
     def each(self, function, *arguments, own=(), common=()):
-        """Delayed results of ``function(chunk, *own, *arguments, *common)``; errors and Dask's keys name the chunk.
+        """Return delayed results of ``function(chunk, *own, *arguments, *common)``; errors and keys name the chunk.
 
-        `own` has sequences of an argument for each chunk; `common` has large arguments, sent out once and together.
+        `own` contains sequences with one argument per chunk; `common` contains large arguments, sent once and together.
         """
         call, name = delayed(_call), getattr(function, "__name__", "part").strip("_")
         common = shared(common) if common else ()
@@ -67,7 +67,7 @@ class Chunks:
         ]
 
     def alive(self):
-        """These chunks; RuntimeError if a block lies on a client that is closed."""
+        """Return these chunks; RuntimeError if a block belongs to a closed client."""
         for block in self.blocks:
             require_live(block, self.name)
         return self
@@ -75,7 +75,7 @@ class Chunks:
 
 @dataclass(frozen=True)
 class _ArrayKind:
-    """Columns and type of an array's chunks."""
+    """Number of columns and dtype of the chunks of an array."""
 
     shape: tuple
     dtype: np.dtype
@@ -89,7 +89,7 @@ class _ArrayKind:
 
 @dataclass(frozen=True)
 class _FrameKind:
-    """Names and types of a frame's columns; None is any type."""
+    """Names and dtypes of the columns of a frame; None is any dtype."""
 
     columns: dict
 
@@ -116,14 +116,14 @@ def _call(function, where, kind, common, chunk, *arguments):
 
 
 def is_chunked(X):
-    """Whether X is a Dask collection, or has its chunks ready."""
+    """Return True if X is a Dask collection or an object with delayed chunks."""
     return dask.is_dask_collection(X) or hasattr(X, "_as_chunks")
 
 
 def chunks_of(X, name):
-    """The chunks of a Dask array, with all columns in each, or of a dataframe.
+    """Return the chunks of a Dask array (with all columns in each) or dataframe.
 
-    TypeError if X is another kind of collection, RuntimeError if it lies on a client that is closed.
+    TypeError for other collections, RuntimeError if X belongs to a closed client.
     """
     if hasattr(X, "_as_chunks"):
         return X._as_chunks(name).alive()
@@ -144,7 +144,7 @@ def chunks_of(X, name):
     dtypes = {own: column.dtype for own, column in columns.items()}
     unknown = [own for own, dtype in dtypes.items() if hasattr(dtype, "categories") and not columns[own].cat.known]
     kind = _FrameKind(dtypes | dict.fromkeys(unknown))
-    # Dask's own optimisation would put several files into one chunk where only few of their columns are read.
+    # Dask's optimization would put several files into one chunk if only few of their columns are read.
     blocks = X.simplify().to_delayed(optimize_graph=False)
     return Chunks(blocks, name, kind, None, len(columns), _float_type(dtypes.values()))
 
@@ -154,15 +154,15 @@ def _float_type(dtypes):
 
 
 def require_live(collection, name):
-    """Refuse a collection that lies on a client which is closed."""
+    """Raise RuntimeError if a collection belongs to a closed client."""
     if any(future.client.status != "running" or future.cancelled() for future in futures_of(collection)):
         raise RuntimeError(_GONE.format(name, ""))
 
 
 def beside(chunks, values, name):
-    """Delayed targets or weights for the rows of each chunk, cut where the chunks are; ValueError if lengths differ.
+    """Return delayed targets or weights, split like the chunks of rows; ValueError if lengths differ.
 
-    Lengths that are not known are computed where they are needed.
+    Unknown lengths are computed on demand.
     """
     if np.ndim(values) == 0 and not is_chunked(values):
         return Chunks([values] * len(chunks.blocks), name)
@@ -183,7 +183,7 @@ def beside(chunks, values, name):
 
 
 def lengths_of(chunks):
-    """The number of rows of each chunk, computed if it is not known."""
+    """Return the number of rows of each chunk, computed if unknown."""
     return tuple(compute(chunks.each(_length))) if chunks.lengths is None else chunks.lengths
 
 
@@ -192,7 +192,7 @@ def _length(chunk):
 
 
 def _cut(chunks, lengths, wanted):
-    """The same rows in chunks of other lengths."""
+    """Return the same rows in chunks of other lengths."""
     call, starts = delayed(_rows_among), np.cumsum([0, *lengths])
     blocks = []
     for stop, length in zip(np.cumsum(wanted).tolist(), wanted, strict=True):
@@ -209,7 +209,7 @@ def _rows_among(parts, start, stop):
 
 
 def values_beside(chunks, y, sample_weight):
-    """Delayed targets, and delayed weights, for the rows of each chunk, as arrays or None; errors name their chunk."""
+    """Return delayed targets and weights for the rows of each chunk, as arrays or None; errors name the chunk."""
     return [beside(chunks, values, name).each(_same) for values, name in ((y, "y"), (sample_weight, "sample_weight"))]
 
 
@@ -218,33 +218,33 @@ def _same(values):
 
 
 def weights_of_chunk(weights, y, n_rows):
-    """Checked weights (n_rows, 1) of a chunk, ones for None; ValueError if y has another number of rows."""
+    """Return checked weights (n_rows, 1) of a chunk, ones for None; ValueError if the length of y differs."""
     if len(y) != n_rows:
-        raise ValueError(f"it has {n_rows} rows, and the chunk of y beside it {len(y)}.")
+        raise ValueError(f"it has {n_rows} rows, and the chunk of y has {len(y)}.")
     weights = check_weights(weights, n_rows, some=False)
     return np.ones((n_rows, 1)) if weights is None else weights
 
 
 def split_rows(rows, lengths):
-    """Rising numbers of rows, in each chunk those within it."""
+    """Split increasing row numbers by chunk, relative to the first row of the chunk."""
     ends = np.cumsum(lengths)
     parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
     return [part - (end - length) for part, end, length in zip(parts, ends, lengths, strict=True)]
 
 
 def taken(chunks, rows, lengths):
-    """Delayed rows of each chunk, by their numbers in all of them; ValueError if the chunk has another length."""
+    """Return delayed rows of each chunk by their global numbers; ValueError if the length of the chunk differs."""
     return chunks.each(_take, own=[split_rows(rows, lengths), lengths])
 
 
 def _take(chunk, rows, length):
     if chunk.shape[0] != length:
-        raise ValueError(f"it must have {length} rows, as many as that of X; got {chunk.shape[0]}.")
+        raise ValueError(f"it must have {length} rows, as the chunk of X; got {chunk.shape[0]}.")
     return chunk.iloc[rows] if hasattr(chunk, "iloc") else chunk[rows]
 
 
 def joined(parts):
-    """Chunks one below the other."""
+    """Concatenate chunks of rows."""
     if hasattr(parts[0], "iloc"):
         import pandas as pd
 
@@ -253,7 +253,7 @@ def joined(parts):
 
 
 def inputs_of(estimator, X, reset):
-    """The chunks of X, by whose columns `n_features_in_` and `feature_names_in_` are checked or, by `reset`, set."""
+    """Return the chunks of X; check `n_features_in_` and `feature_names_in_`, or set them if `reset`."""
     chunks = chunks_of(X, "X")
     rows = X._meta if hasattr(X, "columns") else np.empty((0, chunks.width))
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
@@ -261,7 +261,7 @@ def inputs_of(estimator, X, reset):
 
 
 def moments_of(chunks, twin, sample_weight=None):
-    """The `Moments` of all rows, with weights, which the estimator `twin` checks."""
+    """Return the `Moments` of all rows, checked by the estimator `twin`, with weights."""
     weights = [] if sample_weight is None else [beside(chunks, sample_weight, "sample_weight").blocks]
     return sum(compute(chunks.each(_moments, twin, own=weights)), Moments.none(chunks.width))
 
@@ -273,14 +273,14 @@ def _moments(X, *own):
 
 
 def array_of(blocks, lengths, tail, meta):
-    """Dask array of delayed blocks one below the other, each of shape ``(n_rows, *tail)``."""
+    """Return a Dask array of concatenated delayed blocks, each of shape ``(n_rows, *tail)``."""
     lengths = [np.nan] * len(blocks) if lengths is None else lengths
     parts = [da.from_delayed(block, (length, *tail), meta=meta) for block, length in zip(blocks, lengths, strict=True)]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
 def results_of(chunks, twin, method, tail, dtype):
-    """Dask array of the results of a method of `twin` for each chunk, each of shape ``(n_rows, *tail)``."""
+    """Return a Dask array of the results of a method of `twin` per chunk, each of shape ``(n_rows, *tail)``."""
     meta = np.empty((0,) * (1 + len(tail)), dtype)
     return array_of(chunks.each(_call_method, twin, method, tail, meta.dtype), chunks.lengths, tail, meta)
 
@@ -292,20 +292,20 @@ def _call_method(X, twin, method, tail, dtype):
 
 
 def on_worker(estimator, kind):
-    """The estimator of this class, for rows in memory, with the same attributes and one thread; sent out once."""
+    """Return the in-memory estimator with the same attributes and one thread, sent to workers once."""
     twin = kind.__new__(kind)
     vars(twin).update(vars(estimator), n_jobs=1, _unfinished=Unfinished())
     return shared(twin)
 
 
 def shared(value):
-    """A value that many tasks take, sent out once."""
+    """Return a value for many tasks, sent once."""
     return delayed(value, traverse=False)
 
 
 @contextmanager
 def _explaining_losses():
-    """Set Dask's options, and explain its errors about workers and clients that are lost."""
+    """Set Dask's options, and explain its errors about lost workers and clients."""
     try:
         with dask.config.set(_OPTIONS):
             yield
@@ -320,7 +320,7 @@ def _explaining_losses():
 
 @contextmanager
 def letting_go():
-    """Release data on workers when an error is raised: who keeps the error would keep the variables of its frames."""
+    """Release data on workers when an error is raised, because its traceback would keep local variables alive."""
     try:
         yield
     except BaseException as error:
@@ -332,27 +332,27 @@ def letting_go():
 
 
 def compute(values):
-    """The results of a list of delayed values."""
+    """Compute a list of delayed values."""
     with _explaining_losses():
         return list(dask.compute(*values))
 
 
 def gathered(chunks, *names):
-    """Arrays of all rows, fetched, that are attributes of the chunks by these names, of which None stays None."""
+    """Fetch arrays of all rows from attributes of the chunks; None remains None."""
     found = zip(*compute(chunks.each(attrgetter(*names))), strict=True)
     return [None if own[0] is None else np.concatenate(own) for own in found]
 
 
 def persist(values):
-    """The delayed values, computed and kept where they are; values that are lost with a worker are made again."""
+    """Persist delayed values on the workers; values of lost workers are computed again."""
     with _explaining_losses():
         return list(dask.persist(*values))
 
 
 def reduce_in_tree(values, combine):
-    """Combine delayed values in a tree whose shape depends on their number alone.
+    """Combine delayed values in a tree; its shape depends only on their number.
 
-    `combine` takes a list of some, or of one, and makes something new of them.
+    `combine` accepts a list of one or more values, and returns a new object.
     """
     call = delayed(combine)
     while True:

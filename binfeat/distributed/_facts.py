@@ -1,4 +1,4 @@
-"""What the process of a fit knows of chunks of rows, whose targets and weights stay on the workers."""
+"""Properties of chunks of rows that are known to the process of the fit; targets and weights stay on the workers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,14 @@ from binfeat._common.validation import check_weights
 
 @dataclass(frozen=True)
 class Facts:
-    """Of the rows of a chunk."""
+    """Properties of the rows of a chunk."""
 
     n_rows: int
     weight: float
-    y_shape: tuple  # of the targets of a row
+    y_shape: tuple  # shape of the targets of a row
     classes: np.ndarray
     counts: np.ndarray
-    kind: Any  # of X: the types of its columns, or whether features are dense
+    kind: Any  # of X: the types of its columns, or True for dense features
 
     @classmethod
     def of(cls, y, weights, kind, has_classes):
@@ -27,7 +27,7 @@ class Facts:
 
 
 def places_of_rows(facts):
-    """Numbers of the chunks that have rows; ValueError if none has."""
+    """Return the numbers of non-empty chunks; ValueError if all chunks are empty."""
     places = [place for place, fact in enumerate(facts) if fact.n_rows]
     if not places:
         raise ValueError("X has no rows in any chunk; at least one is needed.")
@@ -35,7 +35,7 @@ def places_of_rows(facts):
 
 
 def require_targets(facts):
-    """ValueError if targets of chunks with rows have different columns, or no row has a weight."""
+    """Raise ValueError if targets of chunks have different columns, or all weights are 0."""
     for fact in facts:
         if fact.y_shape != facts[0].y_shape:
             raise ValueError(f"y must have the same columns in all chunks, got {fact.y_shape} and {facts[0].y_shape}.")

@@ -1,4 +1,4 @@
-"""Rows of a ridge machine on the workers."""
+"""Rows of a ridge model on the workers."""
 
 import copy
 from functools import partial, reduce
@@ -13,14 +13,14 @@ from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree
 
 sizeof.register(Part, lambda part: sizeof(part.Z) + sizeof(part.Y) + sizeof(part.weights))
 
-_VISIT_COST = 9  # a round of the scheduler, beside a product
+_VISIT_COST = 9  # cost of a scheduler round, relative to a product
 
 
 class DaskRows(Rows):
-    """Rows on the workers: delayed Parts with some rows each, all with weights.
+    """Rows on the workers, as delayed Parts with weights.
 
-    `dtype` and `dense` are those of the features. `traffic` lists the bytes of coefficients sent out and of sums that
-    came back, for each sum that took coefficients or made a Gram matrix.
+    `dtype` and `dense` describe the features. `traffic` lists the bytes of coefficients sent and of sums
+    received, for each product and for the Gram matrix.
     """
 
     visit_cost = _VISIT_COST
@@ -43,7 +43,7 @@ class DaskRows(Rows):
         kept = [(part, len(rows)) for part, rows in zip(taken, of_parts, strict=True) if len(rows)]
         parts, lengths = (list(column) for column in zip(*kept, strict=True))
         some = DaskRows(parts, lengths, self.shape[1], self.n_targets, self.dtype, self.dense)
-        some.traffic = self.traffic  # one record of a fit
+        some.traffic = self.traffic  # one record per fit
         return some
 
     def totals(self):
@@ -60,14 +60,14 @@ class DaskRows(Rows):
 
 
 class _Predictions(LinearOperator):
-    """Predictions of rows on the workers, fetched: ``design @ W``."""
+    """Fetch the predictions ``design @ W`` of rows on the workers."""
 
     def __init__(self, rows):
         self._rows = rows
         super().__init__(rows.dtype, rows.shape)
 
     def take(self, rows):
-        """Some of the rows."""
+        """Select rows."""
         return self._rows.take(rows).design
 
     def _matmat(self, W):

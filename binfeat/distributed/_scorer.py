@@ -11,17 +11,17 @@ from binfeat.distributed._chunks import compute, inputs_of, is_chunked, results_
 
 
 class DaskScorer:
-    """Mixin to the left of the estimator for rows in memory, `_in_memory`."""
+    """Mixin to the left of the in-memory estimator `_in_memory`."""
 
     _in_memory: ClassVar[type[BaseEstimator]]
     predict: Callable[..., Any]
 
     def _on_worker(self):
-        """The same model for rows in memory, sent once."""
+        """Return the in-memory model, sent to workers once."""
         raise NotImplementedError
 
     def _by_chunk(self, method, X, tail, dtype):
-        """The result of a method of the model for each chunk, of shape (n_rows, *tail)."""
+        """Return the result of a method of the model for each chunk, of shape (n_rows, *tail)."""
         twin = self._on_worker()
         return results_of(inputs_of(self, X, reset=False), twin, method, tail, dtype)
 

@@ -29,14 +29,14 @@ from binfeat.models.target.targets import as_columns
 
 @dataclass
 class Given:
-    """Checked targets, or labels, and weights of the rows of a chunk, and the kinds of X's columns."""
+    """Checked targets or labels and weights of a chunk, and the kinds of the columns of X."""
 
     y: np.ndarray
     weights: np.ndarray  # (n_rows, 1)
     types: list
 
     def take(self, rows):
-        """Some of the rows."""
+        """Select rows."""
         return Given(self.y[rows], self.weights[rows], self.types)
 
 
@@ -46,8 +46,8 @@ sizeof.register(Given, lambda given: sizeof(given.y) + sizeof(given.weights))
 class DaskTable:
     """A raw table on Dask, its targets and weights, after one pass over them.
 
-    Targets and weights are kept on the workers as long as this object lives; X is computed again whenever it is needed.
-    Only chunks with rows are kept. The sample, the row numbers `rows` in rising order, is the sample of a source of
+    Targets and weights stay on the workers while this object exists; X is computed again for every pass.
+    Empty chunks are dropped. The sample, with the increasing row numbers `rows`, equals the sample of a source of
     blocks of the same rows. An error about a chunk names the chunk.
     """
 
@@ -73,11 +73,11 @@ class DaskTable:
 
     @property
     def is_whole(self):
-        """Whether the sample is all rows."""
+        """Return True if the sample contains all rows."""
         return self.rows.size == self.n_rows
 
     def sample(self):
-        """X, y, weights and groups of the rows in the sample, fetched; None for missing weights or groups."""
+        """Fetch X, y, weights and groups of the sample; None for missing weights or groups."""
         tables = taken(self.chunks, self.rows, self.lengths)
         given = self.given.each(Given.take, own=[split_rows(self.rows, self.lengths)])
         fetched = compute([*tables, *given])
@@ -89,13 +89,13 @@ class DaskTable:
         return X, y, weights.ravel() if self.is_weighted else None, groups
 
     def answers(self):
-        """Targets, or labels, and weights (n_rows, 1) of all rows, fetched; None for missing weights."""
+        """Fetch targets or labels and weights (n_rows, 1) of all rows; None for missing weights."""
         y, weights = gathered(self.given, "y", "weights")
         return y, weights if self.is_weighted else None
 
     @cached_property
     def classes(self):
-        """Classes of all rows, and their numbers of rows; ValueError if there is only one class."""
+        """Return the classes of all rows and their counts; ValueError if there is only one class."""
         return unite_classes([(fact.classes, fact.counts) for fact in self._facts])
 
     def weigh_classes(self, class_weight):
@@ -107,11 +107,11 @@ class DaskTable:
             self.is_weighted = True
 
     def extremes(self):
-        """Least and largest of all targets, (2, n_targets)."""
+        """Return minimum and maximum of all targets, (2, n_targets)."""
         return reduce_in_tree(self.given.each(_extremes), _joined_extremes)
 
     def moments(self, transform):
-        """Weighted mean and standard deviation of all targets, transformed, each of shape (n_targets,)."""
+        """Return weighted mean and standard deviation of all transformed targets, each of shape (n_targets,)."""
         total, *sums = reduce_in_tree(self.given.each(_sums, transform), sum)
         mean = np.array(sums) / total
         return mean, np.sqrt(reduce_in_tree(self.given.each(_squares, transform, mean), sum) / total)
@@ -155,7 +155,7 @@ def _joined_extremes(parts):
 
 
 def _sums(given, transform):
-    """The weight of a chunk, and the weighted sum of each target."""
+    """Return the weight of a chunk, and the weighted sum of each target."""
     return np.append(given.weights.sum(), (given.weights * transform.transform(as_columns(given.y))).sum(axis=0))
 
 

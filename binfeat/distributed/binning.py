@@ -59,11 +59,11 @@ class BinBlocks:
         self.dtype = dtype
 
     def to_delayed(self) -> list:
-        """The blocks, as a list of Dask's Delayed."""
+        """Return the blocks as a list of Dask's Delayed."""
         return list(self._blocks)
 
     def _as_chunks(self, name):
-        """The blocks in the form that the estimators use."""
+        """Return the blocks as `Chunks`."""
         return Chunks(self._blocks, name, None, self._lengths, self.shape[1], self.dtype)
 
     def persist(self) -> "BinBlocks":
@@ -185,14 +185,14 @@ class RandomBinning(InMemory):
 
 
 def _count(X, twin):
-    """The bins of a chunk."""
+    """Return the bins of a chunk."""
     if not X.shape[0]:
         return Bins.none(len(twin._grids))
     return count_bins(twin._grids, [twin._check(X)], X.shape[0], n_jobs=1)
 
 
 def _number(X, twin):
-    """The bins of a chunk, and for each row the number of its bin."""
+    """Return the bins of a chunk, and the number of the bin of each row."""
     if not X.shape[0]:
         n_grids = len(twin._grids)
         return Bins.none(n_grids), CodeStore(0, n_grids).array

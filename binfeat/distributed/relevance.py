@@ -9,7 +9,7 @@ from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, 
 from binfeat.features.length_scales import learn_gamma as in_memory
 from binfeat.features.length_scales.learning import LearnedGamma
 
-_SAMPLE_ROWS = 30_000  # of a map that learns its length scales: all rows of the steps of a search
+_SAMPLE_ROWS = 30_000  # for a map that learns length scales: enough for all steps of a search
 
 
 def learn_gamma(
@@ -66,7 +66,7 @@ def learn_gamma(
 
 
 def _sample(X, y, sample_weight, most, seed):
-    """At most `most` rows, in their order, with their targets and weights."""
+    """Return at most `most` rows, in their order, with targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = lengths_of(chunks)
     n_rows = sum(lengths)
@@ -81,7 +81,7 @@ def _sample(X, y, sample_weight, most, seed):
 
 
 def checked_sample(estimator, X, y, sample_weight):
-    """Rows of a map that learns its length scales, checked, with targets and weights; all None without targets."""
+    """Return checked rows, targets and weights for a map that learns length scales; all None without targets."""
     if y is None:
         return None, None, None
     X, y, sample_weight = _sample(X, y, sample_weight, _SAMPLE_ROWS, seed_of(estimator.random_state))

@@ -30,8 +30,8 @@ from binfeat.features.binning.row_table import RowTable
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import binning_kernel
 
-_RECENT_GRIDS = 8  # kept for the next call with the same arguments
-_RECENT_SIZE = 2**17  # inputs times grids, 32 bytes each, up to which grids are kept
+_RECENT_GRIDS = 8  # number of cached draws of grids for calls with the same arguments
+_RECENT_SIZE = 2**17  # maximum of inputs times grids (32 bytes each) in the cache
 
 
 def transform(
@@ -138,7 +138,7 @@ def transform(
 
 
 def _checked(X: Any, categorical_features: ArrayLike | None) -> tuple[CheckedRows, np.ndarray | None]:
-    """The rows as an array or canonical CSR, and a mask of the categorical inputs or None."""
+    """Return the rows as an array or canonical CSR, and a mask of the categorical inputs or None."""
     if is_source(X):
         raise TypeError(
             "X must be rows in memory, and is a source of blocks. Call transform for each block, or use "
@@ -154,7 +154,7 @@ def _checked(X: Any, categorical_features: ArrayLike | None) -> tuple[CheckedRow
 
 
 def _occurring(X: CheckedRows) -> tuple[CheckedRows, np.ndarray | None]:
-    """A sparse matrix with its inputs that have entries only, and the numbers of these inputs; None for all inputs."""
+    """Return a sparse matrix without empty inputs, and the numbers of the other inputs (None for all)."""
     if not sparse.issparse(X):
         return X, None
     inputs = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
@@ -173,7 +173,7 @@ def _grids(
     categorical: np.ndarray | None,
     inputs: np.ndarray | None,
 ) -> Grids:
-    """Grids of the inputs, drawn or kept from an earlier call."""
+    """Return the grids of the inputs, drawn or cached."""
     if gamma.size * n_grids > _RECENT_SIZE or inputs is not None:
         return Grids.draw(law, gamma, n_grids, seed, categorical, inputs)
     flags = None if categorical is None else categorical.tobytes()

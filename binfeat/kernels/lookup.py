@@ -51,7 +51,7 @@ def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel
 
 
 def is_exact(kernel: object) -> TypeGuard[Kernel]:
-    """Whether exact and local models support the kernel."""
+    """Return True if exact and local models support the kernel."""
     return isinstance(kernel, Laplacian | RBF) or (isinstance(kernel, Matern) and kernel.nu in EXACT_NUS)
 
 

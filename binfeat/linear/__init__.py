@@ -1,1 +1,1 @@
-"""Ridge machines: the normal equations of rows anywhere, and the solvers on them."""
+"""Ridge models: the normal equations of rows in memory, files or on Dask, and their solvers."""

@@ -1,4 +1,4 @@
-"""What ridge machines choose on held-out rows: a penalty from a path, and when a solve may stop."""
+"""Decisions of ridge models on a validation set: the penalty of a path, and early stopping."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,11 +15,11 @@ from binfeat._rows.products import Features
 from binfeat._rows.rows import Rows
 from binfeat.linear.result import Iterate, Penalties, Result, SolverOptions
 
-_PATIENCE = 5  # iterations without a better held-out score before early stopping
+_PATIENCE = 5  # iterations without a better validation score before early stopping
 
 
 def check_alpha(alpha: ArrayLike, n_targets: int) -> np.ndarray:
-    """The penalty of each target; ValueError if it is not finite, negative, or of another number of targets."""
+    """Return the penalty of each target; ValueError if it is not finite, negative, or of the wrong length."""
     penalties = np.asarray(alpha)
     if penalties.dtype.kind not in "iuf" or penalties.shape not in ((), (n_targets,)):
         raise ValueError(
@@ -32,7 +32,7 @@ def check_alpha(alpha: ArrayLike, n_targets: int) -> np.ndarray:
 
 
 def check_alphas(alphas: ArrayLike | None) -> np.ndarray:
-    """Penalties to choose from; ValueError if they are no sequence of finite and non-negative numbers."""
+    """Check the penalties of a path; ValueError if they are no sequence of finite and non-negative numbers."""
     penalties = np.asarray(alphas)
     if penalties.dtype.kind not in "iuf" or penalties.ndim != 1 or penalties.size == 0:
         raise ValueError(f"alphas must be a sequence of at least one number, got {alphas!r}.")
@@ -42,7 +42,7 @@ def check_alphas(alphas: ArrayLike | None) -> np.ndarray:
 
 
 class Splitter(Protocol):
-    """A splitter of scikit-learn, for pairs of training and held-out rows."""
+    """A splitter of scikit-learn, which yields pairs of training and validation rows."""
 
     def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator: ...
 
@@ -61,7 +61,7 @@ class RidgeEstimator(Protocol):
 
 
 class HeldOutScore:
-    """Score of coefficients on held-out rows."""
+    """Score of coefficients on the validation set."""
 
     def __init__(self, estimator: RidgeEstimator, Z: Features, y: np.ndarray, flat: bool) -> None:
         self._machine = clone(estimator)
@@ -76,13 +76,13 @@ class HeldOutScore:
         return self._scorer(self._machine, self._Z, self._y)
 
 
-HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # rows to train on, and the score on the other rows
+HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # training rows, and the score on the validation rows
 
 
 def held_out_parts(
     estimator: RidgeEstimator, rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
 ) -> HeldOutParts:
-    """Rows to train on and scores on held-out rows, split when they are asked for; `flat` is for one dimension of y."""
+    """Yield training rows and scores on validation rows, split on demand; `flat` is for one-dimensional y."""
     for train, held_out in split_rows(estimator, rows, y, groups):
         yield rows.take(train), HeldOutScore(estimator, rows.take(held_out).design, y[held_out], flat)
 
@@ -90,7 +90,7 @@ def held_out_parts(
 def split_rows(
     estimator: RidgeEstimator, rows: Rows, y: np.ndarray, groups: ArrayLike | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of rising numbers of training rows and of held-out rows; ValueError if X has no rows to pick."""
+    """Yield increasing numbers of training and of validation rows; ValueError if rows of X cannot be selected."""
     if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
         raise ValueError(
             "alphas, early_stopping and probability hold out rows, and X is a bare LinearOperator, which has none to "
@@ -101,29 +101,31 @@ def split_rows(
 
 
 def choose_alpha(estimator: RidgeEstimator, parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
-    """The penalty among the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
+    """Return the penalty in `alphas` with the best mean validation score, and set `path_scores_`."""
     estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []
     for train, score in parts:
         scores.append(np.full(alphas.size, np.nan))
         path = estimator._solve_path(train, alphas[falling], options)
         for place in falling:
-            estimator.alpha_ = float(alphas[place])  # kept if Ctrl-C ends this solve
+            estimator.alpha_ = float(alphas[place])  # remains if Ctrl-C interrupts this solve
             with progress.stage(f"penalty {alphas[place]:g}"):
                 result = next(path, None)
-            if result is None:  # a callback stopped the solve before
+            if result is None:  # a callback has stopped an earlier solve
                 break
             scores[-1][place] = score(result.solution, result.intercept)
     estimator.path_scores_ = np.array(scores)
     means = estimator.path_scores_.mean(axis=0)
     if np.isnan(means).all():
         split = int(np.isnan(estimator.path_scores_).all(axis=1).argmax())
-        raise ValueError(f"scoring gave no number for the rows held out in split {split}; R^2 needs two rows, say.")
+        raise ValueError(
+            f"scoring returned no number for the validation rows of split {split}. R^2, for example, needs two rows."
+        )
     return alphas[np.nanargmax(means)]
 
 
 class EarlyStop:
-    """Callback of a solve that also stops it when the score on held-out rows no longer rises."""
+    """Callback that stops a solve when the validation score no longer rises."""
 
     def __init__(self, score: HeldOutScore, callback: Callable[[Iterate], bool] | None) -> None:
         self._score, self._callback = score, callback
@@ -135,14 +137,14 @@ class EarlyStop:
         score = self._score(coef, intercept)
         self._since += 1
         if np.isnan(score):
-            raise ValueError("scoring gave no number for the rows held out, so that early_stopping has none to go by.")
+            raise ValueError("scoring returned no number for the validation rows, so early_stopping is impossible.")
         if score > self._best_score:
             self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
         stopped = self._callback is not None and self._callback(state)
         return stopped or self._since >= _PATIENCE
 
     def best(self, result: Result) -> Result:
-        """The result with the best iterate in it."""
+        """Return the result with the best iterate as its solution."""
         if self._since >= _PATIENCE and result.status == "stopped":
             result = replace(result, status="early_stopped")
         if self._best is None:

@@ -1,8 +1,8 @@
-"""Conjugate gradients with a diagonal preconditioner, all targets through every product together.
+"""Conjugate gradients with a diagonal preconditioner, for all targets in one product per iteration.
 
-Targets of classes, each against the rest, have centred right-hand sides that sum to 0, and so do their solutions. The
-solution of one target needs no products while the others are solved for: it is minus their sum. It is iterated on from
-there if its residual is still too large.
+One-against-rest targets of classes have centred right-hand sides with sum 0, so their solutions also sum to 0. The
+solution of one target is therefore minus the sum of the others, and needs no products. Further iterations start from
+there if its residual is too large at the end.
 """
 
 from typing import Protocol, TypeAlias, cast
@@ -15,14 +15,14 @@ from binfeat._rows.vectors import column_dots, weighted_squares
 from binfeat.linear.objective_rule import ObjectiveRule
 from binfeat.linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
 
-Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or for what is not known
+Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or if unknown
 
-_REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
-_NEAR = 0.9  # of the largest norm: rounding must not decide which of several classes of one size is left out
+_REFRESH = 50  # iterations between recomputations of the true residual, as in lineax's CG
+_NEAR = 0.9  # of the largest norm; rounding must not decide between classes of equal size
 
 
 class System(Protocol):
-    """A symmetric positive semidefinite matrix A, its right-hand sides and the intercepts that go with solutions."""
+    """A symmetric positive semidefinite matrix A, its right-hand sides, and the intercepts of solutions."""
 
     right: np.ndarray  # (n, n_targets)
     diagonal: np.ndarray  # of A or a substitute, (n, 1) or (n, n_targets), float64
@@ -34,20 +34,20 @@ class System(Protocol):
 
 
 class LeastSquares(System, Protocol):
-    """A system whose objectives are known, which the default stopping rule needs."""
+    """A system with known objectives, as the default stopping rule requires."""
 
     at_zero: np.ndarray  # objectives of solutions 0, (n_targets,), float64
 
 
 def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Inverse of the preconditioner, with one column where all shifts are equal; 0 where it has none."""
+    """Return the inverse of the preconditioner (one column if all shifts are equal), and 0 for entries 0."""
     sums = diagonal + (shift[:1] if (shift == shift[0]).all() else shift)
     inverse = np.zeros(sums.shape, dtype, order="F")
     return np.divide(1.0, sums, out=inverse, where=sums > np.finfo(dtype).tiny, casting="same_kind")
 
 
 class State:
-    """A solve under way: the columns still active, and what is known of all of them, in arrays in Fortran order."""
+    """State of a solve: the active columns, and arrays in Fortran order for all columns."""
 
     def __init__(
         self, system: System, alpha: np.ndarray, tol: float | None, reduction: float, start: Start, start_image: Start
@@ -59,12 +59,12 @@ class State:
         self._norms = np.sqrt(weighted_squares(rhs, self._inverse))
         refuse_overflow(rhs.dtype, system.diagonal, self._norms)
         self._direction = np.zeros_like(rhs)
-        self.n_iter, self.active, self.broken = 0, np.arange(rhs.shape[1]), False  # active ones take part in products
-        # Relative norms, for each iteration and before the first; a bound for the column minus the sum of the others.
+        self.n_iter, self.active, self.broken = 0, np.arange(rhs.shape[1]), False  # products use active columns only
+        # Relative norms before the first iteration and after each; an upper bound for the implied column.
         self.residuals: list[np.ndarray] = []
         if start is None:
             self._solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
-        else:  # the answer to a right-hand side of 0 is 0
+        else:  # the solution for a right-hand side of 0 is 0
             self._solution = np.asfortranarray(np.where(self._norms > 0, start, 0.0), dtype=rhs.dtype)
             self._residual = np.empty_like(self._rhs)
             self._set_true_residual(start_image)
@@ -79,7 +79,7 @@ class State:
         self._keep(self.active != self._implied)
 
     def _implied_column(self) -> int | None:
-        """An active column of large norm to take as minus the sum of the others; None where they do not sum to 0."""
+        """Return an active column of large norm that is minus the sum of the others; None if they do not sum to 0."""
         if self.active.size < 3 or self._inverse.shape[1] > 1:
             return None
         norms = self._norms[self.active]
@@ -107,7 +107,7 @@ class State:
         redirect(ratio, self.active, self._residual.T, self._inverse.T, direction)
 
     def step(self) -> None:
-        """One iteration of every active column."""
+        """Run one iteration for every active column."""
         direction = self._direction[:, : self.active.size]
         image = self._system.apply(direction, self.active)
         partial = np.empty((self.active.size, -(-direction.shape[0] // BLOCK)))
@@ -130,7 +130,7 @@ class State:
 
     @property
     def solution(self) -> np.ndarray:
-        """Current iterate, of shape (n, n_columns), which the next iteration overwrites."""
+        """Return the current iterate, of shape (n, n_columns), which the next iteration overwrites."""
         if self._implied is not None:
             self._solution[:, self._implied] = 0
             np.subtract(0.0, self._solution.sum(axis=1), out=self._solution[:, self._implied])  # no -0.0
@@ -138,15 +138,15 @@ class State:
 
     @property
     def intercept(self) -> np.ndarray:
-        """Intercepts that go with the solution."""
+        """Return the intercepts of the solution."""
         return self._system.intercept(self.solution)
 
     def result(self, status: str) -> Result:
-        """The outcome."""
+        """Return the result."""
         return Result(self.solution, self.intercept, max(self.n_iter, 1), np.array(self.residuals), status)
 
     def _settle(self, broken: np.ndarray) -> None:
-        """Note the residuals, and retire the columns that are done or broke down."""
+        """Record the residuals, and deactivate columns that have converged or broken down."""
         self.residuals.append(self.residuals[-1].copy() if self.residuals else np.empty(self._norms.size))
         self._retire(broken)
         if self._implied is not None:
@@ -171,7 +171,7 @@ class State:
         self.active, self._square, self._shift = self.active[going], self._square[going], self._shift[going]
 
     def _take_implied(self, column: int) -> None:
-        """Iterate on the column that was minus the sum of the others, from there."""
+        """Continue with the implied column, from minus the sum of the others."""
         residual = self._residual[:, column]
         self._solution, self._implied = self.solution, None
         residual[:] = 0
@@ -195,10 +195,10 @@ def solve(
 ) -> Result:
     """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 
-    The preconditioner is ``diagonal + alpha``; where that is 0 the unknown stays at its start. The `tol` of the options
-    is for residuals in the norm of the preconditioner's inverse; where it is None, `ObjectiveRule` decides. A target is
-    also done when its residual is at most the share `reduction` of its first residual. `start` is a first guess, by
-    default 0, and `start_image` is ``A @ start``, where it is known. SolveInterrupted at Ctrl-C, with the result so
+    The preconditioner is ``diagonal + alpha``; an unknown with entry 0 stays at its start. The `tol` of the options
+    is for residuals in the norm of the preconditioner's inverse; None selects `ObjectiveRule`. A target is
+    also solved when its residual is at most `reduction` times its first residual. `start` is the first iterate, by
+    default 0, and `start_image` is ``A @ start``, if known. Ctrl-C raises SolveInterrupted, with the result so
     far.
     """
     state, status = State(system, alpha, options.tol, reduction, start, start_image), None

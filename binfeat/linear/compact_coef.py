@@ -1,4 +1,4 @@
-"""Coefficients in files without the columns that no training row uses, whose coefficients are 0."""
+"""Saved coefficients without unused columns, which have coefficients 0."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from binfeat._common.saved_values import FLOATS, check_arrays
 
-_WORTH = 0.5  # of the bytes of all coefficients: fewer are left out of files
+_WORTH = 0.5  # compact coefficients must need at most this share of the bytes
 
 
 def compact(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a ridge model with the columns that have coefficients only, where that is much shorter."""
+    """Return the state of a ridge model with used columns only, if it needs far fewer bytes."""
     coef = state.get("coef_")
     if not isinstance(coef, np.ndarray):
         return state

@@ -83,7 +83,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Fit the machine.
+        """Fit the model.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Raise an error for inconsistent parameters, before rows are read."""
 
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
-        """The checked targets or labels, rows with numeric targets, and whether predictions are one-dimensional."""
+        """Return the checked targets or labels, rows with numeric targets, and True for one-dimensional predictions."""
         raise NotImplementedError
 
     def _read(
@@ -167,7 +167,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 self.status_ = "interrupted"
                 raise
 
-    @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused in the end
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow raises an error at the end
     def _fit_coefficients(self, rows: Rows, parts: HeldOutParts, progress: Progress, flat: bool) -> None:
         options = self._options()
         start = self._earlier_fit(rows)
@@ -193,7 +193,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._warn_unless_done(result, options.tol)
 
     def _check_samples(self, rows: Rows) -> int:
-        """The number of posterior samples, 0 for None; ValueError if they are not available."""
+        """Return the number of posterior samples, 0 for None; ValueError if they are not available."""
         if self.n_posterior_samples is None:
             return 0
         n_samples = check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
@@ -219,7 +219,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self.__dict__.pop("noise_variance_", None)
 
     def _std(self, X: Design) -> np.ndarray:
-        """Standard deviations of the predictions, of the same shape."""
+        """Return the standard deviations of predictions, with the same shape."""
         if not hasattr(self, "_posterior"):
             raise ValueError(
                 "return_std=True requires posterior samples. Set n_posterior_samples, for example to 32, and fit again."
@@ -228,14 +228,14 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return np.sqrt(np.multiply.outer(variances, self.noise_variance_)).astype(self.coef_.dtype)
 
     def _n_stages(self) -> int | None:
-        """Number of solves: the paths on all splits, and the last solve. None without paths or if unknown."""
+        """Return the number of solves (paths on all splits, and the last solve); None without paths or if unknown."""
         n_parts = 1 if self.cv is None else self.cv
         if self.alphas is None or not isinstance(n_parts, numbers.Integral):
             return None
         return int(n_parts) * np.size(self.alphas) + 1
 
     def _options(self) -> SolverOptions:
-        """Checked options of the solver."""
+        """Return the checked options of the solver."""
         for name in ("fit_intercept", "early_stopping", "warm_start"):
             check_flag(getattr(self, name), name)
         if self.alphas is not None and self.early_stopping:
@@ -247,7 +247,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         )
 
     def _earlier_fit(self, rows: Rows) -> Result | None:
-        """The result of an earlier fit to start from, or None."""
+        """Return the result of an earlier fit as start, or None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         last, wanted = self._last_result(), (rows.shape[1], rows.n_targets)
@@ -259,12 +259,12 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return last
 
     def _last_result(self) -> Result:
-        """The result of the last solve, to start from."""
+        """Return the result of the last solve as start."""
         coef, intercept = np.atleast_2d(self.coef_).T, np.atleast_1d(self.intercept_).astype(np.float64)
         return Result(coef, intercept, 1, np.empty((0, 0)), "converged")
 
     def _check_next(self, X: Design) -> tuple[Features, bool]:
-        """Checked features of additional rows in memory, and whether these are the first rows."""
+        """Return checked features of additional rows in memory, and True if these are the first rows."""
         first = not hasattr(self, "_kept")
         if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
             raise TypeError(
@@ -311,19 +311,19 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _solve(
         self, rows: Rows | GramSystem, alpha: np.ndarray, options: SolverOptions, start: Result | None
     ) -> Result:
-        """One solve for given penalties, one for each target."""
+        """Solve once for given penalties, one per target."""
         return next(self._solve_path(rows, [alpha], options, start))
 
     def _solve_path(
         self, rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: Result | None = None
     ) -> Iterator[Result]:
-        """Results for descending penalties; the first solve begins at `start`."""
+        """Yield results for descending penalties; the first solve begins at `start`."""
         return solve_ridge(rows, alphas, options, None if start is None else start.solution)
 
     def _solve_until_no_better(
         self, parts: HeldOutParts, alpha: np.ndarray, options: SolverOptions, start: Result | None
     ) -> Result:
-        """The best iterate of a solve on training rows, which ends when the validation score stops rising."""
+        """Return the best iterate of a solve on training rows that stops when the validation score no longer rises."""
         train, score = next(parts)
         watch = EarlyStop(score, options.callback)
         try:
@@ -362,7 +362,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
 
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
-    """The reason `partial_fit` is unavailable, or None."""
+    """Return the reason why `partial_fit` is unavailable, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False), ("probability", False)):
         if getattr(estimator, name) is not neutral:
             return f"{name} needs a validation set, which partial_fit does not have; set it to {neutral}."

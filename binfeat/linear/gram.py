@@ -1,4 +1,4 @@
-"""Ridge from the Gram matrix of dense features: exact, and cheaper than iterations while features are few."""
+"""Ridge from the Gram matrix of dense features: exact, and cheaper than iterations for few features."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from binfeat._rows.rows import Part, Rows
 from binfeat._threads import threads_to_factorise
 from binfeat.linear.result import Penalties, Result, SolverOptions, refuse_overflow
 
-_BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features whose products are summed before they are added in float64
-_PANEL = 1024  # columns of the Gram matrix that are added up at a time
-# Measured with 250 to 2,000 features, 2 threads, in both types: a multiplication for the Gram matrix, beside one in the
-# products of an iteration, which wait for memory; the share that each further target adds to an iteration.
+_BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features per block; sums of blocks are added up in float64
+_PANEL = 1024  # columns of the Gram matrix per product
+# Measured with 250 to 2,000 features, 2 threads, both dtypes: the cost of a multiplication in the Gram matrix relative
+# to one in an iteration, which is memory-bound; and the share that each further target adds to an iteration.
 _GRAM_COST = 1 / 20
 _TARGET_COST = 0.3
-_CHOLESKY_COST = 0.5  # of D^3 multiplications
+_CHOLESKY_COST = 0.5  # relative cost of D^3 multiplications
 _EIGEN_COST = 8.0
-_DIGIT_ITERATIONS = 15  # iterations for a digit of the residual
-_DEFAULT_DIGITS = 2.8  # of the default stopping rule, which took 42 iterations in the mean of 15 tables and 4 penalties
-_MEMORY_PART = 4  # the matrix and its factor may take a quarter of the memory
+_DIGIT_ITERATIONS = 15  # iterations per digit of the residual
+_DEFAULT_DIGITS = 2.8  # for the default stopping rule: 42 iterations in the mean of 15 tables and 4 penalties
+_MEMORY_PART = 4  # the matrix and its factor may need a quarter of the memory
 _TINY = np.finfo(float).tiny
 
 
 def gram_fits(n_columns: int) -> bool:
-    """Whether a Gram matrix and its Cholesky factor take no more than a quarter of the memory."""
+    """Return True if a Gram matrix and its Cholesky factor need at most a quarter of the memory."""
     return 2 * n_columns**2 * np.dtype(np.float64).itemsize <= allowed_bytes(None, _MEMORY_PART)
 
 
 def gram_pays(rows: Rows, n_alphas: int, tol: float | None) -> bool:
-    """Whether features are dense, and their Gram matrix expected to cost less than conjugate gradients."""
+    """Return True if features are dense, and the Gram matrix should cost less than conjugate gradients."""
     n_rows, n_columns = rows.shape
     if not (rows.dense and gram_fits(n_columns)):
         return False
@@ -60,7 +60,7 @@ class GramSystem:
     total: float  # weight of all rows
 
     def __add__(self, other: "GramSystem") -> "GramSystem":
-        """The system of the rows of both (Chan, Golub & LeVeque 1979)."""
+        """Return the system of the rows of both systems (Chan, Golub & LeVeque 1979)."""
         total = self.total + other.total
         share = other.total / max(total, _TINY)
         apart, targets_apart = other.means - self.means, other.target_means - self.target_means
@@ -77,17 +77,17 @@ class GramSystem:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the matrix and the right-hand sides."""
+        """Return the bytes of the matrix and the right-hand sides."""
         return self.matrix.nbytes + self.right.nbytes
 
     def intercept(self, W: np.ndarray) -> np.ndarray:
-        """Intercepts that belong to coefficients W of shape (n_columns, n_targets)."""
+        """Return the intercepts for coefficients W of shape (n_columns, n_targets)."""
         return self.target_means - self.means @ W
 
     def solve(
         self, alphas: Penalties, options: SolverOptions | None = None, start: np.ndarray | None = None
     ) -> Iterator[Result]:
-        """Exact results for each penalty; see `solve_ridge`. There are no iterations, so no start and no limit."""
+        """Yield the exact result for each penalty; see `solve_ridge`. Start and limits are not used."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
         factors = self._eigen() if len(alphas) * _CHOLESKY_COST > _EIGEN_COST else None
         for alpha in alphas:
@@ -109,13 +109,13 @@ class GramSystem:
         W = np.empty_like(self.right)
         for penalty in np.unique(alpha):
             targets = alpha == penalty
-            shifted = self.matrix.copy().T  # in the order of LAPACK, which then takes no copy of its own
+            shifted = self.matrix.copy().T  # Fortran order, so that LAPACK makes no copy
             shifted[np.diag_indices_from(shifted)] += penalty
             try:
                 with threads_to_factorise(len(shifted)):
                     factor = linalg.cho_factor(shifted, overwrite_a=True, check_finite=False)
                 W[:, targets] = linalg.cho_solve(factor, self.right[:, targets], check_finite=False)
-            except linalg.LinAlgError:  # singular: the shortest of the solutions
+            except linalg.LinAlgError:  # singular: use the minimum-norm solution
                 values, vectors = self._eigen()
                 W[:, targets] = self._by_eigen(values, vectors, alpha)[:, targets]
         return W
@@ -129,15 +129,15 @@ class GramSystem:
 
 
 def gram_system(rows: Rows, fit_intercept: bool) -> GramSystem:
-    """The normal equations of rows of dense features, from one pass over the rows; see `NormalEquations`."""
+    """Compute the normal equations of dense features in one pass over the rows; see `NormalEquations`."""
     return rows.sum(_system_of, fit_intercept, join=add, in_blocks=True)
 
 
 def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
-    """The system of a part; blocks of `_filled` are summed in the features' type, and added up in float64.
+    """Compute the system of a part; blocks of `_filled` are summed in the features' dtype, and added up in float64.
 
-    So an entry is off by at most ``_FEWEST_ROWS`` roundings (or those of 64 MB of rows) of the sum of the magnitudes
-    that it adds up, whatever the number of rows (Blanchard, Higham & Mary 2020, "A Class of Fast and Accurate
+    The error of an entry is at most ``_FEWEST_ROWS`` roundings (or as many as rows in 64 MB) of the sum of magnitudes,
+    for any number of rows (Blanchard, Higham & Mary 2020, "A Class of Fast and Accurate
     Summation Algorithms").
     """
     n_columns, weights, total = part.Z.shape[1], part.known_weights, float(part.total_weight[0])
@@ -145,7 +145,7 @@ def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
     matrix, right = np.zeros((n_columns, n_columns)), np.zeros((n_columns, part.Y.shape[1]))
     sums, pivot = np.zeros(n_columns), np.empty(0)
     for rows, block in _filled(part.Z):
-        if not pivot.size:  # a row near the mean, against cancellation when that is subtracted
+        if not pivot.size:  # a row near the mean, against cancellation when the mean is subtracted
             pivot = block.mean(axis=0) if fit_intercept else np.zeros(n_columns, block.dtype)
         roots = np.sqrt(weights[rows]).astype(block.dtype)
         block -= pivot
@@ -159,7 +159,7 @@ def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
 
 
 def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
-    """Rows, as a slice, and their features to overwrite, always as many rows in whatever blocks they come."""
+    """Yield slices of equally many rows and their features, which may be overwritten, for any sizes of blocks."""
     dtype, (n_rows, n_columns) = float_dtype(Z.dtype), Z.shape
     step = min(n_rows, max(_FEWEST_ROWS, _BLOCK_BYTES // (dtype.itemsize * max(1, n_columns))))
     held, start, size = np.empty((step, n_columns), dtype), 0, 0
@@ -176,7 +176,7 @@ def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def _panels(n_columns: int) -> Iterator[tuple[slice, slice]]:
-    """Slices of some columns at a time, and of the same and all later columns."""
+    """Yield a slice of some columns, and the slice of these and all later columns."""
     for panel in slices(n_columns, _PANEL):
         yield panel, slice(panel.start, n_columns)
 
@@ -192,7 +192,7 @@ def _add_products(block: np.ndarray, matrix: np.ndarray) -> None:
 
 
 def _complete(matrix: np.ndarray, means: np.ndarray, total: float) -> None:
-    """Take the means out of the sums above the diagonal, and copy these below it."""
+    """Subtract the means from the sums above the diagonal, and copy the result below it."""
     for panel, later in _panels(len(matrix)):
         matrix[panel, later] -= np.multiply.outer(total * means[panel], means[later])
         corner = np.triu(matrix[panel, panel])

@@ -1,4 +1,4 @@
-"""The L2 support vector machine in the primal, by Newton's method on the ridge system."""
+"""The primal L2 support vector machine, by Newton's method on the ridge system."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,17 +12,17 @@ from binfeat.linear import cg
 from binfeat.linear.normal_equations import NormalEquations
 from binfeat.linear.result import Penalties, Result, SolveInterrupted, SolverOptions
 
-_TOL = 1e-2  # by default: on ten tables and four penalties, losses of new rows within 0.5 % of the converged losses
-_INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one
+_TOL = 1e-2  # default; losses of new rows are within 0.5 % of converged losses (ten tables, four penalties)
+_INNER_REDUCTION = 0.1  # relative reduction of the residual in each Newton system
 _LINE_STEPS = 30
 _ROUNDING = 1e-13  # relative differences of objectives below this are rounding
-_LONGEST_STEP = 2.0  # against long steps along rounding errors, where the two machines nearly coincide
-_NEWTON_STEPS = 100  # far more than a piecewise quadratic objective takes
+_LONGEST_STEP = 2.0  # against long steps along rounding errors, if both models nearly coincide
+_NEWTON_STEPS = 100  # far more than a piecewise quadratic objective needs
 
 
 @dataclass
 class _Machines:
-    """One machine for each target: coefficients, intercepts, and their scores of the training rows."""
+    """One model per target: coefficients, intercepts, and scores of the training rows."""
 
     coef: np.ndarray
     intercept: np.ndarray
@@ -30,7 +30,7 @@ class _Machines:
 
     @classmethod
     def of(cls, rows: LocalRows, machine: Result | None) -> "_Machines":
-        """The machine with these coefficients and intercepts, or all of them 0, and what it predicts for the rows."""
+        """Return the model with these coefficients and intercepts (or 0), and its scores of the rows."""
         if machine is None:
             zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)
             return cls(zero, np.zeros(rows.n_targets), np.zeros(rows.Y.shape, rows.dtype))
@@ -44,12 +44,12 @@ class _Machines:
 def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
     """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target, -1 or 1.
 
-    The loss is quadratic between kinks, and its Newton step is the ridge machine on the rows inside the
+    The loss is quadratic between kinks, and its Newton step is a ridge model of the rows inside the
     margin (Keerthi & DeCoste, JMLR 2005); a line search along it is exact. All targets share the products.
 
     Newton's method ends when its ridge system is solved to the relative residual `tol`, by default 1e-2, and the
-    objective no longer falls by more than the square of it, or after `max_iter` iterations of conjugate gradients in
-    all. It begins at the machine `start`, or at 0. SolveInterrupted at Ctrl-C, with the result so far.
+    objective falls by less than the square of `tol`, or after `max_iter` iterations of conjugate gradients in
+    total. It begins at the model `start`, or at 0. Ctrl-C raises SolveInterrupted, with the result so far.
     """
     tol = _TOL if options.tol is None else options.tol
     Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
@@ -84,7 +84,7 @@ def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, star
 def solve_hinge_path(
     rows: LocalRows, alphas: Penalties, options: SolverOptions, start: Result | None = None
 ) -> Iterator[Result]:
-    """A result for each penalty, every solve from where the last one ended; see `solve_hinge`."""
+    """Yield a result for each penalty; each solve starts from the last solution; see `solve_hinge`."""
     for alpha in alphas:
         start = solve_hinge(rows, np.array(np.broadcast_to(alpha, rows.n_targets), np.float64), options, start)
         yield start
@@ -95,7 +95,7 @@ def _objective(now: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.nda
 
 
 def _search(now: _Machines, aim: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> _Machines:
-    """The minimiser on the line through two machines, for each target: the root of a rising, piecewise linear slope."""
+    """Minimize along the line through two models, per target: find the root of an increasing piecewise linear slope."""
     margins, slopes = 1 - Y * now.scores, Y * (aim.scores - now.scores)
     way = aim.coef - now.coef
     bend, tilt = column_dots(way, way), column_dots(now.coef, way)

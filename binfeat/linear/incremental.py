@@ -1,4 +1,4 @@
-"""What `partial_fit` keeps of the rows so far: the rows themselves, or the sums that a solve takes of dense ones."""
+"""State of `partial_fit`: the rows so far, or, for dense features, the sums that a solve needs."""
 
 from typing import Any, Self
 
@@ -14,14 +14,14 @@ _SUMS = "matrix", "right", "means", "target_means"
 
 
 class KeptRows:
-    """Rows of all calls, which every solve visits again: codes, CSR or an array, with targets and weights or None."""
+    """Rows of all calls, which every solve reads again: codes, CSR or an array, with targets and weights or None."""
 
     def __init__(self, Z: Features, Y: np.ndarray, weights: np.ndarray | None) -> None:
         self.to_solve = LocalRows(Z, Y, weights)
 
     @classmethod
     def first(cls, rows: LocalRows) -> Self:
-        """Copies of the caller's rows."""
+        """Copy the rows of the caller."""
         Z: Any = rows.Z
         if isinstance(Z, BinMatrix):
             Z = BinMatrix._trusted(np.array(Z.codes, order="C"), Z.offsets, Z.dtype, Z.n_jobs)
@@ -31,7 +31,7 @@ class KeptRows:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None) -> Self:
-        """The same again from its `arrays()`."""
+        """Restore the state from its `arrays()`."""
         if "codes" in arrays:
             Z: Any = BinMatrix(arrays["codes"], arrays["offsets"], dtype=dtype, n_jobs=n_jobs)
         elif "indptr" in arrays:
@@ -43,7 +43,7 @@ class KeptRows:
         return cls(Z, arrays["Y"], arrays.get("weights"))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it as arrays by name."""
+        """Return the state as arrays by name."""
         rows = self.to_solve
         kept = {"Y": rows.Y} if rows.weights is None else {"Y": rows.Y, "weights": rows.weights}
         if isinstance(rows.Z, np.ndarray):
@@ -52,7 +52,7 @@ class KeptRows:
         return kept | {name: getattr(rows.Z, name) for name in names}
 
     def joined(self, more: LocalRows) -> "KeptRows":
-        """These rows and more. ValueError if their features are of another kind, or of other bins."""
+        """Add rows; ValueError if their features are of another kind, or of other bins."""
         rows = self.to_solve
         weights = None
         if rows.weights is not None or more.weights is not None:
@@ -61,7 +61,7 @@ class KeptRows:
         return KeptRows(_stacked(rows.Z, more.Z), np.concatenate([rows.Y, more.Y]), weights)
 
     def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptRows | KeptSums":
-        """The same, or its sums where they take less memory than the rows, and rows are not needed."""
+        """Return the state, or its sums if they need less memory than the rows and rows are not required."""
         rows = self.to_solve
         if not needs_rows and rows.dense and rows.shape[0] > rows.shape[1] and gram_fits(rows.shape[1]):
             return KeptSums(gram_system(rows, fit_intercept), fit_intercept)
@@ -69,40 +69,40 @@ class KeptRows:
 
 
 class KeptSums:
-    """The normal equations of the rows of all calls, of dense features: as much memory for any number of rows."""
+    """The normal equations of dense rows of all calls; the memory does not depend on the number of rows."""
 
     def __init__(self, system: GramSystem, fit_intercept: bool) -> None:
         self.to_solve, self._fit_intercept = system, fit_intercept
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], dtype: np.dtype) -> Self:
-        """The same again from its `arrays()`."""
+        """Restore the state from its `arrays()`."""
         sums = {name: arrays[name] for name in _SUMS}
         return cls(GramSystem(**sums, dtype=dtype, total=float(arrays["total"])), bool(arrays["fit_intercept"]))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it as arrays by name."""
+        """Return the state as arrays by name."""
         system = self.to_solve
         others = {"total": np.array(system.total), "fit_intercept": np.array(self._fit_intercept)}
         return {name: getattr(system, name) for name in _SUMS} | others
 
     def joined(self, more: LocalRows) -> "KeptSums":
-        """These rows and more. ValueError if their features are no array."""
+        """Add rows; ValueError if their features are no array."""
         if not isinstance(more.Z, np.ndarray):
             raise ValueError(_another_kind("an array", more.Z))
         return KeptSums(self.to_solve + gram_system(more, self._fit_intercept), self._fit_intercept)
 
     def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptSums":
-        """The same. ValueError if rows are needed, or `fit_intercept` is another one than before."""
+        """Return the state; ValueError if rows are required, or if `fit_intercept` has changed."""
         if needs_rows:
             raise ValueError(
-                "loss must be 'squared_error', as in the earlier calls of partial_fit, of which only sums are kept; "
+                "loss must be 'squared_error', as in earlier calls of partial_fit, because only their sums are stored; "
                 "got 'squared_hinge'."
             )
         if fit_intercept != self._fit_intercept:
             raise ValueError(
-                f"fit_intercept must be {self._fit_intercept}, as in the earlier calls of partial_fit, of which only "
-                f"sums are kept; got {fit_intercept}."
+                f"fit_intercept must be {self._fit_intercept}, as in earlier calls of partial_fit, because only their "
+                f"sums are stored; got {fit_intercept}."
             )
         return self
 
@@ -110,7 +110,7 @@ class KeptSums:
 def kept_of(
     arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None = None
 ) -> KeptRows | KeptSums:
-    """What an estimator keeps as arrays."""
+    """Restore the state of an estimator from arrays."""
     if "matrix" in arrays:
         return KeptSums.from_arrays(arrays, dtype)
     return KeptRows.from_arrays(arrays, n_columns, dtype, n_jobs)

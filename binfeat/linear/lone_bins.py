@@ -1,4 +1,4 @@
-"""Bins that hold one row: all such bins of a row share one column, so that a solver's vectors are shorter."""
+"""Merged bins of single rows: all bins with only one row share one column per row, for shorter solver vectors."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,17 +8,17 @@ import numpy as np
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import starts_of
 
-_WORTH_COLUMNS = 2**17  # fewer are vectors that caches hold
-_MOST_LEFT = 0.8  # of the columns
+_WORTH_COLUMNS = 2**17  # vectors of fewer columns fit in caches
+_MOST_LEFT = 0.8  # maximum share of the columns after merging
 
 
 class MergedBins:
-    """A binning matrix times a matrix Q with orthonormal columns, in whose span its solutions are.
+    """A binning matrix times a matrix Q with orthonormal columns; the span of Q contains the solutions.
 
-    A row that is alone in m bins has m equal columns, for which a ridge machine finds the same coefficient. Q merges
-    them into one column, ``sqrt(m)`` times theirs. As ``Q'Q = 1``, the penalty is the same. Columns of merged bins
-    follow the others, one for each row. The first ``sizes[p]`` bins of grid p stay as they are; all later bins hold
-    one row at most.
+    A row that is alone in m bins has m equal columns with equal ridge coefficients. Q merges
+    them into one column, multiplied by ``sqrt(m)``. Because ``Q'Q = 1``, the penalty is the same. Merged columns
+    follow the others, one for each row. The first ``sizes[p]`` bins of grid p are unchanged; all later bins contain
+    at most one row.
     """
 
     def __init__(self, Z: BinMatrix, sizes: np.ndarray) -> None:
@@ -40,7 +40,7 @@ class MergedBins:
         np.multiply((self._lengths * self._all._value)[:, np.newaxis], V, out=out[self._kept.shape[1] :])
 
     def gram_diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
-        """Diagonal of ``Z.T @ Z`` as in `BinMatrix.gram_diagonal`; a merged column has the value of each of its bins.
+        """Return the diagonal of ``Z.T @ Z``; the entry of a merged column equals the entry of each of its bins.
 
         With it as preconditioner, conjugate gradients have the same iterates as without merging.
         """
@@ -49,7 +49,7 @@ class MergedBins:
         return np.concatenate([self._kept.gram_diagonal(weights), lone])
 
     def spread(self, W: np.ndarray) -> np.ndarray:
-        """``Q @ W``: coefficients of all bins."""
+        """Return ``Q @ W``: coefficients of all bins."""
         out = np.empty((self._all.shape[1], W.shape[1]), W.dtype, order="F")
         shares = W[self._kept.shape[1] :] / np.maximum(self._lengths, 1)[:, np.newaxis]
         self._all._multiply_transposed(np.ascontiguousarray(shares.T), 1.0, out.T)
@@ -58,7 +58,7 @@ class MergedBins:
         return out
 
     def merge(self, W: np.ndarray) -> np.ndarray:
-        """``Q.T @ W``."""
+        """Return ``Q.T @ W``."""
         out, W = np.empty((self.shape[1], W.shape[1]), W.dtype, order="F"), np.array(W, order="F")
         for kept, bins in self._places():
             out[kept] = W[bins]
@@ -71,19 +71,19 @@ class MergedBins:
             W[bins] = 0
 
     def _sums_of_rows(self, W: np.ndarray) -> np.ndarray:
-        """For each row, the sum over its bins."""
+        """Return the sum over the merged bins of each row."""
         out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
         self._all._multiply(W.T, 1.0, out.T)
         return out
 
     def _places(self) -> Iterator[tuple[slice, slice]]:
-        """For each grid, the columns that stay, as slices of this matrix and of the binning matrix."""
-        for size, here, there in zip(self._sizes, self._kept.offsets, self._all.offsets):  # offsets have an end more
+        """Yield the unmerged columns of each grid, as slices of this matrix and of the binning matrix."""
+        for size, here, there in zip(self._sizes, self._kept.offsets, self._all.offsets):  # offsets include the end
             yield slice(here, here + size), slice(there, there + size)
 
 
 def merge_lone_bins(Z: BinMatrix) -> MergedBins | None:
-    """`MergedBins` of a BinMatrix in memory; None where it has few columns, or merging would remove few of them."""
+    """Return `MergedBins` of a BinMatrix in memory; None for few columns, or if merging would remove few of them."""
     n_rows, n_columns = Z.shape
     if n_columns < _WORTH_COLUMNS:
         return None

@@ -1,4 +1,4 @@
-"""The normal equations of ridge regression on rows anywhere: one pass over them for a product."""
+"""The normal equations of ridge regression, with one pass over the rows per product."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,22 +15,22 @@ from binfeat.linear.path import solve_path
 from binfeat.linear.result import Penalties, Result, SolverOptions
 
 _TINY = np.finfo(float).tiny
-_CONSTANT = 1e-14  # share of a column's squares that rounding leaves when their mean is taken out
-_FAR = 100.0  # standard deviations from zero to a column's mean, beyond which rounding shows
+_CONSTANT = 1e-14  # share of a column's squares that remains by rounding after centring
+_FAR = 100.0  # a column's mean in standard deviations, from which rounding matters
 
 
 class NormalEquations:
-    """Normal equations of ridge regression, with the intercept taken out by implicit centring.
+    """Normal equations of ridge regression, with implicit centring for the intercept.
 
     For rows z_i, targets y_i and weights v_i, the system is ``(A + alpha) w = b`` with
     ``A = sum_i v_i (z_i - m)(z_i - m)'`` and ``b = sum_i v_i (z_i - m)(y_i - mean(y))``, where m is the
-    weighted mean row, or 0 without intercept. Features are not copied. Every target may have weights of
-    its own.
+    weighted mean row, or 0 without intercept. Features are not copied. Every target may have its own
+    weights.
 
-    A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
-    the centred values' sum e is taken out at the end, by ``Z'v - m e``. Where all rows are at hand as one part, the
-    mean is taken of the values themselves, and e is taken out if columns lie far from zero. The `diagonal` is ones
-    where the features cannot tell, and has one column if all targets have the same A. `at_zero` is the objective of
+    A product needs one pass over the rows, because the mean of ``Z w`` follows from w and m. The rounding error e in
+    the sum of the centred values is corrected at the end, by ``Z'v - m e``. If all rows are one part, the
+    mean is computed from the values, and e is corrected if columns are far from zero. The `diagonal` is ones
+    if features do not provide it, and has one column if all targets have the same A. `at_zero` is the objective of
     coefficients 0, for each target.
     """
 
@@ -57,11 +57,11 @@ class NormalEquations:
             self._recentre(self.right, rest, slice(None))
 
     def _is_far(self, of_means: np.ndarray) -> bool:
-        """Whether some column that is not constant lies many standard deviations from zero, by its mean's squares."""
+        """Return True if a column that is not constant is many standard deviations away from zero."""
         return not ((of_means <= _FAR**2 * self.diagonal) | (self.diagonal <= _CONSTANT * of_means)).all()
 
     def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""
+        """Return ``A @ W``; column k of W (Fortran order) belongs to ``targets[k]``. The next call overwrites it."""
         if self._means is None:
             pivot = np.zeros(W.shape[1])
         elif self._rows.whole:
@@ -74,11 +74,11 @@ class NormalEquations:
         return image
 
     def intercept(self, W: np.ndarray) -> np.ndarray:
-        """Intercepts that go with coefficients W, one for each target; 0 without."""
+        """Return the intercepts for coefficients W, one per target; 0 without intercept."""
         return self._target_means - (0.0 if self._means is None else column_dots(W, self._means))
 
     def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
-        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
+        """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""
         return solve_path(self, alphas, options, start)
 
     def _recentre(self, image: np.ndarray, rest: np.ndarray, targets: np.ndarray | slice) -> None:
@@ -90,12 +90,12 @@ class NormalEquations:
 
 
 def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
-    """Right-hand side, sums of the centred targets, of columns and of squared targets; the diagonal before centring."""
+    """Return the right-hand side, sums of centred targets, columns and squared targets, and the uncentred diagonal."""
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
     at_zero = _squares(values, part.weights)
     right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
-    weights = part.known_weights if issparse(part.Z) else part.typed_weights  # SciPy adds up in the type of the result
+    weights = part.known_weights if issparse(part.Z) else part.typed_weights  # SciPy sums in the dtype of the result
     columns = np.empty((part.Z.shape[1], weights.shape[1]), weights.dtype, order="F")
     transposed_product(part.Z, weights, columns)
     diagonal = gram_diagonal(part.Z, part.weights)
@@ -116,7 +116,7 @@ def _product(part: Part, W: np.ndarray, pivot: np.ndarray | None, targets: np.nd
 
 
 def _back(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> list[np.ndarray]:
-    """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; a pivot of None is the weighted mean."""
+    """Return ``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; None is the weighted mean as pivot."""
     if part.weights is None:
         pivot = column_sums(values) / len(values) if pivot is None else pivot
         if pivot.any():

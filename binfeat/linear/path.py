@@ -1,4 +1,4 @@
-"""Ridge machines for a whole path of penalties, each started from the solutions of the last penalties."""
+"""Ridge models for a path of penalties; each solve starts from the solutions for the last penalties."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,17 @@ from binfeat._rows.vectors import column_dots
 from binfeat.linear import cg
 from binfeat.linear.result import Penalties, Result, SolverOptions
 
-_MOST_KEPT = 3  # earlier solutions whose best combination starts the next solve
-_KEPT_BYTES = 2**31  # for these and their images; the last solution is kept in any case
+_MOST_KEPT = 3  # earlier solutions in the combination that starts the next solve
+_KEPT_BYTES = 2**31  # for these and their images; the last solution is always kept
 
 
 def solve_path(
     system: cg.System, alphas: Penalties, options: SolverOptions, first: np.ndarray | None = None
 ) -> Iterator[Result]:
-    """Solve one ridge system for falling penalties, the first from `first` or 0; yields a result for each penalty.
+    """Solve a ridge system for descending penalties, the first from `first` or 0; yield a result for each penalty.
 
-    The next solve starts from the combination of the last three solutions that minimises the new objective, which
-    costs one product; of fewer solutions where three would take more than 2 GB. The Krylov space itself is of no use
+    The next solve starts from the combination of the last three solutions that minimizes the new objective, which
+    costs one product (of fewer solutions if three need more than 2 GB). The Krylov space itself is useless
     for another penalty, because the Jacobi preconditioner depends on the penalty: on binning features the objective
     would be off by its own size.
     """
@@ -42,7 +42,7 @@ def solve_path(
 def _best_combination(
     right: np.ndarray, solutions: list[np.ndarray], images: list[np.ndarray], alpha: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimiser of the objective among combinations of earlier solutions, for each target, and its image."""
+    """Return the combination of earlier solutions that minimizes the objective, for each target, and its image."""
     m, n_targets = len(solutions), right.shape[1]
     gram, sides = np.empty((n_targets, m, m)), np.empty((n_targets, m))
     for i in range(m):

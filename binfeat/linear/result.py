@@ -1,4 +1,4 @@
-"""What a solver is asked for, and what it gives back."""
+"""Options and results of solvers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from binfeat._common.array_types import ArrayLike
 
-Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # falling; every one a number, or one for each target
+Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # descending; each is a number, or one number per target
 
 _ADVICE = {
     "max_iter": "Raise max_iter, alpha or tol.",
@@ -17,18 +17,17 @@ _ADVICE = {
 
 
 def refuse_overflow(dtype: np.dtype, *values: np.ndarray) -> None:
-    """Refuse, by a ValueError, what overflowed on the way from rows and targets to a solution in `dtype`."""
+    """Raise ValueError if a sum, or a solution in `dtype`, has overflowed."""
     with np.errstate(over="ignore"):
         finite = all(np.isfinite(array.astype(dtype, copy=False)).all() for array in values)
     if not finite:
         raise ValueError(
-            f"X and y hold numbers whose sums of products, or whose coefficients, are beyond the range of {dtype}; "
-            "divide them by constants."
+            f"Sums of products of X and y, or coefficients, exceed the range of {dtype}. Divide X and y by constants."
         )
 
 
 class Iterate(Protocol):
-    """A solve under way, as callbacks see it."""
+    """The current state of a solve, for callbacks."""
 
     @property
     def solution(self) -> np.ndarray: ...  # (n_columns, n_targets), which the next iteration overwrites
@@ -38,23 +37,23 @@ class Iterate(Protocol):
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """How to solve."""
+    """Options of a solver."""
 
-    tol: float | None = None  # of residuals, relative to the right-hand side; None for `ObjectiveRule`
+    tol: float | None = None  # for residuals relative to the right-hand side; None: `ObjectiveRule`
     max_iter: int = 200
     fit_intercept: bool = True
-    solver: str = "auto"  # "cg", "gram", or whichever is expected to cost less
+    solver: str = "auto"  # "cg", "gram", or "auto" for the cheaper one
     callback: Callable[[Iterate], bool] | None = None  # called after each iteration; True stops
 
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of a solve; a solution that overflows its type is refused."""
+    """Result of a solve; an overflow in the solution raises an error."""
 
     solution: np.ndarray  # the last iterate, (n_columns, n_targets)
     intercept: np.ndarray  # (n_targets,)
     n_iter: int  # at least 1
-    residuals: np.ndarray  # norms relative to the right-hand side's, (n_iter + 1, n_targets)
+    residuals: np.ndarray  # norms relative to the right-hand side, (n_iter + 1, n_targets)
     status: str  # why the solver stopped, as in `status_` of the estimators
     solver: str = "cg"  # or "gram", "newton-cg"
 
@@ -63,12 +62,12 @@ class Result:
 
     @property
     def advice(self) -> str:
-        """What to do about the status; empty when there is nothing to do."""
+        """Return advice about the status, or an empty string."""
         return _ADVICE.get(self.status, "")
 
 
 class SolveInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a solve, with the result so far."""
+    """Ctrl-C in a solve, with the result so far."""
 
     def __init__(self, result: Result) -> None:
         super().__init__("the solve was interrupted")
@@ -76,7 +75,7 @@ class SolveInterrupted(KeyboardInterrupt):
 
 
 class RidgeSystem(Protocol):
-    """Normal equations of rows, in one of several forms."""
+    """Normal equations of rows, in any form."""
 
     def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
-        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
+        """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""

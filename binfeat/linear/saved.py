@@ -1,4 +1,4 @@
-"""Checks of a ridge machine that is loaded from a file."""
+"""Checks of a ridge model that is loaded from a file."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ _POSTERIOR = {
 
 
 def check_ridge(state: dict[str, Any]) -> None:
-    """Refuse a fitted `CGRidge` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `CGRidge` with inconsistent attributes."""
     expand(state)
     if "classes_" in state:
         raise ValueError("classes_ belong to a classifier.")
@@ -47,7 +47,7 @@ def check_ridge(state: dict[str, Any]) -> None:
 
 
 def check_ridge_classifier(state: dict[str, Any]) -> None:
-    """Refuse a fitted `CGRidgeClassifier` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `CGRidgeClassifier` with inconsistent attributes."""
     expand(state)
     sizes = {"features": check_inputs(state)}
     check_numbers_of(state, multilabel_=bool)
@@ -61,7 +61,7 @@ def check_ridge_classifier(state: dict[str, Any]) -> None:
 
 
 def _check_linear(state: dict[str, Any], sizes: dict[str, int]) -> None:
-    """The linear function, its history, its posterior, and the rows that `partial_fit` keeps."""
+    """Check the linear function, its history, its posterior, and the stored rows of `partial_fit`."""
     flat = np.ndim(state["coef_"]) == 1
     axes = ("features",) if flat else ("targets", "features")
     check_arrays(state, {"coef_": (FLOATS, *axes)}, sizes, order="any")
@@ -84,7 +84,7 @@ def _check_linear(state: dict[str, Any], sizes: dict[str, int]) -> None:
 
 
 def _check_of_targets(state: dict[str, Any], name: str, is_scalar: bool, sizes: dict[str, int], least: float) -> None:
-    """A number for each target, or one number."""
+    """Check one number per target, or a single number."""
     values = state[name]
     if is_scalar:
         if not isinstance(values, float | np.floating) or not least <= values < np.inf or values == -np.inf:
@@ -95,7 +95,7 @@ def _check_of_targets(state: dict[str, Any], name: str, is_scalar: bool, sizes: 
 
 
 def _check_kept(kept: Any, sizes: dict[str, int], dtype: np.dtype) -> None:
-    """Rows of earlier calls of `partial_fit`, or their sums."""
+    """Check the rows of earlier calls of `partial_fit`, or their sums."""
     if type(kept) is not dict:
         raise TypeError(f"_kept should be a dict, got {type(kept).__name__}.")
     if "matrix" in kept:

@@ -1,4 +1,4 @@
-"""Ridge machines on rows anywhere: the one solver that all estimators call."""
+"""The ridge solver of all estimators, for rows in memory, in files and on Dask."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from binfeat.linear.result import Iterate, Penalties, Result, RidgeSystem, Solve
 
 @dataclass
 class _SpreadIterate:
-    """What callbacks see of a solve: the coefficients of all bins, and the intercepts."""
+    """State of a solve for callbacks: the coefficients of all bins, and the intercepts."""
 
     merged: MergedBins
     state: Iterate
@@ -30,14 +30,14 @@ class _SpreadIterate:
 
 
 class MergedEquations:
-    """`NormalEquations` of the merged bins of rows, with solutions for all bins."""
+    """`NormalEquations` for merged bins, with solutions for all bins."""
 
     def __init__(self, merged: MergedBins, rows: LocalRows, fit_intercept: bool) -> None:
         self._merged = merged
         self._system = NormalEquations(LocalRows(merged, rows.Y, rows.weights), fit_intercept)
 
     def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
-        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
+        """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""
         watch = options.callback
         if watch is not None:
             options = replace(options, callback=lambda state: watch(_SpreadIterate(self._merged, state)))
@@ -54,9 +54,9 @@ class MergedEquations:
 
 
 def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions) -> RidgeSystem:
-    """The normal equations of rows in the form that suits this number of penalties.
+    """Return the normal equations of rows in the best form for this number of penalties.
 
-    `rows` may be a `GramSystem`, where only that is kept of them.
+    `rows` may be a `GramSystem` if the rows are not stored.
     """
     if isinstance(rows, GramSystem):
         return rows
@@ -74,8 +74,8 @@ def solve_ridge(
 ) -> Iterator[Result]:
     """Minimise ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
 
-    Yields a result for each penalty, until a callback stops a solve. The first solve starts from `start`, by default
-    from 0. SolveInterrupted at Ctrl-C, with the result of the solve so far; ValueError if sums of products, or
+    Yields a result for each penalty, unless a callback stops a solve. The first solve starts from `start`, by default
+    from 0. Ctrl-C raises SolveInterrupted, with the result so far; ValueError if sums of products, or
     coefficients, overflow.
     """
     yield from ridge_system(rows, len(alphas), options).solve(alphas, options, start)

@@ -1,4 +1,4 @@
-"""Axes to draw on, and their scales."""
+"""Axes of displays, and their scales."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 OptionalAxes: TypeAlias = "Axes | None"
 _DECADE = 8.0  # ratio of the largest to the smallest value from which an axis is logarithmic
-_FEW = 8  # points that are ticks themselves
+_FEW = 8  # up to this number of points, every point gets a tick
 
 
 def canvas(display, ax, figsize):
-    """The figure and the axes to draw on, without the frame's upper and right lines."""
+    """Return the figure and the axes to draw on, without upper and right spines."""
     if ax is None:
         try:
             import matplotlib.pyplot as plt
@@ -26,12 +26,12 @@ def canvas(display, ax, figsize):
 
 
 def spans_decades(values):
-    """Whether a logarithmic axis is better for these values."""
+    """Return True if the values are positive and span a factor of 8 or more, as for a logarithmic axis."""
     return len(values) > 0 and values.min() > 0 and values.max() >= _DECADE * values.min()
 
 
 def scale_x(ax, x):
-    """A logarithmic axis if x spans decades, with the points as ticks if there are few; otherwise whole numbers."""
+    """Use a logarithmic axis if x spans decades, with the points as ticks if there are few; otherwise integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
     if not spans_decades(x):
@@ -45,7 +45,7 @@ def scale_x(ax, x):
 
 
 def scale_errors(ax, errors):
-    """A logarithmic axis if errors span decades, with ticks in full."""
+    """Use a logarithmic axis if errors span decades, with tick labels in plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     if spans_decades(errors):

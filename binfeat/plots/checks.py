@@ -1,4 +1,4 @@
-"""Checks that displays share."""
+"""Checks shared by displays."""
 
 from typing import TypeAlias
 
@@ -23,12 +23,12 @@ def require_machine(machine, attribute):
 
 
 def given_or_seen(feature_names, machine):
-    """The given names, or the column names of `fit`; None if there are neither."""
+    """Return the given names, or the column names of `fit`, or None."""
     return getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
 
 
 def names_of(feature_names, values, what):
-    """Names of the inputs, one for each row of `values`; ValueError if there are more or fewer names than rows."""
+    """Return one name per row of `values`; ValueError if the number of given names differs."""
     if feature_names is None:
         return [f"x{j}" for j in range(len(values))]
     names = [str(name) for name in np.atleast_1d(np.asarray(feature_names, dtype=object))]

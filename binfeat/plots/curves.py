@@ -2,29 +2,28 @@
 
 import numpy as np
 
-_GAP = 0.15  # share of the steps, between two points behind them
+_GAP = 0.15  # distance between two points after the search, as a share of the steps
 _STYLE = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth": 2}
 
 
 def curve_of(machine):
-    """Arguments of `LearningCurveDisplay` for a kernel model."""
+    """Return the arguments of `LearningCurveDisplay` for a kernel model."""
     steps, curve = machine.length_scale_errors_, machine.learning_curve_
     if len(steps) < 2 and len(curve) < 2:
         decisions = machine.decisions_
-        names = {"x_labels": decisions["what"], "x_name": "Decision", "error_name": "Error after it"}
+        names = {"x_labels": decisions["what"], "x_name": "Decision", "error_name": "Error after the decision"}
         return {"x": np.arange(len(decisions)), "error": decisions["error"], **names}
     if machine.scoring is not None and len(steps):
         steps, curve = (steps[:0], curve) if len(curve) > 1 else (steps, curve[:0])
-    is_random = machine.features_ not in ("exact", "local")  # which leave out single rows, groups, or what `cv` says
-    name = "Held-out error" if is_random else "Error of rows left out"
-    name = name if machine.scoring is None else "Minus the score of rows held out"
+    is_random = machine.features_ not in ("exact", "local")  # their errors are leave-one-out errors, unless `cv` is set
+    name = "Validation error" if machine.scoring is None else "Negative validation score"
     found = {"x": curve[:, 0], "error": curve[:, 1], "error_name": name}
     if not len(steps):
         return found
     if not len(curve):
         name = "Leave-one-out error"
     elif is_random:
-        name = "Leave-one-out, then held-out error"
+        name = "Leave-one-out, then validation error"
     found |= {"steps": steps, "x_name": "Step of the search", "error_name": name}
     if len(curve) and (machine.n_grids_ or machine.n_trees_):
         return {**found, "x_name": f"Step of the search, then {'grids' if machine.n_grids_ else 'trees'}"}
@@ -32,12 +31,12 @@ def curve_of(machine):
 
 
 def places_behind(n_steps, n_points):
-    """Positions of the points after a search, at even distances."""
+    """Return positions of the points after a search, at even distances."""
     return n_steps + max(1.0, _GAP * n_steps) * np.arange(1, n_points + 1)
 
 
 def draw_steps(ax, steps):
-    """The errors before each step, counted from 1; the line."""
+    """Draw the error before each step, counted from 1, and return the line."""
     (line,) = ax.plot(np.arange(1, len(steps) + 1), steps, color="0.55", linewidth=1.5)
     return line
 
@@ -53,7 +52,7 @@ def draw_points(ax, x, error, **line_kwargs):
 
 
 def label_x(ax, n_steps, places, labels):
-    """Ticks at a few whole numbers of steps, and at the points after them."""
+    """Set ticks at a few integer numbers of steps, and at the points after them."""
     from matplotlib.ticker import MaxNLocator
 
     ticks = MaxNLocator(4, integer=True).tick_values(1, n_steps) if n_steps else []

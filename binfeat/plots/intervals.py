@@ -139,7 +139,7 @@ class IntervalDisplay:
             )
         if not all(np.isfinite(values).all() for values in (x, y, intervals)):
             raise ValueError("x, y and intervals must be finite.")
-        meant = "" if self.coverage is None else f", meant to be {check_share(self.coverage, 'coverage'):.4g}"
+        nominal = "" if self.coverage is None else f" (nominal {check_share(self.coverage, 'coverage'):.4g})"
         low, high = intervals.T
         inside = (low <= y) & (y <= high)
         self.inside_ = float(inside.mean())
@@ -150,5 +150,5 @@ class IntervalDisplay:
         style = {"s": 14, "linewidths": 0, "color": colours, "zorder": 2, **scatter_kwargs}
         self.points_ = self.ax_.scatter(x[shown], y[shown], **style)
         self.ax_.set(xlabel=as_text(self.x_name), ylabel="Target")
-        self.ax_.set_title(f"{self.inside_:.3f} of {x.size:,} rows inside{meant}", loc="left", fontsize="medium")
+        self.ax_.set_title(f"{self.inside_:.3f} of {x.size:,} rows inside{nominal}", loc="left", fontsize="medium")
         return self

@@ -20,7 +20,7 @@ from binfeat.features.union import RandomFeatureUnion
 from binfeat.kernels.lookup import binning_kernel, fourier_kernel
 from binfeat.plots.canvas import OptionalAxes, canvas
 
-_ROWS = 600  # they make 180,000 pairs
+_ROWS = 600  # 180,000 pairs
 _BANDS = 20  # intervals of the exact value, with error quantiles for each
 
 
@@ -181,7 +181,7 @@ class KernelErrorDisplay:
 
 
 def _exact_kernel(estimator, X, kernel, gamma):
-    """The kernel matrix that a map approximates."""
+    """Compute the kernel matrix that a map approximates."""
     if kernel is not None:
         if not callable(kernel):
             raise TypeError(f"kernel must be callable, got {kernel!r}.")
@@ -202,7 +202,7 @@ def _exact_kernel(estimator, X, kernel, gamma):
 
 
 def _of_fourier(fourier, X):
-    """The kernel of the scaled rows, or of these rows after the linear map if there is one."""
+    """Compute the kernel of the rows, after scaling and the rotation if there is one."""
     kernel = fourier_kernel(fourier.kernel)
     if fourier.rotation is None:
         return kernel(X, gamma=fourier.gamma_)
@@ -210,7 +210,7 @@ def _of_fourier(fourier, X):
 
 
 def _of_binning(binning, X):
-    """The kernel of the numbers, times that of the categories."""
+    """Compute the product of the kernels of numeric and categorical inputs."""
     categorical = binning._categorical
     K = binning_kernel(binning.kernel)(X[:, ~categorical], gamma=binning.gamma_[~categorical])
     for j in np.flatnonzero(categorical):
@@ -219,20 +219,20 @@ def _of_binning(binning, X):
 
 
 def _spread_out(exact, n_pairs, rng):
-    """Pairs with evenly spread exact values: if possible, the same number from each interval."""
+    """Select pairs with evenly spread exact values: if possible, the same number from each interval."""
     if exact.size <= n_pairs:
         return np.arange(exact.size)
     order = rng.permutation(exact.size)
     interval = np.digitize(exact[order], np.linspace(exact.min(), exact.max(), _BANDS + 1)[1:-1])
     by_interval = np.argsort(interval, kind="stable")
     sizes = np.bincount(interval, minlength=_BANDS)
-    place = np.empty(exact.size, np.intp)  # of each pair within its interval
+    place = np.empty(exact.size, np.intp)  # position of each pair in its interval
     place[by_interval] = np.arange(exact.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return order[np.argsort(place, kind="stable")[:n_pairs]]
 
 
 def _quantile_bands(exact, error):
-    """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in intervals of equally many pairs."""
+    """Return the mean exact value, and the 5 % quantile, mean and 95 % quantile of errors, in bands of equal counts."""
     parts = equal_groups(exact, _BANDS, 25)
     centres, means = np.transpose([(exact[part].mean(), error[part].mean()) for part in parts])
     low, high = np.transpose([np.quantile(error[part], (0.05, 0.95)) for part in parts])

@@ -16,7 +16,7 @@ from binfeat.plots.curves import curve_of, draw_points, draw_steps, label_x, pla
 
 @dataclass(eq=False, repr=False)
 class LearningCurveDisplay:
-    """Validation error against the number of grids, trees, rows or iterations, after the steps of a search.
+    """Plot of the validation error against the number of grids, trees, rows or iterations, after the steps of a search.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class LearningCurveDisplay:
         Errors. For several folds, the mean and a band of one standard error above and below are drawn.
     x_name : str, default="Grids"
         Label of the horizontal axis. Mathematical markup is not interpreted.
-    error_name : str, default="Held-out error"
+    error_name : str, default="Validation error"
         Label of the vertical axis. Mathematical markup is not interpreted.
     x_labels : array-like of str of shape (n_points,), default=None
         Labels that replace x, at even distances.
@@ -57,7 +57,7 @@ class LearningCurveDisplay:
     error: ArrayLike
     _: KW_ONLY
     x_name: str = "Grids"
-    error_name: str = "Held-out error"
+    error_name: str = "Validation error"
     x_labels: Sequence[str] | None = None
     steps: ArrayLike | None = None
 
@@ -125,7 +125,7 @@ class LearningCurveDisplay:
         return self
 
     def _checked(self):
-        """`x`, `error` and `steps` as arrays."""
+        """Return `x`, `error` and `steps` as checked arrays."""
         x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
         steps = check_numbers([] if self.steps is None else self.steps, "steps")
         if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):

@@ -1,1 +1,1 @@
-"""The report of a kernel machine: one HTML page."""
+"""The report on a kernel model: one HTML page."""

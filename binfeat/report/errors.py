@@ -1,4 +1,4 @@
-"""Errors of a machine on rows that it has not seen, with their standard errors."""
+"""Errors of a model on test rows, with their standard errors."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -13,7 +13,7 @@ from binfeat._common.validation import checked_targets
 from binfeat.models.table.row_hashes import row_hashes
 from binfeat.models.target.targets import as_columns
 
-_FEWEST = 10  # rows for measuring errors
+_FEWEST = 10  # test rows
 
 
 @dataclass(frozen=True)
@@ -31,51 +31,54 @@ def _mean(name, values, is_share=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Rows with their targets and predictions."""
+class Evaluation:
+    """Test rows with their targets, predictions and errors."""
 
     table: np.ndarray  # (n_rows, n_columns), encoded
-    residuals: np.ndarray  # (n_rows, n_targets), standardised targets minus predictions; labels are -1 and 1
-    seconds: float  # of the predictions
+    residuals: np.ndarray  # (n_rows, n_targets), standardized targets (labels: -1 and 1) minus predictions
+    seconds: float  # time of the predictions
     measures: list
-    seen: float | None  # share of the rows that are rows of `fit`; None if that is not known
+    seen: float | None  # share of the rows that are training rows; None if unknown
 
     @staticmethod
-    def of(machine, X, y):
-        """Rows X with the predictions of a machine; ValueError if y does not fit."""
-        start, fitted = perf_counter(), machine._fitted
-        table = fitted.encoder.transform(machine, X)
-        scores = fitted.scores(fitted.scaled(table), machine.n_jobs)
+    def of(model, X, y):
+        """Evaluate a model on test rows; ValueError if X has fewer than 10 rows or y does not match."""
+        start, fitted = perf_counter(), model._fitted
+        table = fitted.encoder.transform(model, X)
+        scores = fitted.scores(fitted.scaled(table), model.n_jobs)
         seconds = perf_counter() - start
         if len(table) < _FEWEST:
-            raise ValueError(f"A report needs at least {_FEWEST} rows, got {len(table)}.")
-        kind = JudgedClasses if is_classifier(machine) else JudgedNumbers
-        return kind.judge(machine, y, scores, table, seconds)
+            raise ValueError(f"X has {len(table)} rows; a report needs at least {_FEWEST} test rows. Pass more rows.")
+        kind = ClassificationEvaluation if is_classifier(model) else RegressionEvaluation
+        return kind.judge(model, y, scores, table, seconds)
 
     @staticmethod
-    def _share_seen(machine, table, answers):
-        seen = machine._fitted.seen
+    def _share_seen(model, table, answers):
+        seen = model._fitted.seen
         share = np.nan if seen is None else seen.share_of(row_hashes(table, answers))
         return None if np.isnan(share) else share
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedNumbers(Judged):
-    """Rows of a regressor."""
+class RegressionEvaluation(Evaluation):
+    """Test rows of a regressor."""
 
     y: np.ndarray  # (n_rows, n_targets)
     predicted: np.ndarray
 
     @classmethod
-    def judge(cls, machine, y, scores, table, seconds):
+    def judge(cls, model, y, scores, table, seconds):
         y = checked_targets(y)
         Y = as_columns(y)
         if Y.shape != scores.shape:
-            raise ValueError(f"y must have a value for each of {scores.shape} rows and targets, got shape {y.shape}.")
-        targets = machine._fitted.targets
+            raise ValueError(
+                f"y has shape {y.shape}, but X and the model have {scores.shape} rows and targets. Pass one value per "
+                "row and target."
+            )
+        targets = model._fitted.targets
         predicted = as_columns(targets.decode(scores))
         std = targets.std if targets.is_plain else np.maximum(Y.std(axis=0), np.finfo(float).tiny)
-        seen = cls._share_seen(machine, table, Y)
+        seen = cls._share_seen(model, table, Y)
         return cls(table, (Y - predicted) / std, seconds, cls._measures(Y, predicted), seen, Y, predicted)
 
     @staticmethod
@@ -88,9 +91,9 @@ class JudgedNumbers(Judged):
             root = np.sqrt(mean.value)
             variance = deviations.mean() or 1.0
             share = mean.value / variance
-            spread = _mean("", (squares - share * deviations) / variance).spread  # of a ratio: the delta method
+            spread = _mean("", (squares - share * deviations) / variance).spread  # delta method for a ratio
             found += [
-                Measure(f"Variance left unexplained{suffix}", share, spread, is_share=True),
+                Measure(f"Unexplained variance{suffix}", share, spread, is_share=True),
                 Measure(f"Root mean squared error{suffix}", root, mean.spread / (2 * root) if root else 0.0),
                 _mean(f"Mean absolute error{suffix}", np.abs(own - guess)),
             ]
@@ -98,24 +101,27 @@ class JudgedNumbers(Judged):
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedClasses(Judged):
-    """Rows of a classifier."""
+class ClassificationEvaluation(Evaluation):
+    """Test rows of a classifier."""
 
     labels: np.ndarray  # (n_rows,), numbers of the classes
     guesses: np.ndarray  # (n_rows,), numbers of the predicted classes
     probabilities: np.ndarray  # (n_rows, n_classes)
 
     @classmethod
-    def judge(cls, machine, y, scores, table, seconds):
-        if machine.multilabel_ or isinstance(machine.classes_, list):
-            raise ValueError("A report with X and y is of one label a row; this machine learned several columns.")
-        labels = _numbers_of(column_or_1d(unmasked(y)), machine.classes_)
+    def judge(cls, model, y, scores, table, seconds):
+        if model.multilabel_ or isinstance(model.classes_, list):
+            raise ValueError(
+                "The model predicts several labels per row, and a report supports test rows only for one label per "
+                "row. Call report(path) without X and y."
+            )
+        labels = _numbers_of(column_or_1d(unmasked(y)), model.classes_)
         if len(labels) != len(scores):
-            raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")
-        p = machine._fitted.targets.probabilities(scores)
+            raise ValueError(f"y has {len(labels)} labels, but X has {len(scores)} rows. Pass one label per row.")
+        p = model._fitted.targets.probabilities(scores)
         guesses = p.argmax(axis=1)
         targets = one_against_rest(labels, p.shape[1])
-        seen = cls._share_seen(machine, table, targets)
+        seen = cls._share_seen(model, table, targets)
         return cls(table, targets - scores, seconds, cls._measures(labels, guesses, p), seen, labels, guesses, p)
 
     @staticmethod
@@ -124,15 +130,18 @@ class JudgedClasses(Judged):
         own = p[np.arange(len(labels)), labels]
         return [
             _mean("Wrong labels", (labels != guesses).astype(float), is_share=True),
-            _mean("Wrong if the most frequent label were always said", (labels != most).astype(float), is_share=True),
-            _mean("Log loss of the probabilities", -np.log(np.maximum(own, 1e-300))),
+            _mean("Wrong labels if the most frequent one is predicted", (labels != most).astype(float), is_share=True),
+            _mean("Log-loss", -np.log(np.maximum(own, 1e-300))),
         ]
 
 
 def _numbers_of(y, classes):
-    """Numbers of the classes of the labels y; ValueError if the machine does not know a label."""
+    """Return the class number of each label; ValueError for labels that are not among the classes."""
     places = {label: k for k, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(y.tolist()) if label not in places]
     if unknown:
-        raise ValueError(f"y holds labels that the machine does not know: {unknown[:3]}; it knows {[*places][:10]}.")
+        raise ValueError(
+            f"y contains labels that are not classes of the model: {unknown[:3]}. Classes: {[*places][:10]}. Remove "
+            "rows with other labels."
+        )
     return np.array([places[label] for label in y.tolist()])

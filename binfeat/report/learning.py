@@ -1,4 +1,4 @@
-"""What more rows would bring, by leave-one-out errors of a machine with quarters, halves and all of its rows."""
+"""Estimate the gain from more rows by leave-one-out errors of quarters, halves and all of the rows."""
 
 from dataclasses import dataclass, replace
 from typing import cast
@@ -14,31 +14,31 @@ from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, weighted_squares
 from binfeat.models.kernel_algebra.matrices import Linear
 
-FEWEST = 40  # rows: of quarters of fewer nothing can be told
-_MOST = 3000  # whose matrix is factorised: a second or two with all halves and quarters
+FEWEST = 40  # rows; quarters of fewer rows are too small for an estimate
+_MOST = 3000  # rows in a kernel matrix, which takes one or two seconds with all halves and quarters
 _FEW_CELLS = 4
-_FEWER_ROWS = (1.0, 1.0), (0.8, 1.5)  # gamma and penalty, as multiples, that suit fewer rows
-_LEAST_RATIO, _MOST_RATIO = 0.25, 1.0  # of the gains of two doublings, the later by the earlier one
-_LEAST_LEFT = 0.1  # of the error, where it is followed to more rows than there are matrices of
-_GROUPS = 20  # of the jackknife
+_FEWER_ROWS = (1.0, 1.0), (0.8, 1.5)  # factors of gamma and the penalty that are tried for fewer rows
+_LEAST_RATIO, _MOST_RATIO = 0.25, 1.0  # bounds of the gain of a doubling relative to the doubling before
+_LEAST_LEFT = 0.1  # lower bound of the share of the error that remains after an extrapolation to all rows
+_GROUPS = 20  # jackknife groups
 
-Sets = list[np.ndarray]  # places of rows, of a machine each
+Sets = list[np.ndarray]  # row numbers of each model
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows (n_inputs, n), targets (n, n_targets), weights (n,)
 
 
 @dataclass(frozen=True, eq=False)
 class _KnownRows:
-    """Rows that a function of kernel values keeps, and the machines of a quarter, of half and of all of them."""
+    """Stored rows of a kernel expansion, and their split into quarters, halves and the whole."""
 
     function: KernelFunction
     X: np.ndarray  # (n_inputs, n)
     Y: np.ndarray  # (n, n_targets)
     weights: np.ndarray
     levels: list[Sets]
-    doublings: float  # of these rows, that all rows of the machine are
+    doublings: float  # log2 of the number of training rows over the number of these rows
 
     def errors(self, sets: Sets, gamma: float, alpha: float, n_jobs: int | None) -> np.ndarray:
-        """Squared leave-one-out error of every row, (n,), in the machine that has it."""
+        """Compute the squared leave-one-out error of every row, (n,), in the model of its set."""
         whole, errors = self.function.kernel(1), np.empty(len(self.Y))
         gammas = [
             own if isinstance(matrix.kernel, Linear) else gamma * own
@@ -58,12 +58,15 @@ class _KnownRows:
 def gain_of_twice_the_rows(
     function: KernelFunction, intercept: np.ndarray, n_jobs: int | None
 ) -> tuple[float, float] | None:
-    """Share of the squared error that twice as many rows would take away, and its standard error; None without error.
+    """Estimate the relative reduction of the squared error by twice as many rows, and its standard error.
 
-    It is below 0 where halves of the rows do better than all.
+    The error is assumed to fall by a power of the number of rows towards a positive limit. The gains of successive
+    doublings are then a geometric series, and its first two terms are measured.
 
-    Errors fall by some power of the number of rows towards what no number of rows takes away. So gains of doublings are
-    a geometric series, of which two terms are measured, for all rows at once.
+    Returns
+    -------
+    gain : tuple of float, or None
+        The reduction is negative if halves of the rows have a lower error than all rows. None if the error is 0.
     """
     if isinstance(function, LocalFunction):
         known = _of_cells(function)
@@ -78,15 +81,15 @@ def gain_of_twice_the_rows(
     if not table[-1].any():
         return None
     groups = np.random.default_rng(0).permutation(table.shape[1]) % _GROUPS
-    left_out = [_gain(table[:, groups != group].mean(axis=1), known.doublings) for group in range(_GROUPS)]
-    spread = np.sqrt((_GROUPS - 1) * np.var(left_out))
+    estimates = [_gain(table[:, groups != group].mean(axis=1), known.doublings) for group in range(_GROUPS)]
+    spread = np.sqrt((_GROUPS - 1) * np.var(estimates))
     return _gain(table.mean(axis=1), known.doublings), float(spread)
 
 
 def _gain(errors: np.ndarray, doublings: float) -> float:
-    """By mean errors of a quarter, half and all of some rows, for twice of more rows than these.
+    """Extrapolate mean errors of a quarter, half and all of some rows to all training rows, and then to twice as many.
 
-    No doubling takes a larger share of the error than the last one.
+    The relative gain is at most the relative gain of the last measured doubling.
     """
     first, second = errors[:-1] - errors[1:]
     if second <= 0:
@@ -99,7 +102,7 @@ def _gain(errors: np.ndarray, doublings: float) -> float:
 
 
 def _of_rows(function: ExactFunction, intercept: np.ndarray) -> _KnownRows:
-    """Of an exact machine: some of its rows, and of them quarters and halves."""
+    """Select some rows of an exact model, and split them into quarters and halves."""
     chosen = evenly_spaced(function.n_rows, _MOST)
     order = np.random.default_rng(0).permutation(len(chosen))
     levels = [np.array_split(order, parts) for parts in (4, 2, 1)]
@@ -108,9 +111,9 @@ def _of_rows(function: ExactFunction, intercept: np.ndarray) -> _KnownRows:
 
 
 def _of_cells(function: LocalFunction) -> _KnownRows:
-    """Of a local machine: some neighbouring cells; half of the rows are in cells twice as large.
+    """Select some neighbouring cells of a local model; half of the rows then fill cells twice as large.
 
-    Of a machine of few cells the first one stands for all.
+    If the model has few cells, only the first cell is used.
     """
     trees = function.trees
     node = _node_of_few_cells(trees)
@@ -129,7 +132,7 @@ def _of_cells(function: LocalFunction) -> _KnownRows:
 
 
 def _rows_with_targets(function: ExactFunction, intercept: np.ndarray, chosen: np.ndarray | slice) -> Columns:
-    """Some rows of a function, their targets and weights: targets are predictions plus what coefficients leave."""
+    """Return some rows of a function, their targets (predictions plus residuals) and their weights."""
     X, weights = np.ascontiguousarray(function.support[:, chosen]), function.weights[chosen]
     left = float(function.alpha) / weights[:, np.newaxis] * function.coef[:, chosen].T
     values = function(X.T * function.unit + function.center)
@@ -137,7 +140,7 @@ def _rows_with_targets(function: ExactFunction, intercept: np.ndarray, chosen: n
 
 
 def _node_of_few_cells(trees: CellTrees) -> int | None:
-    """The split of the first tree that has at least four cells, but neither side of it has."""
+    """Return the deepest node of the first tree with at least four cells below it, along its larger side."""
     node = int(trees.roots[0])
     if len(trees.cells_below(node)) < _FEW_CELLS:
         return None

@@ -1,4 +1,4 @@
-"""The page: text and pictures of a fitted machine."""
+"""Text and pictures of the report."""
 
 import html
 from importlib.resources import files
@@ -16,7 +16,7 @@ from binfeat.models.target.deviance import DEVIANCES
 from binfeat.report import pictures
 from binfeat.report.bottlenecks import limits_of
 from binfeat.report.effects import effects_of
-from binfeat.report.errors import Judged
+from binfeat.report.errors import Evaluation
 from binfeat.report.reasons import reasons_of
 
 _PAGE = """<!DOCTYPE html>
@@ -36,37 +36,37 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def write_page(machine, path, X, y):
-    """Write the page of a fitted machine; see `Reporting.report`."""
+def write_page(model, path, X, y):
+    """Write the report on a fitted model; see `Reporting.report`."""
     if (X is None) != (y is None):
-        raise ValueError(f"X and y must both be given, or both be None; got {'y' if X is None else 'X'} alone.")
+        raise ValueError(f"Only {'y' if X is None else 'X'} was given. Pass both X and y, or neither.")
     require_writable(Path(path))
-    judged = None if X is None else Judged.of(machine, X, y)
-    text = _page(machine, judged)
+    evaluation = None if X is None else Evaluation.of(model, X, y)
+    text = _page(model, evaluation)
     with written(Path(path)) as out:
         out.write(text.encode())
 
 
-def _page(machine, judged):
-    names = list(getattr(machine, "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)]))
+def _page(model, evaluation):
+    names = list(getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]))
     sections = [
-        _errors(machine, judged),
-        _limits(limits_of(machine, judged)),
-        _decisions(machine),
-        _inputs(machine, judged, names),
-        _reasons(machine, judged, names),
-        _curves(machine),
-        _on_test_rows(machine, judged),
-        _costs(machine, judged),
+        _errors(model, evaluation),
+        _limits(limits_of(model, evaluation)),
+        _decisions(model),
+        _inputs(model, evaluation, names),
+        _reasons(model, evaluation, names),
+        _curves(model),
+        _on_test_rows(model, evaluation),
+        _costs(model, evaluation),
     ]
-    target = vars(machine).get("_target")
-    title = type(machine).__name__ + (f" of {target}" if target else "")
+    target = vars(model).get("_target")
+    title = type(model).__name__ + (f" for {target}" if target else "")
     style = files("binfeat.report").joinpath("page.css").read_text(encoding="utf-8")
     return _PAGE.format(title=escape(title), style=style, sections="\n".join(filter(None, sections)))
 
 
 def escape(value):
-    """A value as text of the page."""
+    """Escape a value for the page."""
     return html.escape(printable(value))
 
 
@@ -79,7 +79,7 @@ def _paragraph(text, kind=""):
 
 
 def _table(head, rows):
-    """An HTML table; a column whose first value is a _Number is aligned to the right."""
+    """Format an HTML table; a column is aligned to the right if its first value is a _Number."""
 
     def cell(tag, value, number):
         kind = ' class="number"' if number else ""
@@ -92,7 +92,7 @@ def _table(head, rows):
 
 
 class _Number(str):
-    """A formatted number, which a table aligns to the right."""
+    """A formatted number."""
 
 
 def _figure(caption, draw, *arguments):
@@ -101,7 +101,7 @@ def _figure(caption, draw, *arguments):
 
 
 def _first(words, most, n):
-    """In words for the end of a caption: that of n things so many are shown, if these are not all."""
+    """Return the end of a caption that shows only the first of n things, or an empty string if it shows all."""
     return f", {words.format(most, n)}" if n > most else ""
 
 
@@ -109,41 +109,41 @@ def _grid(figures):
     return '<div class="pictures">\n' + "\n".join(figures) + "\n</div>"
 
 
-def _errors(machine, judged):
-    mean, spread = machine.held_out_error_
-    rows = [(f"Error of rows left out, in the fit: {_judge(machine)}", _pm(mean, spread, False))]
-    note = (
-        "± is one standard error. The choices were made by the error in the fit, which is therefore a little too low."
-    )
-    if judged is None:
+def _errors(model, evaluation):
+    mean, spread = model.held_out_error_
+    rows = [(f"Validation error in fit ({_criterion(model)})", _pm(mean, spread, False))]
+    note = "± is one standard error. Hyperparameters minimize the validation error, so it is slightly too low."
+    if evaluation is None:
         return _section("Errors", _table(("error", ""), rows), _paragraph(note, "note"))
-    rows += [(measure.name, _pm(measure.value, measure.spread, measure.is_share)) for measure in judged.measures]
-    note = f"All but the first were measured on {len(judged.table):,} rows{_novelty(judged.seen)}. {note}"
-    seen = [_paragraph(_warning(judged), "warning")] if judged.seen else []
+    rows += [(measure.name, _pm(measure.value, measure.spread, measure.is_share)) for measure in evaluation.measures]
+    note = (
+        f"All errors except the first are measured on {len(evaluation.table):,} rows{_novelty(evaluation.seen)}. {note}"
+    )
+    seen = [_paragraph(_warning(evaluation), "warning")] if evaluation.seen else []
     return _section("Errors", _table(("error", ""), rows), *seen, _paragraph(note, "note"))
 
 
-def _judge(machine):
-    """What choices were made by."""
-    if machine.scoring is not None:
-        return "minus the scoring"
-    if machine.loss in (*DEVIANCES, *BOUNDED_LOSSES):
-        return f"mean of loss={machine.loss!r}"
-    return "mean squared error of the standardised targets"
+def _criterion(model):
+    """Return the name of the criterion that hyperparameters minimize."""
+    if model.scoring is not None:
+        return "negative score"
+    if model.loss in (*DEVIANCES, *BOUNDED_LOSSES):
+        return f"mean of loss={model.loss!r}"
+    return "mean squared error of the standardized targets"
 
 
 def _novelty(seen):
-    """What is known of rows of which this share are rows of `fit`."""
+    """Return the part of a sentence on the share of test rows that are training rows."""
     if seen is None:
-        return "; whether fit had seen them, so that errors are too low, is not known"
-    return "" if seen else " that the machine had not seen"
+        return " (if these include training rows, the errors are too low)"
+    return "" if seen else " that were not used for training"
 
 
-def _warning(judged):
-    share = f"{100 * judged.seen:.3g} % of" if judged.seen < 1 else "All of"
+def _warning(evaluation):
+    share = f"{100 * evaluation.seen:.3g} % of" if evaluation.seen < 1 else "All"
     return (
-        f"{share} these {len(judged.table):,} rows are rows of fit, targets included: what is measured on them is too "
-        "low. Give the report rows that the machine has not seen."
+        f"{share} the {len(evaluation.table):,} test rows are training rows, so their errors are too low. Pass rows "
+        "that were not used in fit."
     )
 
 
@@ -157,105 +157,108 @@ def _pm(value, spread, is_share):
 def _limits(limits):
     lines = []
     for limit in limits:
-        kind = ' class="counts"' if limit.counts else ""
-        lines.append(f"<li{kind}><b>{escape(limit.what)}.</b> {escape(limit.says)}</li>")
-    return _section("What limits the error", '<ul class="limits">\n' + "\n".join(lines) + "\n</ul>")
+        kind = ' class="relevant"' if limit.is_relevant else ""
+        lines.append(f"<li{kind}><b>{escape(limit.title)}.</b> {escape(limit.text)}</li>")
+    return _section("Limits of the error", '<ul class="limits">\n' + "\n".join(lines) + "\n</ul>")
 
 
-def _decisions(machine):
-    decisions = (decision_words(*row) for row in machine.decisions_.tolist())
+def _decisions(model):
+    decisions = (decision_words(*row) for row in model.decisions_.tolist())
     rows = [(what, choice, _Number(error), _Number(seconds)) for what, choice, error, seconds in decisions]
-    note = "Each choice has the lowest error on held-out rows, or of leave-one-out predictions, after these seconds."
-    parts = [_paragraph(note), _table(("decision", "choice", "error", "seconds"), rows)]
-    return _section("What was decided", *parts)
-
-
-def _inputs(machine, judged, names):
-    shown = _first("the {} largest of {}", pictures.BARS, len(names))
-    shares = _figure(f"Importance of the inputs{shown}", pictures.importances, machine.feature_importances_, names)
     note = (
-        "The importance of an input is the root of what the mean squared error of rows left out rises by when its "
-        "values are shuffled, in standard deviations of what is learned. Inputs that say the same share it."
+        "Each choice has the lowest leave-one-out error, or the lowest error on the validation set. Seconds are "
+        "counted from the start of the fit."
     )
-    if judged is None:
+    parts = [_paragraph(note), _table(("decision", "choice", "error", "seconds"), rows)]
+    return _section("Decisions", *parts)
+
+
+def _inputs(model, evaluation, names):
+    shown = _first("the {} largest of {}", pictures.BARS, len(names))
+    shares = _figure(f"Importance of the inputs{shown}", pictures.importances, model.feature_importances_, names)
+    note = (
+        "Importance: the square root of the increase in the mean squared leave-one-out error when the column is "
+        "shuffled, in units of the target's standard deviation. Redundant columns share their importance."
+    )
+    if evaluation is None:
         return _section("Inputs", _paragraph(note), _grid([shares]))
-    effects = effects_of(machine, judged.table, names)
+    effects = effects_of(model, evaluation.table, names)
     ends = [end for found in effects for end in (found.means.min(), found.means.max())]
     span = min(ends, default=0.0), max(ends, default=1.0)
-    figures = [_figure(_caption(machine, found), pictures.effect, found, *span) for found in effects]
+    figures = [_figure(_caption(model, found), pictures.effect, found, *span) for found in effects]
     more = (
-        " An effect is the mean prediction of some rows if all of them had the same value of the input (partial "
-        "dependence). Grey bars show how the values are spread: where there are none, nothing is known."
+        " Effect (partial dependence): the mean prediction as a function of one input, which has the same value in all "
+        "rows. Grey bars show the distribution of the input; without bars, the effect is extrapolated."
     )
     return _section("Inputs", _paragraph(note + more), _grid([shares, *figures]))
 
 
-def _caption(machine, effect):
-    """Of an effect: what it is of, and which levels and labels it is not of."""
+def _caption(model, effect):
+    """Return the caption of an effect, with the number of levels and labels if not all of them are shown."""
     caption = f"Effect of {effect.name}"
     if effect.kind == "categories":
         caption += _first("the {} most frequent of {} levels", len(effect.levels), len(np.unique(effect.rows)))
-    if is_classifier(machine) and len(effect.outputs) > 1:
-        caption += _first("on the first {} of {} labels", len(effect.outputs), len(machine.classes_))
+    if is_classifier(model) and len(effect.outputs) > 1:
+        caption += _first("on the first {} of {} labels", len(effect.outputs), len(model.classes_))
     return caption
 
 
-def _reasons(machine, judged, names):
-    if judged is None:
+def _reasons(model, evaluation, names):
+    if evaluation is None:
         return ""
-    reasons = reasons_of(machine, judged.table)
+    reasons = reasons_of(model, evaluation.table)
     note = (
-        f"Shapley values of {len(reasons.values):,} rows: what each input adds to {reasons.what}, from the mean of "
-        "rows whose inputs are drawn one by one, to the row's own. Second: the row that is farthest from that mean."
+        f"Shapley values of {len(reasons.values):,} rows: how much each input moves {reasons.output} away from the "
+        "average. The second picture shows the row with the largest difference from the average."
     )
-    some = _figure("What inputs add, row by row", pictures.swarm, reasons, names)
-    one = _figure("One row, step by step", pictures.waterfall, reasons, names)
-    return _section("Reasons", _paragraph(note), _grid([some, one]))
+    some = _figure("Shapley values of all rows", pictures.swarm, reasons, names)
+    one = _figure("Shapley values of one row", pictures.waterfall, reasons, names)
+    return _section("Explanations", _paragraph(note), _grid([some, one]))
 
 
-def _curves(machine):
+def _curves(model):
     figures = []
-    if len(machine.length_scale_errors_) > 1:
-        figures.append(_figure("Search for length scales", pictures.search, machine.length_scale_errors_))
-    if len(machine.learning_curve_) > 1:
-        grown = "trees" if machine.n_trees_ else "grids"
-        figures.append(_figure(f"Growth of the {grown}", pictures.growth, machine.learning_curve_, grown))
-    return _section("How it learned", _grid(figures)) if figures else ""
+    if len(model.length_scale_errors_) > 1:
+        figures.append(_figure("Search for length scales", pictures.search, model.length_scale_errors_))
+    if len(model.learning_curve_) > 1:
+        grown = "trees" if model.n_trees_ else "grids"
+        figures.append(_figure(f"Number of {grown}", pictures.growth, model.learning_curve_, grown))
+    return _section("Learning curves", _grid(figures)) if figures else ""
 
 
-def _on_test_rows(machine, judged):
-    if judged is None:
+def _on_test_rows(model, evaluation):
+    if evaluation is None:
         return ""
-    if is_classifier(machine):
-        right, p = judged.labels == judged.guesses, judged.probabilities.max(axis=1)
-        pairs = judged.labels, judged.guesses, machine.classes_
-        shown = _first("the {} most frequent of {} labels", pictures.CELLS, len(machine.classes_))
-        confusion = _figure(f"Labels, observed and predicted{shown}", pictures.confusion, *pairs)
-        calibration = _figure("How often the predicted label is right", pictures.calibration, p, right)
+    if is_classifier(model):
+        right, p = evaluation.labels == evaluation.guesses, evaluation.probabilities.max(axis=1)
+        pairs = evaluation.labels, evaluation.guesses, model.classes_
+        shown = _first("the {} most frequent of {} labels", pictures.CELLS, len(model.classes_))
+        confusion = _figure(f"Confusion matrix{shown}", pictures.confusion, *pairs)
+        calibration = _figure("Calibration of the predicted label", pictures.calibration, p, right)
         return _section("Labels and probabilities", _grid([confusion, calibration]))
     figures = []
-    for k, (y, predicted) in enumerate(zip(judged.y.T, judged.predicted.T)):
-        suffix = f", target {k}" if judged.y.shape[1] > 1 else ""
+    for k, (y, predicted) in enumerate(zip(evaluation.y.T, evaluation.predicted.T)):
+        suffix = f", target {k}" if evaluation.y.shape[1] > 1 else ""
         figures += [
-            _figure(f"Observed and predicted{suffix}", pictures.observed, y, predicted),
-            _figure(f"Residuals, with median and quartiles{suffix}", pictures.residuals, y, predicted),
+            _figure(f"Observed and predicted values{suffix}", pictures.observed, y, predicted),
+            _figure(f"Residuals with median and quartiles{suffix}", pictures.residuals, y, predicted),
         ]
     return _section("Residuals", _grid(figures))
 
 
-def _costs(machine, judged):
-    rows = [("Fit", _Number(f"{machine.decisions_['seconds'].max():.1f} s until the last decision"))]
-    rows.append(("Arrays of the machine", _Number(f"{_bytes(vars(machine)) / 1e6:,.1f} MB")))
-    if machine.features_ == "exact":
-        n_rows = machine.feature_coef_.shape[1]
-        n_bytes = solve_bytes(n_rows, len(machine.feature_coef_))
-        rows.append(("Kernel matrix and solution in the fit", _Number(f"{n_bytes / 1e6:,.1f} MB, {n_rows:,} rows")))
-    if machine.features_ == "local":
-        cells = machine._local["starts"]
-        largest = f"{np.diff(cells).max():,} rows at most"
-        rows.append(("Cells", _Number(f"{len(cells) - 1:,} of {machine.n_trees_} trees, of {largest}")))
-    if judged is not None:
-        rows.append(("Prediction", _Number(f"{1e6 * judged.seconds / len(judged.table):,.1f} µs for each row")))
+def _costs(model, evaluation):
+    rows = [("Fit", _Number(f"{model.decisions_['seconds'].max():.1f} s until the last decision"))]
+    rows.append(("Size of the model", _Number(f"{_bytes(vars(model)) / 1e6:,.1f} MB")))
+    if model.features_ == "exact":
+        n_rows = model.feature_coef_.shape[1]
+        n_bytes = solve_bytes(n_rows, len(model.feature_coef_))
+        rows.append(("Memory for the kernel matrix in fit", _Number(f"{n_bytes / 1e6:,.1f} MB for {n_rows:,} rows")))
+    if model.features_ == "local":
+        cells = model._local["starts"]
+        largest = f"at most {np.diff(cells).max():,} rows each"
+        rows.append(("Cells", _Number(f"{len(cells) - 1:,} in {model.n_trees_} trees, {largest}")))
+    if evaluation is not None:
+        rows.append(("Prediction", _Number(f"{1e6 * evaluation.seconds / len(evaluation.table):,.1f} µs per row")))
     return _section("Time and memory", _table(("", ""), rows))
 
 

@@ -30,12 +30,12 @@ _SIZE = 3.8, 2.7  # inches
 CELLS = 12  # labels of a table
 BARS = 12
 _STEPS, _DOTS = 8, 2000
-_LONGEST = 22  # characters of a name
+_LONGEST = 22  # maximum number of characters in a name
 _CHARACTER = 5.2  # points, the width of most characters
 
 
 def figure_of(draw, *arguments):
-    """The figure of what a function of this module draws on axes."""
+    """Return a figure drawn by a function of this module."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     ax = figure.subplots()
     draw(ax, *arguments)
@@ -44,7 +44,7 @@ def figure_of(draw, *arguments):
 
 
 def _keep_inside(figure, ax):
-    """Move the titles of axes into the figure: they are centred on the axes, and the layout ignores their length."""
+    """Move axis labels into the figure; they are centered on the axes, and the layout ignores their length."""
     figure.draw_without_rendering()
     for label, place in ((ax.xaxis.label, 0), (ax.yaxis.label, 1)):
         box, whole, own = (part.get_points()[:, place] for part in (label.get_window_extent(), figure.bbox, ax.bbox))
@@ -55,7 +55,7 @@ def _keep_inside(figure, ax):
 
 
 def drawn(draw, *arguments):
-    """The SVG of what a function of this module draws on axes."""
+    """Return the SVG of a figure drawn by a function of this module."""
     with matplotlib.rc_context(_STYLE):
         figure = figure_of(draw, *arguments)
         out = io.StringIO()
@@ -65,7 +65,7 @@ def drawn(draw, *arguments):
 
 
 def short(name, most=_LONGEST):
-    """The beginning of a name: at most so many characters, and fewer if they are wide."""
+    """Shorten a name to at most `most` characters, fewer if they are wide."""
     text = printable(name)
     if len(text) <= most and _width(text) <= _CHARACTER * most:
         return text
@@ -76,30 +76,30 @@ def short(name, most=_LONGEST):
 
 
 def _width(text):
-    """In points."""
+    """Return the width of a text in points."""
     return TextPath((0, 0), as_text(text), size=_STYLE["font.size"]).get_extents().width if text.strip() else 0.0
 
 
 def word(name, most=_LONGEST):
-    """A short name for Matplotlib."""
+    """Return a short name that Matplotlib draws as it is."""
     return as_text(short(name, most))
 
 
 def importances(ax, values, names):
-    """Bars of the most important inputs."""
+    """Draw a bar for each of the most important inputs."""
     shown = np.argsort(-values, kind="stable")[:BARS]
     draw_relevances(ax, values[shown], [short(names[j]) for j in shown], BARS, color=_BLUE)
-    ax.set_xlabel("rise of the root mean squared error")
+    ax.set_xlabel("importance")
 
 
 def swarm(ax, reasons, names):
-    """Shapley values of some rows, of the inputs with the largest ones."""
+    """Draw the Shapley values of all rows, for the inputs with the largest ones."""
     order = _largest(np.abs(reasons.values).mean(axis=0))
     draw_swarm(ax, reasons.values, reasons.data, [short(name) for name in names], order)
 
 
 def waterfall(ax, reasons, names):
-    """Steps to the prediction of the row that is farthest from its base value."""
+    """Draw the Shapley values of the row with the largest distance from its base value."""
     row = reasons.farthest
     order = _largest(np.abs(reasons.values[row]))
     draw_waterfall(ax, reasons.values[row], float(reasons.base[row]), [short(name) for name in names], order)
@@ -110,19 +110,19 @@ def _largest(sizes):
 
 
 def search(ax, errors):
-    """The error in the steps of the search for length scales."""
+    """Draw the error at each step of the search for length scales."""
     ax.plot(np.arange(1, len(errors) + 1), errors, color=_BLUE)
     ax.set(xlabel="step", ylabel="leave-one-out error", ylim=(0, None))
 
 
 def growth(ax, curve, grown):
-    """The error against the number of grids or trees."""
+    """Draw the error as a function of the number of grids or trees."""
     ax.plot(*curve.T, color=_BLUE, marker="o", markersize=4)
-    ax.set(xlabel=grown, ylabel="error of rows left out", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
+    ax.set(xlabel=grown, ylabel="validation error", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
 
 
 def effect(ax, found, low, high):
-    """Mean prediction against the values of an input, above a histogram; all effects are between low and high."""
+    """Draw the mean prediction as a function of an input, above a histogram; all effects are between low and high."""
     if found.kind == "categories":
         places = np.arange(len(found.values))
         ax.set_xticks(places, [word(level, 12) for level in found.levels], rotation=40, ha="right")
@@ -144,14 +144,14 @@ def effect(ax, found, low, high):
     if found.kind == "dates":
         ax.xaxis_date()
         ax.tick_params(axis="x", rotation=30)
-    ax.set(xlabel=word(found.name), ylabel=word(found.what))
+    ax.set(xlabel=word(found.name), ylabel=word(found.output_name))
     if len(found.outputs) > 1:
         _add_legend(ax.figure, lines, [word(name) for name in found.outputs])
 
 
 def _add_legend(figure, lines, names):
-    """Names of lines above the axes, in as many columns as have room."""
-    words = [f" {name}" if name.startswith("_") else name for name in names]  # Matplotlib leaves such names out
+    """Add a legend above the axes, with as many columns as fit."""
+    words = [f" {name}" if name.startswith("_") else name for name in names]  # legends skip names with an underscore
     for n_columns in (len(words), 2, 1):
         legend = figure.legend(lines, words, loc="outside upper center", ncols=n_columns, frameon=False, fontsize=8)
         figure.draw_without_rendering()
@@ -161,7 +161,7 @@ def _add_legend(figure, lines, names):
 
 
 def observed(ax, y, predicted):
-    """Targets against predictions."""
+    """Draw targets against predictions."""
     y, predicted = _some(y, predicted)
     ax.scatter(predicted, y, s=7, alpha=0.4, linewidths=0, color=_BLUE, rasterized=True)
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
@@ -170,7 +170,7 @@ def observed(ax, y, predicted):
 
 
 def residuals(ax, y, predicted):
-    """Errors against predictions, with their quartiles."""
+    """Draw residuals against predictions, with their quartiles."""
     groups = equal_groups(predicted, 15, 10)
     centres = [predicted[group].mean() for group in groups]
     quartiles = np.array([np.quantile((y - predicted)[group], (0.25, 0.5, 0.75)) for group in groups]).T
@@ -183,7 +183,7 @@ def residuals(ax, y, predicted):
 
 
 def confusion(ax, labels, guesses, classes):
-    """Share of each label's rows that got each label; the most frequent labels."""
+    """Draw the confusion matrix of the most frequent labels, colored by the share of each row."""
     shown = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:CELLS])
     counts = confusion_matrix(labels, guesses, labels=np.arange(len(classes)))
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
@@ -200,7 +200,7 @@ def confusion(ax, labels, guesses, classes):
 
 
 def calibration(ax, p, right):
-    """Share of labels that are right against their predicted probability; bars of two standard errors."""
+    """Draw the share of correct labels against their predicted probability, with bars of two standard errors."""
     groups = equal_groups(p, 10, 1)
     given = np.array([p[group].mean() for group in groups])
     found = np.array([right[group].mean() for group in groups])
@@ -208,7 +208,7 @@ def calibration(ax, p, right):
     ax.plot([0, 1], [0, 1], color="0.3", linewidth=1)
     ax.errorbar(given, found, 2 * spread, color=_BLUE, marker="o", markersize=4, linewidth=1.2)
     low = max(0.0, min(given.min(), (found - 2 * spread).min()) - 0.03)
-    ax.set(xlabel="probability", ylabel="share", xlim=(low, 1.01), ylim=(low, 1.01))
+    ax.set(xlabel="predicted probability", ylabel="share correct", xlim=(low, 1.01), ylim=(low, 1.01))
 
 
 def _some(*arrays):

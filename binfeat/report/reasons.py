@@ -1,4 +1,4 @@
-"""Shapley values of some rows: what each input adds to their predictions."""
+"""Shapley values of some rows for the report."""
 
 from dataclasses import dataclass
 
@@ -18,26 +18,26 @@ class Reasons:
     values: np.ndarray  # (n_rows, n_inputs)
     base: np.ndarray  # (n_rows,)
     data: np.ndarray  # (n_rows, n_inputs), numbers and codes
-    what: str  # the output in words
+    output: str  # name of the output for a sentence
 
     @property
     def farthest(self) -> int:
-        """The row whose prediction is farthest from its base value."""
+        """Row number of the prediction with the largest distance from its base value."""
         return int(np.argmax(np.abs(self.values.sum(axis=1))))
 
 
-def reasons_of(machine, table):
-    """Those of some encoded rows, for the first target, or for the last class."""
-    fitted = machine._fitted
+def reasons_of(model, table):
+    """Compute the Shapley values of some encoded rows, for the first target or the last class."""
+    fitted = model._fitted
     table = thinned(table, _ROWS)
     rows = fitted.scaled(table)
     try:
         background = background_of(fitted)
-    except ValueError:  # it keeps no rows
+    except ValueError:  # the model stores no rows
         background = thinned(rows, _BACKGROUND)
-    found = contributions(fitted, rows, background, _PERMUTATIONS, 0, machine.n_jobs).in_units_of(fitted.targets)
-    data, values, base = table[:, : machine.n_features_in_], found.values[:, :, -1], found.base[:, -1]
-    if is_classifier(machine):
-        return Reasons(values, base, data, f"the score of {machine.classes_[-1]}")
-    word = "transformed predictions" if not fitted.targets.is_plain else "predictions"
-    return Reasons(values, base, data, word)
+    found = contributions(fitted, rows, background, _PERMUTATIONS, 0, model.n_jobs).in_units_of(fitted.targets)
+    data, values, base = table[:, : model.n_features_in_], found.values[:, :, -1], found.base[:, -1]
+    if is_classifier(model):
+        return Reasons(values, base, data, f"the score of {model.classes_[-1]}")
+    output = "the prediction" if fitted.targets.is_plain else "the transformed prediction"
+    return Reasons(values, base, data, output)

@@ -9,7 +9,7 @@ import matplotlib
 matplotlib.use("agg")
 
 HERE = Path(__file__).parent
-SCRIPTS = HERE / "_examples"  # copies: examples write their pictures beside themselves
+SCRIPTS = HERE / "_examples"  # copies, because examples write their pictures into their own folder
 
 shutil.rmtree(SCRIPTS, ignore_errors=True)
 SCRIPTS.mkdir()
@@ -32,7 +32,7 @@ exclude_patterns = ["_examples", "guide", "_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!binfeat\.).*")]  # names of others, and words in type lines
+nitpick_ignore_regex = [("py:.*", r"(?!binfeat\.).*")]  # names of other packages, and words in type lines
 
 autosummary_generate = True
 numpydoc_show_class_members = False
@@ -53,7 +53,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "default_thumb_file": str(HERE.parent / "quickstart.png"),
     "download_all_examples": False,
-    "capture_repr": (),  # what is worth reading is printed
+    "capture_repr": (),  # examples print their results
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
@@ -62,7 +62,7 @@ sphinx_gallery_conf = {
 
 
 def of_others(app, what, name, member, skip, options):
-    """Whether to leave out a member of a class, because it is scikit-learn's."""
+    """Return True for members that a class inherits from scikit-learn, so that autodoc skips them."""
     home = getattr(getattr(member, "fget", member), "__module__", None) or "binfeat"
     return True if not home.startswith("binfeat") else None
 

@@ -1,4 +1,4 @@
-"""Parts of the page of standings, in reStructuredText, from the rows of a record."""
+"""Parts of the page of benchmarks, in reStructuredText, from the rows of a record."""
 
 import math
 
@@ -6,12 +6,12 @@ _SURE = 0.05
 
 
 def parts(content):
-    """Parts of the page by name.
+    """Return the parts of the page by name.
 
     Parameters
     ----------
     content : dict
-        Of a record of the case `tables`.
+        Content of a record of the case `tables`.
 
     Returns
     -------
@@ -34,9 +34,15 @@ def _of_panel(rows, panel):
 
 
 def csv_table(header, lines):
-    """A table of text."""
+    """Return a table of text."""
     quoted = [", ".join('"' + str(cell).replace('"', '""') + '"' for cell in line) for line in (header, *lines)]
     return "\n".join([f".. csv-table::\n   :header: {quoted[0]}\n", *(f"   {line}" for line in quoted[1:])]) + "\n\n"
+
+
+def folded(title, text):
+    """Return a part of the page that opens with a click on its title."""
+    head, tail = (f".. raw:: html\n\n   {tag}\n\n" for tag in (f"<details><summary>{title}</summary>", "</details>"))
+    return f"{head}{text}{tail}"
 
 
 def _digits(value, digits=2):
@@ -44,7 +50,7 @@ def _digits(value, digits=2):
 
 
 def _machines(rows):
-    """Elo, ranks, and what a fit costs."""
+    """Return the table of Elo, ranks, time and memory of each model."""
     lines = []
     for row in sorted(_of_panel(rows, "elo"), key=lambda row: -row["ours"]):
         at = row["at"]
@@ -65,7 +71,7 @@ _OF_MACHINES = {  # titles, and the figure and its digits
 
 
 def _groups(rows):
-    """For each group of tables its title, and our figures over those of each peer."""
+    """Return a folded table for each group of tables, with the ratios of our figures to the figures of each peer."""
     groups = {}
     for row in _of_panel(rows, "groups"):
         groups.setdefault(row["at"]["group"], []).append(row["at"])
@@ -74,7 +80,7 @@ def _groups(rows):
         lines = [(at["series"], at["n"], _outcomes(at), *(_digits(at[what]) for what in _RATIOS.values()), _worst(at))
                  for at in own]  # fmt: skip
         header = ("ours / the peer's", "tables", "won-tied-lost", *_RATIOS, "its worst table")
-        texts.append(f"{name[0].upper()}{name[1:]}\n{'^' * len(name)}\n\n{csv_table(header, lines)}")
+        texts.append(folded(f"{name[0].upper()}{name[1:]}", csv_table(header, lines)))
     return "".join(texts)
 
 
@@ -99,7 +105,7 @@ def _worst(at):
 
 
 def _seconds(rows):
-    """Errors of each table with as many seconds as were given; the seconds that were taken in brackets."""
+    """Return the error of each table for each time limit, with the actual time in brackets."""
     asked = sorted({row["at"]["asked"] for row in _of_panel(rows, "seconds")})
     lines = {}
     for row in _of_panel(rows, "seconds"):
@@ -111,7 +117,7 @@ def _seconds(rows):
 
 
 def _seeds(rows):
-    """Errors of each table with the best and the worst of several seeds, and their spread."""
+    """Return the lowest, mean and highest error over several seeds for each table."""
     lines = [
         (row["at"]["table"], *(f"{row['at'][what]:.3g}" for what in ("low", "mean", "high")), _digits(row["ours"], 1))
         for row in sorted(_of_panel(rows, "seeds"), key=lambda row: -row["ours"])
@@ -120,18 +126,18 @@ def _seeds(rows):
 
 
 _PICTURE = """.. figure:: ../../perf/pictures/seconds.png
-   :alt: Error against the seconds that a fit took, a panel for each table, a line for each machine.
+   :alt: Error against training time, with a panel for each table and a line for each model.
 
-   Error against the seconds of the fit.
+   Error against training time.
 
 """
 
 
 def _tables(rows):
-    """Errors of each table."""
+    """Return our error and the best error of the other models for each table."""
     lines = []
     for row in _of_panel(rows, "tables"):
-        if "rows" not in row["at"]:  # an old record
+        if "rows" not in row["at"]:  # record of an older version
             continue
         traits = (row["at"][what] or "" for what in ("table", "rows", "inputs", "classes"))
         lines.append((*traits, f"{row['ours']:.3g}", f"{row['reference']:.3g}", row["at"]["best"]))
@@ -140,7 +146,7 @@ def _tables(rows):
 
 
 def _failures(rows):
-    """What failed or was skipped, and why."""
+    """Return the table of failed and skipped fits."""
     failed = [(row["what"], row["error"].splitlines()[0]) for row in rows if row["error"]]
     skipped = [(row["what"], "") for row in rows if not row["error"] and "skipped" in row["what"]]
     return csv_table(("what", "why"), failed + skipped) if failed or skipped else ""

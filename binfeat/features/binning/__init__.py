@@ -1,1 +1,1 @@
-"""What random binning is made of: grids, hashes, bins, codes."""
+"""Parts of random binning: grids, hashes, bins, codes."""

@@ -90,20 +90,20 @@ class BinningBase(FeatureMap):
         return X
 
     def _require_memory(self, X: CheckedRows, n_grids: int) -> None:
-        """Refuse rows if their features of so many grids do not fit in memory."""
+        """Raise an error if features of the rows in this number of grids do not fit in memory."""
         beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, n_grids, beside_a_code)
 
     def _gamma_of(self, moments: Moments | None) -> np.ndarray:
-        """Gamma of each input, from the `Moments` of the rows, or None where `gamma` is numbers."""
+        """Return gamma for each input, from the `Moments` of the rows (None if `gamma` is numeric)."""
         return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
 
     def _scale_of(self, X: CheckedRows, weights: np.ndarray | None = None) -> Moments | None:
-        """The `Moments` of rows if ``gamma="scale"`` needs them, or None."""
+        """Return the `Moments` of rows for ``gamma="scale"``, otherwise None."""
         return Moments.of(X, weights) if is_scale(self.gamma) else None
 
     def _draw(self, gamma: np.ndarray) -> None:
-        """Draw the grids for a gamma of each input."""
+        """Draw the grids for one gamma per input."""
         n_grids = int(self.n_grids)
         require_grids_memory(n_grids, gamma.size)
         self.gamma_ = gamma
@@ -150,7 +150,7 @@ class BinningBase(FeatureMap):
         return code_dtype(np.diff(self.bin_offsets_).max())
 
     def _fold(self, table: RowTable) -> CodeStore:
-        """A store of the codes of rows in hashed columns."""
+        """Return a store with the codes of rows in hashed columns."""
         store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
         warn_of_collisions(store.array, self.bin_offsets_)
         return store
@@ -178,7 +178,7 @@ class BinningBase(FeatureMap):
         self._has_warned = self._has_warned or learned.fineness().warn()
 
     def _codes_of(self, X: CheckedRows) -> np.ndarray:
-        """Codes (n_grids, n_rows) of checked rows."""
+        """Return the codes (n_grids, n_rows) of checked rows."""
         if self._hashed:
             return fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
         keys = self._bin_keys
@@ -192,7 +192,7 @@ class BinningBase(FeatureMap):
         return matrix if is_word(self.output, "codes") else matrix.tocsr()
 
     def _warn_of_rows(self, X: CheckedRows) -> None:
-        """Warn of grids that are too fine or too coarse where bins are not counted."""
+        """Warn about grids that are too fine or too coarse if bins are not counted."""
         if self._hashed:
             warn_of_rows(self._grids, X, self.n_jobs)
 
@@ -209,7 +209,7 @@ def lacks_bins(binning: BinningBase) -> str | None:
 
 
 def features_of_parts(binning: BinningBase, gamma: np.ndarray, X: Any, X_new: Any) -> tuple[BinMatrix, BinMatrix]:
-    """Features of rows, with the bins of these rows, and of other rows, with the parameters of a map and this gamma."""
+    """Return features of training rows and of other rows, for the parameters of a map and this gamma."""
     law, n_grids, n_jobs = binning_kernel(binning.kernel), int(binning.n_grids), binning.n_jobs
     grids = Grids.draw(law, gamma, n_grids, seed_of(binning.random_state), binning._categorical)
     table, new = RowTable.of(X), RowTable.of(X_new)

@@ -18,27 +18,27 @@ from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply
 from binfeat._threads import thread_count
 from binfeat.features.binning.code_store import CodeStore
 
-_BLOCK_ROWS = 2**17  # of a visit to codes in a file
+_BLOCK_ROWS = 2**17  # read at a time from codes in a file
 _INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 
 
 def no_bin(dtype: DTypeLike) -> np.uint32:
-    """The code for "no bin": the largest value of the codes' type."""
+    """Return the code for "no bin": the largest value of the dtype."""
     return np.uint32(np.iinfo(np.dtype(dtype)).max)
 
 
 def code_dtype(largest_grid: int) -> type[np.unsignedinteger]:
-    """Type of the codes, by the number of bins of the largest grid."""
+    """Return the dtype of codes for the number of bins of the largest grid."""
     return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
 
 
 def in_type(codes: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Codes in a type that is at least as wide, with the "no bin" of that type."""
+    """Convert codes to a wider dtype, with the "no bin" code of that dtype."""
     return codes if codes.dtype == dtype else np.where(codes == no_bin(codes.dtype), no_bin(dtype), codes)
 
 
 def csr_container() -> type:
-    """The CSR class of scikit-learn's `sparse_interface` setting; versions before 1.9 do not have this setting."""
+    """Return the CSR class for scikit-learn's setting `sparse_interface`, which exists from version 1.9 on."""
     return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
 
 
@@ -108,7 +108,7 @@ class BinMatrix(RowMatrix):
     def _set(self, codes: np.ndarray, offsets: np.ndarray, dtype: DTypeLike, n_jobs: int | None) -> None:
         super().__init__(dtype, (codes.shape[1], int(offsets[-1])))
         self.codes = codes
-        self.offsets = np.array(offsets)  # a copy: those of an estimator may be edited
+        self.offsets = np.array(offsets)  # a copy, because users may edit offsets of an estimator
         self.n_jobs = n_jobs
         self.y: np.ndarray | None = None
         self.sample_weight: np.ndarray | None = None
@@ -116,7 +116,7 @@ class BinMatrix(RowMatrix):
 
     @classmethod
     def _trusted(cls, codes: np.ndarray, offsets: np.ndarray, dtype: DTypeLike, n_jobs: int | None) -> "BinMatrix":
-        """Make a matrix of codes that are known to be in range."""
+        """Create a matrix from codes that are known to be in range."""
         matrix = cls.__new__(cls)
         matrix._set(codes, offsets, dtype, n_jobs)
         return matrix
@@ -131,7 +131,7 @@ class BinMatrix(RowMatrix):
         y: np.ndarray | None = None,
         sample_weight: np.ndarray | None = None,
     ) -> "BinMatrix":
-        """Make a matrix of the codes in a CodeStore, with the targets and weights of its rows."""
+        """Create a matrix from the codes in a CodeStore, with targets and weights of its rows."""
         matrix = cls._trusted(store.array, offsets, dtype, n_jobs)
         matrix._store, matrix.y, matrix.sample_weight = store, y, sample_weight
         return matrix
@@ -142,18 +142,18 @@ class BinMatrix(RowMatrix):
         return copy
 
     def __getstate__(self) -> dict:
-        """Attributes without the store, whose buffer has room that was never written."""
+        """Return the state without the store, because its buffer contains unused memory."""
         if self.computed:
             require_memory(self.codes.nbytes, "the copy of codes in a scratch file", "Copy fewer rows or grids.")
         return {**vars(self), "_store": None}
 
     @property
     def computed(self) -> bool:
-        """True if codes are in a file and should be visited a block of rows at a time."""
+        """Return True if codes are in a file and should be read a block of rows at a time."""
         return self._store is not None and self._store.in_file
 
     def row_blocks(self) -> Iterator[tuple[slice, "_RowRange"]]:
-        """Pairs of a slice of the rows and their part of the matrix, for solvers; nothing is copied."""
+        """Yield pairs of a slice of rows and their part of the matrix, for solvers, without copies."""
         for rows in slices(self.shape[0], _BLOCK_ROWS):
             yield rows, _RowRange(self, rows)
 
@@ -170,7 +170,7 @@ class BinMatrix(RowMatrix):
         return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
 
     def __getitem__(self, rows: Any) -> "BinMatrix":
-        """Rows by slice, integers or mask, as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
+        """Return rows by slice, integers or mask as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` are equivalent."""
         return super().__getitem__(rows)
 
     def take(self, rows: ArrayLike) -> "BinMatrix":
@@ -267,23 +267,23 @@ class BinMatrix(RowMatrix):
         return self._weighted_diagonal(check_row_weights(sample_weight, self.shape[0]))
 
     def _weighted_diagonal(self, sample_weight: ArrayLike, first_row: int = 0) -> np.ndarray:
-        """Diagonal of ``Z.T @ diag(sample_weight) @ Z`` for as many rows as there are weights."""
+        """Compute the diagonal of ``Z.T @ diag(sample_weight) @ Z`` for the first ``len(sample_weight)`` rows."""
         weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
         self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums, first_row)
         return sums[0]
 
     def _bin_sizes(self) -> np.ndarray:
-        """Rows in each bin, (n_columns,) int64."""
+        """Return the number of rows in each bin, (n_columns,) int64."""
         sizes = np.empty(self.shape[1], np.int64)
         count(*self._parts, sizes, n_jobs=self.n_jobs)
         return sizes
 
     def _unseen_shares(self) -> np.ndarray:
-        """For each row, the share of the grids in which it has no bin."""
+        """Return the share of grids without a bin for each row."""
         return np.mean(self.codes == no_bin(self.codes.dtype), axis=0)
 
     def _multiply(self, weights: np.ndarray, value: float | np.floating, out: np.ndarray, first_row: int = 0) -> None:
-        """Write ``weights @ Z.T`` with `value` for all entries, for as many rows as there is room for in out."""
+        """Write ``weights @ Z.T`` with `value` for all entries, for as many rows as `out` has columns."""
         workers, (n_targets, n_rows) = thread_count(self.n_jobs), out.shape
         n_blocks = 1 if n_targets % (FOUR * workers) == 0 else workers
         sums = np.empty((workers, -(-n_rows // n_blocks), FOUR), out.dtype)
@@ -303,7 +303,7 @@ class BinMatrix(RowMatrix):
             multiply_transposed(self.codes, self.offsets, first_row, *of_some, n_jobs=self.n_jobs)
 
     def _tables(self, workers: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Scratch for the numbers of two and of four targets, for the largest grid."""
+        """Return scratch arrays for two and for four targets, for the largest grid."""
         bins = np.diff(self.offsets).max() + 1
         return np.empty((workers, bins, 2), dtype), np.empty((workers, bins, FOUR), dtype)
 
@@ -314,16 +314,16 @@ class BinMatrix(RowMatrix):
         return self.tocsr().T @ V if sparse.issparse(V) else super()._rmatmat(V)
 
     def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
-        """Write ``Z @ W``; both are in Fortran order and of one type."""
+        """Write ``Z @ W``; both arrays are in Fortran order with the same dtype."""
         self._multiply(W.T, self._value, out.T)
 
     def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
-        """Write ``Z.T @ V``; both are in Fortran order and of one type."""
+        """Write ``Z.T @ V``; both arrays are in Fortran order with the same dtype."""
         self._multiply_transposed(V.T, self._value, out.T)
 
 
 class _RowRange:
-    """Neighbouring rows of a BinMatrix, for products."""
+    """Consecutive rows of a BinMatrix, for products."""
 
     def __init__(self, matrix: BinMatrix, rows: slice) -> None:
         self._matrix, self._rows = matrix, rows

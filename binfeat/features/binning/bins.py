@@ -1,4 +1,4 @@
-"""The occupied bins of every grid: counted, ranked, and united from parts of the rows."""
+"""The occupied bins of every grid: counted, ranked, and merged from parts of the rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from binfeat.features.binning.fineness import Fineness
 
 @dataclass
 class Bins:
-    """Hashes and training counts of each grid's bins, in order of their codes.
+    """Hashes and training counts of the bins of each grid, in the order of their codes.
 
     Grid p has the bins from ``starts[p]`` to ``starts[p + 1]``.
     """
@@ -35,7 +35,7 @@ class Bins:
 
     @classmethod
     def join_within_grids(cls, parts: Sequence["Bins"]) -> Self:
-        """The bins of the parts one after another within each grid."""
+        """Concatenate the bins of parts within each grid."""
         keys, counts = (
             np.concatenate([getattr(part, name)[bins] for pairs in _grid_slices(parts) for part, bins in pairs])
             for name in ("keys", "counts")
@@ -47,13 +47,13 @@ class Bins:
         return np.diff(self.starts)
 
     def of(self, grids: slice) -> "Bins":
-        """The bins of a slice of the grids."""
+        """Return the bins of a slice of the grids."""
         starts = self.starts[grids.start : grids.stop + 1]
         bins = slice(starts[0], starts[-1])
         return Bins(self.keys[bins], self.counts[bins], starts - starts[0])
 
     def first(self, sizes: np.ndarray) -> tuple["Bins", "Bins"]:
-        """The first ``sizes[p]`` bins of each grid p, and the other bins."""
+        """Split the first ``sizes[p]`` bins of each grid p from the other bins."""
         if (sizes == self.sizes).all():
             return self, Bins.none(sizes.size)
         kept = np.arange(self.keys.size) - np.repeat(self.starts[:-1], self.sizes) < np.repeat(sizes, self.sizes)
@@ -64,7 +64,7 @@ class Bins:
 
 
 def _grid_slices(parts: Sequence[Bins]) -> Iterator[list[tuple[Bins, slice]]]:
-    """For each grid, pairs of every part and the slice of its bins in the grid."""
+    """Yield, for each grid, pairs of every part and the slice of its bins in the grid."""
     for p in range(parts[0].sizes.size):
         yield [(part, slice(part.starts[p], part.starts[p + 1])) for part in parts]
 
@@ -75,18 +75,18 @@ def starts_of(sizes: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LearnedBins:
-    """Bins in the order of their codes, and the codes of all counted bins.
+    """Bins in the order of their codes, and a map from counted bins to codes.
 
     A bin that had the number c in grid p while counting has the code ``new_codes[starts[p] + c]``, or "no bin".
     """
 
     coded: Bins
-    rare: Bins  # of too few rows
+    rare: Bins  # bins with too few rows
     new_codes: np.ndarray  # (n_counted,), uint32
     starts: np.ndarray  # (n_grids + 1,)
 
     def fineness(self) -> Fineness:
-        """How fine the grids are for the rows that were counted."""
+        """Return the fineness of the grids for the counted rows."""
         return Fineness.of_counts(np.concatenate([self.coded.counts, self.rare.counts]), self.coded.sizes.size)
 
     @property
@@ -95,7 +95,7 @@ class LearnedBins:
 
 
 def rank_bins(bins: Bins, min_count: int = 1, n_coded: int | np.ndarray = 0, n_jobs: int | None = None) -> LearnedBins:
-    """Give codes to counted bins of enough rows by falling count, ties by ascending hash; sorts them in place.
+    """Assign codes to bins with enough rows by decreasing count, ties by increasing hash; sort in place.
 
     The first `n_coded` bins of each grid keep their codes; it is a number or an array with a number per grid.
     """
@@ -111,17 +111,17 @@ def rank_bins(bins: Bins, min_count: int = 1, n_coded: int | np.ndarray = 0, n_j
 
 
 def unite_bins(parts: Sequence[Bins]) -> Bins:
-    """The bins of all rows from those of several parts of the rows, by ascending hash within each grid.
+    """Merge the bins of several parts of the rows, by increasing hash within each grid.
 
-    The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that unions
-    may be reduced in a tree. Only after the last union is it known which bins have few rows.
+    The result does not depend on the order and the grouping of the parts, and can be a part itself, so that unions
+    can be reduced in a tree. Bins with few rows are known only after the last union.
     """
     keys, counts = zip(*map(_unite_grid, _grid_slices(parts)))
     return Bins(np.concatenate(keys), np.concatenate(counts), starts_of([part.size for part in keys]))
 
 
 def _unite_grid(pairs: list[tuple[Bins, slice]]) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct keys in ascending order, and sums of their counts."""
+    """Return distinct keys in increasing order, and sums of their counts."""
     keys = np.concatenate([part.keys[bins] for part, bins in pairs])
     order = np.argsort(keys)
     keys = keys[order]

@@ -1,4 +1,4 @@
-"""The boxes of input space that the columns of a binning map represent."""
+"""Boxes of input space for the columns of a binning map."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from binfeat.features.binning.grids import Grids
 
 
 def box(grids: Grids, p: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds (n_inputs,) of the bin of a row x in grid p; infinite along inputs that it ignores.
+    """Return bounds (n_inputs,) of the bin of a row x in grid p; infinite along inputs that the grid ignores.
 
     A value is in the box if ``lower < x <= upper``.
     """

@@ -1,4 +1,4 @@
-"""Where codes are kept while they are made and used: in memory, or in a scratch file without a name."""
+"""Storage of codes: in memory, or in a scratch file without a name."""
 
 import mmap
 import os
@@ -13,21 +13,21 @@ from binfeat._common.array_types import DTypeLike
 from binfeat._common.memory import allowed_bytes
 from binfeat._engine.bin_tables import recode
 
-_ZEROS = 2**24  # bytes written at a time where a file cannot be given its space at once
+_ZEROS = 2**24  # bytes written at a time if space cannot be allocated
 
 
 def code_budget(max_bytes: int | None) -> float:
-    """Bytes that codes may take in memory: `max_bytes`, or half of the computer's memory."""
+    """Return the limit for codes in memory in bytes: `max_bytes`, or half of the computer's memory."""
     return allowed_bytes(max_bytes, 2)
 
 
 class CodeStore:
-    """Codes of rows in grids, of 2 bytes each until some grid has too many bins for that.
+    """Codes of rows in grids, with 2 bytes each until a grid has too many bins.
 
-    The codes are in memory while they take at most `max_bytes`, otherwise in a file in the folder that
-    `tempfile.gettempdir` names. The file has no name, or is removed with its last user, so that nothing is left of it
-    whatever happens. Its space on disk is taken before anything is written; OSError, from `widen` and `grow` too, if
-    the disk has no room.
+    The codes are in memory while they need at most `max_bytes`, otherwise in a file in the folder
+    `tempfile.gettempdir`. The file has no name, or is removed with its last user, so that it never remains on
+    disk. Its space is allocated before anything is written; OSError (also from `widen` and `grow`) if
+    the disk is full.
     """
 
     def __init__(self, n_rows: int, n_grids: int, max_bytes: float = np.inf, dtype: DTypeLike = np.uint16) -> None:
@@ -39,12 +39,12 @@ class CodeStore:
 
     @property
     def array(self) -> np.ndarray:
-        """The codes, (n_grids, n_rows)."""
+        """Return the codes, (n_grids, n_rows)."""
         return self._as(self._dtype)
 
     @property
     def in_file(self) -> bool:
-        """Whether the codes are in a scratch file."""
+        """Return True if the codes are in a scratch file."""
         return self._file is not None
 
     def __getitem__(self, grids: slice) -> np.ndarray:
@@ -55,25 +55,25 @@ class CodeStore:
         return self._buffer[: shape[0] * shape[1] * dtype.itemsize].view(dtype).reshape(shape)
 
     def grow(self, n_grids: int) -> None:
-        """Add grids behind those that are there."""
+        """Append grids."""
         self._n_grids = n_grids
         self._make_room()
 
     def widen(self) -> None:
-        """Give every code 4 bytes instead of 2, in place."""
+        """Convert codes from 2 to 4 bytes in place."""
         narrow, self._dtype = self._dtype, np.dtype(np.uint32)
         self._make_room()
         self._move(narrow, reversed(range(self._n_grids)))
 
     def recode(self, new_codes: np.ndarray, starts: np.ndarray, dtype: DTypeLike, n_jobs: int | None = None) -> None:
-        """Replace each grid's codes, in place, by ``new_codes[starts[p] + code]``, and end with codes of this type."""
+        """Replace the codes of each grid in place by ``new_codes[starts[p] + code]``, with this dtype."""
         recode(self.array, new_codes, starts, self.array, n_jobs=n_jobs)
         if self._dtype != dtype:
             wide, self._dtype = self._dtype, np.dtype(dtype)
             self._move(wide, range(self._n_grids))
 
     def _move(self, before: np.dtype, grids: Iterable[int]) -> None:
-        """Convert codes in an order of the grids in which none is overwritten before its turn."""
+        """Convert codes in an order of the grids that overwrites no grid before its conversion."""
         old, new = self._as(before), self.array
         for p in grids:
             new[p] = old[p].copy()  # grid 0 overlaps itself
@@ -82,11 +82,11 @@ class CodeStore:
         n_codes = self._n_grids * self._n_rows
         n_bytes = n_codes * self._dtype.itemsize
         if self._file is None and n_bytes <= self.max_bytes:
-            if n_bytes > self._buffer.size:  # room for 4 bytes a code: what is not touched takes no memory
+            if n_bytes > self._buffer.size:  # room for 4 bytes per code; untouched pages need no memory
                 self._buffer = _copied(self._buffer, np.empty(int(min(4 * n_codes, self.max_bytes)), np.uint8))
         elif self._file is None:
             self._file = tempfile.TemporaryFile(prefix="binfeat-")  # noqa: SIM115
-            weakref.finalize(self, self._file.close)  # who still has codes has the mapping
+            weakref.finalize(self, self._file.close)  # users of codes keep the mapping alive
             self._buffer = _copied(self._buffer, _mapped(self._file, n_bytes))
         else:
             self._buffer = _mapped(self._file, n_bytes)
@@ -98,7 +98,7 @@ def _copied(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def _mapped(file: IO[bytes], n_bytes: int) -> np.ndarray:
-    """The file in memory, made so long and given its space on disk: writing to it cannot fail later."""
+    """Map the file after allocating its space on disk, so that writing cannot fail later."""
     try:
         _allocate(file, n_bytes)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Warnings about grids in which rows share too few bins, or nearly all of them."""
+"""Warnings about grids with too few shared bins, or with nearly all rows in one bin."""
 
 import sys
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from binfeat.features.binning.grids import Grids
 _FEWEST_ROWS = 100  # fewer rows do not determine how fine the grids are
 _COARSE = 0.95  # share of pairs of rows in one bin, above which features are nearly constant
 _SAMPLE_ROWS, _SAMPLE_GRIDS, _GROWTH = 1024, 16, 4
-_COLLISION_GRIDS = 4  # in which occupied columns are counted
+_COLLISION_GRIDS = 4  # grids for counting occupied columns
 _UNSEEN = 0.9  # share of grids without a bin, above which a row is far from the training rows
 
 
 @dataclass(frozen=True)
 class Fineness:
-    """How many bins some rows occupy, and how often two of them share a bin."""
+    """Number of bins that rows occupy, and frequency with which two rows share a bin."""
 
     n_rows: int
     kappa: float  # mean number of occupied bins per grid
-    shared: float  # share of pairs of rows in one bin, a row with itself included: the mean of the kernel
+    shared: float  # share of pairs of rows (including a row with itself) in one bin: the mean of the kernel
 
     @classmethod
     def of_counts(cls, counts: np.ndarray, n_grids: int) -> Self:
-        """From the number of rows in each bin of all grids."""
+        """Compute the fineness from the number of rows in each bin of all grids."""
         n_rows = counts.sum() / n_grids
         return cls(round(n_rows), counts.size / n_grids, float((counts / n_rows) @ (counts / n_rows)) / n_grids)
 
     @classmethod
     def of_rows(cls, grids: Grids, X: CheckedRows, n_jobs: int | None = None) -> Self:
-        """From a sample of the rows in some grids; more rows are added while most bins of the sample hold one row."""
+        """Estimate the fineness on a sample of rows, which grows while most of its bins contain a single row."""
         grids, size = grids[:_SAMPLE_GRIDS], _SAMPLE_ROWS
         while True:
             part = X[:: max(1, X.shape[0] // size)]
@@ -53,7 +53,7 @@ class Fineness:
         """Warn if features of these grids cannot generalise, or are nearly constant; return whether they are."""
         if self.n_rows <= _FEWEST_ROWS or not (self.too_fine or self.shared > _COARSE):
             return False
-        if _in_search():  # one text for all candidates, which Python shows once
+        if _in_search():  # one text for all candidates, so that Python shows it once
             warn(
                 "Some candidates of this search have grids that are too fine or too coarse: most bins contain a "
                 "single row, or nearly all rows. Try other values of gamma, or scale the inputs."
@@ -73,7 +73,7 @@ class Fineness:
 
 
 def warn_of_rows(grids: Grids, X: CheckedRows, n_jobs: int | None = None) -> None:
-    """Warn if the grids are too fine or too coarse for rows whose bins are not counted."""
+    """Warn if the grids are too fine or too coarse for rows without counted bins."""
     if X.shape[0] > _FEWEST_ROWS:
         Fineness.of_rows(grids, X, n_jobs).warn()
 
@@ -96,7 +96,7 @@ def warn_of_collisions(codes: np.ndarray, offsets: np.ndarray) -> None:
     for flags, own in zip(occupied, codes):
         flags[own] = True
     share = occupied.mean()
-    if share > 1 - np.exp(-0.5):  # the expected share where half as many bins as columns are occupied
+    if share > 1 - np.exp(-0.5):  # the expected share if half as many bins as columns are occupied
         bins = -n_columns * np.log1p(-min(share, 1 - 0.5 / n_columns))
         warn(
             f"{share:.0%} of the {n_columns:,} hashed columns of a grid are occupied, by an estimated {bins:,.0f} "
@@ -106,7 +106,7 @@ def warn_of_collisions(codes: np.ndarray, offsets: np.ndarray) -> None:
 
 
 def unseen_shares(codes: np.ndarray, none: np.integer) -> np.ndarray:
-    """For each row of codes (n_grids, n_rows), the share of the grids in which it has no bin."""
+    """Return the share of grids without a bin for each row of codes (n_grids, n_rows)."""
     return np.mean(codes == none, axis=0)
 
 
@@ -124,7 +124,7 @@ def warn_of_unseen(codes: np.ndarray, none: np.integer, n_training_rows: int) ->
 
 
 def _in_search() -> bool:
-    """Whether scikit-learn fits one of many candidates, in cross-validation or a search of parameters."""
+    """Return True inside scikit-learn's cross-validation or parameter search."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "_fit_and_score" and frame.f_globals.get("__name__", "").startswith("sklearn."):

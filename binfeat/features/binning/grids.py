@@ -1,4 +1,4 @@
-"""The random grids: how they are drawn, and the hashes of rows in them."""
+"""Random grids, and hashes of rows in them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_spars
 from binfeat._threads import thread_count
 from binfeat.kernels.base import Kernel, PitchKernel
 
-_SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between computers is lost
+_SIGNIFICANT = 32  # bits of a scale, so that last digits do not differ between computers
 _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
 
-_MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
-_HASH_BYTES = 2**26  # memory for those hashes, used again and again
+_MOST_ROWS = 2**19  # rows hashed before their bins are looked up; large blocks use hash tables better
+_HASH_BYTES = 2**26  # reused memory for these hashes
 _LOAD_BYTES = 2**24  # rows converted to float64 at a time
 
 
@@ -44,10 +44,10 @@ class Grids:
         categorical: np.ndarray | None = None,
         inputs: np.ndarray | None = None,
     ) -> Self:
-        """Draw grids from a kernel's pitch law, for a gamma (n_inputs,); grid p depends on `seed` and p alone.
+        """Draw grids from a kernel's pitch law for a gamma (n_inputs,); grid p depends only on `seed` and p.
 
-        A grid ignores input j of the mask `categorical` with probability ``exp(-gamma_j)``. Rising numbers of `inputs`
-        draw the grids of these inputs only, which are the same as among all inputs.
+        A grid ignores input j of the mask `categorical` with probability ``exp(-gamma_j)``. Increasing numbers in
+        `inputs` draw only these inputs, with the same values as among all inputs.
         """
         pitch, shift, keys = (_words(seed, n_grids, purpose, n, gamma.size, inputs) for purpose, n in _STREAMS)
         if inputs is not None:
@@ -75,7 +75,7 @@ class Grids:
         return self.scale, self.shift, self.keys, self.nan_keys
 
     def hash(self, X: CheckedRows, n_jobs: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
-        """Hashes (n_grids, n_rows), uint64, of the rows of an ndarray or CSR (n_rows, n_inputs)."""
+        """Return hashes (n_grids, n_rows), uint64, of the rows of an ndarray or CSR (n_rows, n_inputs)."""
         hashes = np.empty((len(self), X.shape[0]), np.uint64) if out is None else out
         fill = self._hash_sparse if sparse.issparse(X) else self._hash_dense
         fill(X, hashes, n_jobs)
@@ -90,7 +90,7 @@ class Grids:
         step = n_rows if usable else max(BLOCK * tasks, _LOAD_BYTES // (8 * n_inputs))
         for start in range(0, n_rows, step):
             block = np.asarray(X[start : start + step], dtype=np.float64, order="C").view()
-            block.flags.writeable = False  # read-only or not, one compiled signature serves
+            block.flags.writeable = False  # read-only arrays, so that one compiled signature is enough
             hash_dense(block, start, *self.arrays, *scratch, flags, hashes, n_jobs=n_jobs)
 
     def _hash_sparse(self, X: sparse.csr_matrix, hashes: np.ndarray, n_jobs: int | None) -> None:
@@ -100,12 +100,12 @@ class Grids:
         hash_sparse(*rows, *by_input, totals, hashes, n_jobs=n_jobs)
 
 
-_STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each stream
-_FEW_INPUTS = 64  # drawing all words is faster unless at most one input in so many is wanted
+_STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # number of words per input from each stream
+_FEW_INPUTS = 64  # drawing all words is faster unless at most one of 64 inputs is needed
 
 
 def _words(seed: int, n_grids: int, purpose: int, n_words: int, n_inputs: int, inputs: np.ndarray | None) -> np.ndarray:
-    """Random words of each grid, (n_grids, n_words * number of inputs): `n_words` for each of all or some inputs."""
+    """Return random words (n_grids, n_words * number of inputs): `n_words` for each of all or some inputs."""
     if inputs is None:
         return np.stack([stream(seed, p, purpose).random_raw(n_words * n_inputs) for p in range(n_grids)])
     places = np.concatenate([k * n_inputs + inputs for k in range(n_words)])
@@ -115,13 +115,13 @@ def _words(seed: int, n_grids: int, purpose: int, n_words: int, n_inputs: int, i
 
 
 def n_hash_blocks(n_grids: int, n_rows: int) -> int:
-    """The number of blocks that `hash_blocks` makes of a single block of rows."""
+    """Return the number of blocks into which `hash_blocks` splits a single block of rows."""
     step, width = _sizes(n_grids, n_rows)
     return -(-n_grids // width) * -(-n_rows // step)
 
 
 def _sizes(n_grids: int, n_rows: int) -> tuple[int, int]:
-    """How many rows, and how many grids, are hashed at a time for a block of `n_rows` rows."""
+    """Return the number of rows and of grids that are hashed at a time for a block of `n_rows` rows."""
     step = -(-n_rows // -(-n_rows // _MOST_ROWS))
     width = min(n_grids, max(1, _HASH_BYTES // (8 * step)))
     return step, -(-n_grids // -(-n_grids // width))
@@ -130,7 +130,7 @@ def _sizes(n_grids: int, n_rows: int) -> tuple[int, int]:
 def hash_blocks(
     grids: Grids, blocks: Iterable[CheckedRows], n_jobs: int | None = None
 ) -> Iterator[tuple[slice, int, np.ndarray]]:
-    """Hash all rows in all grids: within each block of rows, group by group of grids, as the first block decides.
+    """Hash all rows in all grids: in each block of rows, by groups of grids of a size set by the first block.
 
     Yields slices of the grids, the number of the first row, and hashes (n_grids, n_rows), overwritten by the next.
     """

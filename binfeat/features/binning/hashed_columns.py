@@ -18,12 +18,12 @@ def check_hashed(n_features: int, n_grids: int) -> None:
 
 
 def hashed_offsets(n_features: int, n_grids: int) -> np.ndarray:
-    """First column of each grid among `n_features` hashed columns."""
+    """Return the first column of each grid among `n_features` hashed columns."""
     return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
 
 
 def fold_codes(grids: Grids, table: RowTable, offsets: np.ndarray, n_jobs: int | None = None) -> CodeStore:
-    """A CodeStore of the rows of a `RowTable` in hashed columns, which begin at `offsets` in each grid."""
+    """Return a CodeStore of the rows of a `RowTable` in hashed columns, which begin at `offsets` for each grid."""
     n_slots = int(offsets[1])
     store = CodeStore(table.n_rows, len(grids), table.max_bytes, code_dtype(n_slots))
     for part, start, hashes in hash_blocks(grids, table.blocks, n_jobs):

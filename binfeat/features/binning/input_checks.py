@@ -1,4 +1,4 @@
-"""Checks of the tables that binning takes."""
+"""Checks of tables for binning."""
 
 import numpy as np
 from scipy import sparse
@@ -6,19 +6,19 @@ from scipy import sparse
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import CheckedRows
 
-# Types whose every value float64 holds, or rounds as NumPy does; others are converted first.
+# dtypes with values that float64 holds, or rounds as NumPy does; other dtypes are converted first.
 _DTYPES = [np.float64, np.float32, *(np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)), np.bool_]
 ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
 _LARGEST_CATEGORY = 2**51 - 1
 
 
 def require_grids_memory(n_grids: int, n_inputs: int) -> None:
-    """Refuse grids that do not fit in memory."""
+    """Raise an error if grids do not fit in memory."""
     require_memory(64 * n_grids * n_inputs, f"drawing {n_grids} grids of {n_inputs} inputs", "Use fewer grids.")
 
 
 def require_binning_memory(shape: tuple[int, int], n_grids: int, entry_bytes: int) -> None:
-    """Refuse rows of this shape whose codes, with `entry_bytes` more for every code, do not fit in memory."""
+    """Raise an error if codes of rows of this shape, plus `entry_bytes` per code, do not fit in memory."""
     n_rows, n_inputs = shape
     require_memory(
         n_rows * n_grids * (4 + entry_bytes) + 64 * n_grids * n_inputs,
@@ -28,7 +28,7 @@ def require_binning_memory(shape: tuple[int, int], n_grids: int, entry_bytes: in
 
 
 def check_categories(X: CheckedRows, categorical: np.ndarray) -> None:
-    """Refuse values of categorical inputs that are not category numbers."""
+    """Raise ValueError for values of categorical inputs that are not category numbers."""
     for j in np.flatnonzero(categorical):
         values = X[:, [j]].data if sparse.issparse(X) else X[:, j]
         values = np.asarray(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Checked rows to bin, in memory or of a source."""
+"""Checked rows for binning, in memory or from a source."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -15,16 +15,16 @@ from binfeat.features.binning.grids import n_hash_blocks
 
 @dataclass(frozen=True)
 class RowTable:
-    """Checked rows, in memory or of a source."""
+    """Checked rows, in memory or from a source."""
 
     blocks: Iterable[CheckedRows]
     n_rows: int
     dtype: np.dtype  # of the features
     max_bytes: float = np.inf  # for codes in memory
-    survey: Survey | None = None  # of a source, which gave y and the weights
+    survey: Survey | None = None  # of a source with y and weights
     y: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
-    progress: Progress | None = None  # of a fit that callbacks see
+    progress: Progress | None = None  # of a fit with callbacks
 
     @classmethod
     def of(cls, X: CheckedRows) -> Self:
@@ -37,11 +37,11 @@ class RowTable:
 
     @property
     def tell(self) -> Callable[[], object] | None:
-        """A function to call after every hashed block, or None."""
+        """Return a function to call after every hashed block, or None."""
         return None if self.progress is None else self.progress.step
 
     def watched(self, progress: Progress, n_grids: int) -> "RowTable":
-        """The same rows with the `Progress` of a fit, which begins now."""
+        """Return the same rows with the `Progress` of a fit, which begins now."""
         progress.begin(n_hash_blocks(n_grids, self.n_rows) if self.survey is None else None)
         return replace(self, progress=progress)
 
@@ -51,5 +51,5 @@ class RowTable:
             self.progress.end()
 
     def store(self, n_grids: int) -> CodeStore:
-        """Space for the rows' codes."""
+        """Return a store for the codes of the rows."""
         return CodeStore(self.n_rows, n_grids, self.max_bytes)

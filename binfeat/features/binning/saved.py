@@ -23,7 +23,7 @@ _BINS = {
 
 
 def check_binning(state: dict[str, Any]) -> None:
-    """Refuse a fitted `RandomBinning` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `RandomBinning` with inconsistent attributes."""
     sizes = {"inputs": check_inputs(state)}
     check_grids(state, sizes)
     check_arrays(state, _OF_INPUTS, sizes)
@@ -40,7 +40,7 @@ def check_binning(state: dict[str, Any]) -> None:
 
 
 def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1) -> None:
-    """Refuse grids whose arrays do not fit together."""
+    """Raise ValueError for grids with inconsistent arrays."""
     check_arrays(state, GRIDS, sizes)
     check_bounds(state, "_scale", least=0.0)
     check_bounds(state, "_shift", least=0.0, most=1.0)
@@ -49,7 +49,7 @@ def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1) -
 
 
 def check_offsets(state: dict[str, Any]) -> None:
-    """Refuse `bin_offsets_` that is not the first column of each grid, as kernels rely on; users may have edited it."""
+    """Raise ValueError if `bin_offsets_`, which users may edit, is not the first column of each grid."""
     n_grids, offsets = len(state["_scale"]), state["bin_offsets_"]
     if not state["_hashed"]:
         check_starts(state, "bin_offsets_", n_grids, state["_bin_keys"].size)

@@ -1,4 +1,4 @@
-"""Tables of bins: they grow while bins are found and counted, and look known ones up."""
+"""Hash tables of bins: growing tables for counting, and look-up tables of known bins."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,12 +14,12 @@ from binfeat.features.binning.bins import Bins, starts_of
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids, hash_blocks
 
-_FIRST_BITS = 12  # a new table's size
-_GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full table is made larger
+_FIRST_BITS = 12  # log2 of the size of a new table
+_GROWTH = 0.5  # assumed growth of bins with the rows, for resizing full tables
 
 
 class _GrowingTables:
-    """Open-addressing tables of a group of grids that take in new bins."""
+    """Open-addressing tables of a group of grids, which accept new bins."""
 
     def __init__(self, bins: Bins) -> None:
         self.n_bins = bins.sizes.astype(np.uint64)
@@ -29,7 +29,7 @@ class _GrowingTables:
         self._make_room(self.n_bins)
 
     def _make_room(self, wanted: np.ndarray, n_jobs: int | None = None) -> None:
-        """Rebuild the tables so that each has room for at least the wanted number of bins."""
+        """Rebuild the tables with room for at least the required number of bins."""
         self._bits = np.maximum(self._bits, np.ceil(np.log2(np.maximum(wanted, 1) * LOAD)).astype(int))
         slot_starts = starts_of(1 << self._bits)
         keys = np.empty(slot_starts[-1] // LOAD, np.uint64)
@@ -38,7 +38,7 @@ class _GrowingTables:
         for p, size in enumerate(self.n_bins.astype(int)):
             old, new = slice(self._starts[p], self._starts[p] + size), slice(starts[p], starts[p] + size)
             keys[new], counts[new] = self._keys[old], self._counts[old]
-        self._slots = np.empty(0, np.uint32)  # frees the old slots before the new slots are made
+        self._slots = np.empty(0, np.uint32)  # free the old slots before allocating new ones
         self._slots, self._slot_starts = np.empty(slot_starts[-1], np.uint32), slot_starts
         self._keys, self._counts, self._starts = keys, counts, starts
         index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)
@@ -106,12 +106,12 @@ def count_bins(
         if tell is not None:
             tell()
         if start + hashes.shape[1] == n_rows:
-            counted[part.start] = tables.pop(part.start).bins()  # which takes less memory
+            counted[part.start] = tables.pop(part.start).bins()  # needs less memory
     return Bins.join(list(counted.values()))
 
 
 def find_codes(tables: "BinTables", grids: Grids, X: CheckedRows, n_jobs: int | None, dtype: DTypeLike) -> np.ndarray:
-    """Codes of type `dtype` of rows in grids whose bins are known; an unknown bin has the code "no bin"."""
+    """Return codes (`dtype`) of rows in grids with known bins; unknown bins have the code "no bin"."""
     codes = np.empty((len(grids), X.shape[0]), dtype)
     for part, start, hashes in hash_blocks(grids, [X], n_jobs):
         tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
@@ -138,22 +138,22 @@ class BinTables:
         first_row: int,
         n_jobs: int | None = None,
     ) -> None:
-        """Write the codes of a block of rows in a slice of the grids; `none` where the bin is unknown."""
+        """Write the codes of a block of rows in a slice of the grids; `none` for unknown bins."""
         grids = slice(part.start, part.stop + 1)
         tables = self._slots, self._slot_starts[grids], self.keys, self._starts[grids]
         find(hashes, first_row, *tables, np.uint32(none), codes[part], n_jobs=n_jobs)
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Slots, the first slot of each grid, keys, and the first key of each grid."""
+        """Return slots, the first slot of each grid, keys, and the first key of each grid."""
         return self._slots, self._slot_starts, self.keys, self._starts
 
 
 def codes_among(bins: Bins, united: Bins, n_jobs: int | None = None) -> np.ndarray:
-    """The code of each bin of a part, (n_bins,) uint32, among the united bins of the same grids.
+    """Return the code of each bin of a part, (n_bins,) uint32, among the merged bins of the same grids.
 
-    Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes; a bin that the
-    union does not have becomes 2^32 - 1. As many grids have look-up tables at a time as there are threads.
+    Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, as `recode` expects; a bin that is missing in
+    the union becomes 2^32 - 1. The number of look-up tables at a time equals the number of threads.
     """
     codes, n_threads = np.empty(bins.keys.size, np.uint32), thread_count(n_jobs)
     for grids in slices(bins.sizes.size, n_threads):

@@ -1,1 +1,1 @@
-"""What random Fourier features are made of: frequencies and projections."""
+"""Parts of random Fourier features: frequencies and projections."""

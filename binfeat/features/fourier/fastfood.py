@@ -1,4 +1,4 @@
-"""Fastfood: frequencies whose projection is a product of diagonal, permutation and Hadamard matrices."""
+"""Fastfood: frequencies with fast projections by diagonal, permutation and Hadamard matrices."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -16,13 +16,13 @@ class Fastfood:
     """The frequencies ``S H G P H B`` of Le, Sarlos & Smola (ICML 2013), in blocks of `length`.
 
     Given B and P, a row of ``H G P H B`` is a vector of independent normals: its direction is uniform on the sphere,
-    and independent of its norm, which depends only on G. G is divided by that norm and S holds new norms, so every row
-    has exactly the spectral law. It is the law for `length` inputs; inputs that the table lacks are 0.
+    and independent of its norm, which depends only on G. G is divided by this norm and S contains new norms, so every
+    row has exactly the spectral law. It is the law for `length` inputs; additional inputs are 0.
     Rows of one block share G and are dependent.
     """
 
     signs: np.ndarray  # (n_blocks, n_inputs): B, times the factor of each input's frequencies
-    order: np.ndarray  # (n_blocks, length), int32: P, the place that each element comes from
+    order: np.ndarray  # (n_blocks, length), int32: P, the source of each element
     normals: np.ndarray  # (n_blocks, length): G
     norms: np.ndarray  # (n_frequencies,): S
 
@@ -50,5 +50,5 @@ class Fastfood:
         return self.signs, self.order, self.normals, self.norms
 
     def astype(self, dtype: DTypeLike) -> "Fastfood":
-        """The same frequencies with their numbers in `dtype`."""
+        """Return the same frequencies in `dtype`."""
         return Fastfood(self.signs.astype(dtype), self.order, self.normals.astype(dtype), self.norms.astype(dtype))

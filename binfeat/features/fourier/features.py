@@ -1,4 +1,4 @@
-"""The map from rows to random Fourier features of frequencies that are drawn already."""
+"""The map from rows to random Fourier features, for given frequencies."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from binfeat._threads import share_blocks, thread_count
 from binfeat.features.fourier.fastfood import Fastfood
 from binfeat.features.fourier.projection import by_fastfood, by_weights, read_only
 
-_SCRATCH_BYTES = 2**20  # the projection of a block of rows, to stay in the second-level cache
-_FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once per block
+_SCRATCH_BYTES = 2**20  # the projection of a block of rows fits in the second-level cache
+_FEWEST_ROWS = 256  # minimum of rows in a block, because the matrix passes through the cache once per block
 _OVERFLOW = (
     "X holds values so large that their products with the frequencies overflow {}. Scale X or lower gamma; "
     "float64 holds more than float32."
@@ -26,7 +26,7 @@ class FourierMap:
     """Cosines and sines, or cosines with offsets, of the projections of rows on frequencies."""
 
     frequencies: np.ndarray | Fastfood  # (n_inputs, n_frequencies)
-    offset: np.ndarray | None = None  # (n_frequencies,); None makes pairs of cosine and sine
+    offset: np.ndarray | None = None  # (n_frequencies,); None for pairs of cosine and sine
     n_jobs: int | None = None
 
     @property
@@ -40,7 +40,7 @@ class FourierMap:
         return self.n_frequencies * (2 if self.offset is None else 1)
 
     def __call__(self, X: CheckedRows) -> np.ndarray:
-        """Features (n_rows, n_components) of an ndarray or CSR (n_rows, n_inputs), in its type.
+        """Return features (n_rows, n_components) of an ndarray or CSR (n_rows, n_inputs), with its dtype.
 
         ValueError if projections overflow; MemoryError if the features do not fit in memory.
         """
@@ -61,9 +61,9 @@ class FourierMap:
 
 
 def _writer(offset: np.ndarray | None, n_components: int, dtype: np.dtype) -> Callable[[np.ndarray, np.ndarray], int]:
-    """A function that writes the features of a projection, and returns how many arguments are not finite."""
+    """Return a function that writes the features of a projection, and returns the number of non-finite arguments."""
     write_pairs, write_shifted = WRITERS[dtype]
-    scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs too: two components a frequency
+    scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs, too, which have two components per frequency
     if offset is None:
         return lambda projection, out: write_pairs(projection, scale, out)
     shift = read_only(offset, dtype)
@@ -77,13 +77,13 @@ def _fill(
     scratch: tuple[int, int],
     n_jobs: int | None,
 ) -> None:
-    """Make features block by block; `scratch` is the shape of the projection of a block."""
+    """Compute features in blocks; `scratch` is the shape of the projection of a block."""
 
     def work(blocks: Iterator[slice]) -> None:
         memory = np.empty(scratch, Z.dtype)
         for rows in blocks:
             projection = memory[: rows.stop - rows.start]
-            with np.errstate(over="ignore", invalid="ignore"):  # refused in words instead
+            with np.errstate(over="ignore", invalid="ignore"):  # an overflow raises an error below
                 project(rows, projection)
             if write(projection, Z[rows]):
                 raise ValueError(_OVERFLOW.format(Z.dtype))

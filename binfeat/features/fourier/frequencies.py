@@ -1,6 +1,6 @@
-"""Samplers: how the frequencies of random Fourier features are drawn from a kernel's spectral law.
+"""Samplers, which draw frequencies of random Fourier features from the spectral law of a kernel.
 
-RMS errors of the estimated kernel divided by those of iid, for random pairs with kernel values between 0.15 and 0.9 and
+RMS errors of the estimated kernel relative to iid, for random pairs with kernel values between 0.15 and 0.9 and
 400 seeds, by number of inputs d and number of frequencies:
 
 =======================  ===========  ===========  ===========  ===========  ===========
@@ -30,14 +30,14 @@ from binfeat.kernels.families import RBF, Cauchy, Hat, Laplacian, Matern, Spectr
 
 _SAMPLERS = ("iid", "orthogonal", "qmc", "fastfood")
 _KERNELS = (RBF, Matern, Laplacian, Cauchy, Hat, Spectral)
-_SOBOL_BITS = 30  # of a Sobol coordinate
+_SOBOL_BITS = 30  # bits of a Sobol coordinate
 _CHUNK = 2**21  # uniform numbers turned into frequencies at a time
 
 
 def resolve_sampler(sampler: object, kernel: Kernel, n_inputs: int) -> str:
-    """The sampler to use with this kernel: for "auto" "orthogonal" if its law is isotropic, else "iid".
+    """Return the sampler for this kernel; "auto" is "orthogonal" for isotropic laws, otherwise "iid".
 
-    ValueError if there is no such sampler, or it cannot draw from this kernel's law or for so many inputs.
+    ValueError for unknown samplers, and for samplers that do not support the law or the number of inputs.
     """
     if is_word(sampler, "auto"):
         return "orthogonal" if kernel.isotropic else "iid"
@@ -66,7 +66,7 @@ def _reason(sampler: str, kernel: Kernel) -> str:
 
 
 def _check_sobol(kernel: Kernel, n_inputs: int) -> None:
-    from scipy.stats.qmc import Sobol  # late: it takes most of a second to import
+    from scipy.stats.qmc import Sobol  # imported late because it takes most of a second
 
     if kernel.n_uniforms(n_inputs) > Sobol.MAXDIM:
         others = [name for name in kernel.samplers if name != "qmc"]
@@ -77,7 +77,7 @@ def _check_sobol(kernel: Kernel, n_inputs: int) -> None:
 
 
 def draw_frequencies(kernel: Kernel, sampler: str, n_frequencies: int, n_inputs: int, seed: int) -> np.ndarray:
-    """Frequencies (n_frequencies, n_inputs) from a kernel's spectral law, for a frequency scale of 1.
+    """Draw frequencies (n_frequencies, n_inputs) from the spectral law of a kernel, for a frequency scale of 1.
 
     Row i does not depend on `n_frequencies`, except for rounding with "orthogonal", and for `Spectral`, where it
     depends on the caller's sampler.
@@ -89,7 +89,7 @@ def draw_frequencies(kernel: Kernel, sampler: str, n_frequencies: int, n_inputs:
 
 
 def rank_of(rotation: np.ndarray | None, n_inputs: int) -> int:
-    """The number of coordinates of rotated rows; without a rotation, the number of inputs."""
+    """Return the number of coordinates of rotated rows; without a rotation, the number of inputs."""
     return n_inputs if rotation is None else rotation.shape[1]
 
 
@@ -101,9 +101,9 @@ def frequencies_of_inputs(
     seed: int,
     rotation: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Frequencies of the kernel of scaled and rotated rows, as frequencies (n_inputs, n_frequencies) of the rows.
+    """Convert frequencies of scaled and rotated rows to frequencies (n_inputs, n_frequencies) of the rows.
 
-    `scale` is ``kernel.frequency_scale(gamma)``; the rotation (n_inputs, rank) is of scaled inputs.
+    `scale` is ``kernel.frequency_scale(gamma)``; the rotation (n_inputs, rank) applies to scaled inputs.
     """
     frequencies = draw_frequencies(kernel, sampler, n_frequencies, rank_of(rotation, scale.size), seed)
     mapped = frequencies if rotation is None else frequencies @ rotation.T
@@ -120,7 +120,7 @@ def _iid(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) -> np.nda
 
 
 def _qmc(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) -> np.ndarray:
-    """Scrambled Sobol points through the quantiles (Avron, Sindhwani, Yang & Mahoney, JMLR 17, 2016)."""
+    """Draw frequencies as quantiles of scrambled Sobol points (Avron, Sindhwani, Yang & Mahoney, JMLR 17, 2016)."""
     from scipy.stats.qmc import Sobol
 
     width = kernel.n_uniforms(n_inputs)
@@ -135,12 +135,12 @@ def _qmc(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) -> np.nda
 
 
 def _orthogonal(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) -> np.ndarray:
-    """Blocks of n_inputs orthogonal directions with independent norms (Yu et al., NIPS 2016)."""
+    """Draw blocks of n_inputs orthogonal directions with independent norms (Yu et al., NIPS 2016)."""
     frequencies = _iid(RBF(), n_frequencies, n_inputs, seed)
     for some in slices(n_frequencies, max(1, _CHUNK // n_inputs**2) * n_inputs):
         rows = frequencies[some]
         whole = len(rows) // n_inputs * n_inputs
-        if whole:  # of no blocks NumPy would return a matrix with a row and a column for every input
+        if whole:  # for zero blocks NumPy would return a square matrix of inputs
             rows[:whole] = _orthonormal(rows[:whole].reshape(-1, n_inputs, n_inputs)).reshape(-1, n_inputs)
         rows[whole:] = _orthonormal(rows[None, whole:])[0]
     u = uniforms(stream(seed, 0, RADII).random_raw(n_frequencies))
@@ -148,7 +148,7 @@ def _orthogonal(kernel: Kernel, n_frequencies: int, n_inputs: int, seed: int) ->
 
 
 def _orthonormal(normal: np.ndarray) -> np.ndarray:
-    """Uniformly random (Haar) orthonormal rows from rows of normals, for each matrix of a stack."""
+    """Convert rows of normals to uniformly random (Haar) orthonormal rows, for each matrix of a stack."""
     q, r = np.linalg.qr(normal.swapaxes(1, 2))
-    signs = np.copysign(1.0, np.diagonal(r, axis1=1, axis2=2))  # without them the law depends on LAPACK's choice
+    signs = np.copysign(1.0, np.diagonal(r, axis1=1, axis2=2))  # otherwise the law would depend on LAPACK's signs
     return (q * signs[:, None, :]).swapaxes(1, 2)

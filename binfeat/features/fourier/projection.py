@@ -14,7 +14,7 @@ _SPARSE = 0.25  # density below which the kernel for CSR is faster than a matrix
 
 
 def read_only(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
-    """A read-only view in C order, so that kernels are compiled for one signature only."""
+    """Return a read-only array in C order, so that kernels are compiled for one signature only."""
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
@@ -25,7 +25,7 @@ def _dense(X: CheckedRows, rows: slice) -> np.ndarray:
 
 
 def by_weights(X: CheckedRows, weights: np.ndarray) -> Callable[[slice, np.ndarray], object]:
-    """A function ``(rows, out)`` that writes a slice of the rows of X times weights (n_inputs, n_frequencies)."""
+    """Return a function ``(rows, out)`` that writes a slice of rows of X times weights (n_inputs, n_frequencies)."""
     weights = read_only(weights, X.dtype)
     if not sparse.issparse(X) or X.nnz > _SPARSE * X.shape[0] * X.shape[1]:
         return lambda rows, out: np.matmul(_dense(X, rows), weights, out=out)
@@ -34,7 +34,7 @@ def by_weights(X: CheckedRows, weights: np.ndarray) -> Callable[[slice, np.ndarr
 
 
 def by_fastfood(X: CheckedRows, frequencies: Fastfood) -> Callable[[slice, np.ndarray], object]:
-    """The same as `by_weights` for frequencies that are a `Fastfood`."""
+    """Return the function of `by_weights` for `Fastfood` frequencies."""
     signs, order, normals, norms = frequencies.arrays
     arrays = read_only(signs, X.dtype), read_only(order), read_only(normals, X.dtype), read_only(norms, X.dtype)
 

@@ -24,7 +24,7 @@ _SAMPLERS = "fastfood", "iid", "orthogonal", "qmc"
 
 
 def check_fourier(state: dict[str, Any]) -> None:
-    """Refuse a fitted `RandomFourier` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `RandomFourier` with inconsistent attributes."""
     sizes = {"inputs": check_inputs(state)}
     check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes)
     check_bounds(state, "gamma_", least=0.0)
@@ -41,7 +41,7 @@ def check_fourier(state: dict[str, Any]) -> None:
 
 
 def check_fastfood(state: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Refuse arrays of fastfood that do not fit together, as kernels rely on; users may have edited them."""
+    """Raise ValueError for inconsistent fastfood arrays, which users may edit."""
     check_arrays(state, FASTFOOD, sizes)
     order, length = state["fastfood_order_"], sizes["length"]
     if length & (length - 1) or length < sizes["inputs"] or (np.sort(order, axis=1) != np.arange(length)).any():

@@ -16,11 +16,11 @@ from binfeat.linear.solve import solve_ridge
 
 Featurize: TypeAlias = Callable[[np.ndarray, Any, Any], tuple[Features, Features]]
 
-_MOST_ROWS = 20_000  # from which the common factor is chosen
-_FOLDS, _FOLD_ROWS = 4, 1000  # validation folds, used until they have so many rows
-_PENALTIES = 4.0, 1.0, 0.25, 0.0625  # times the learned penalty
-_LARGEST, _SMALLEST = 5, -3  # powers of 2 that are tried, of one over the length
-_LOWER = 0.99  # of the error: a factor other than 1 is chosen if its validation error is at most so much
+_MOST_ROWS = 20_000  # rows for the choice of the common factor
+_FOLDS, _FOLD_ROWS = 4, 1000  # validation folds, and total number of validation rows
+_PENALTIES = 4.0, 1.0, 0.25, 0.0625  # factors of the learned penalty
+_LARGEST, _SMALLEST = 5, -3  # candidates: powers of 2 of the inverse length scale
+_LOWER = 0.99  # a factor other than 1 must lower the validation error to this share
 _TOL = 1e-2
 
 
@@ -71,7 +71,7 @@ def _with_search(kernel: Any) -> Kernel:
 
 
 def _best_power(error: Callable[[int], float]) -> int:
-    """The power with the least error, from 0 upwards or downwards for as long as the error falls."""
+    """Return the power with the lowest error, searched from 0 upwards or downwards while the error falls."""
     errors = {0: error(0)}
     for step, last in ((1, _LARGEST), (-1, _SMALLEST)):
         for power in range(step, last + step, step):
@@ -92,7 +92,7 @@ def _validation_error(
     alphas: np.ndarray,
     seed: int,
 ) -> float:
-    """Mean squared error of rows in validation folds, with the best of the penalties."""
+    """Return the mean squared error in validation folds, with the best of the penalties."""
     sums, total = np.zeros(alphas.size), 0
     folds = np.random.default_rng(seed).permutation(len(Y)) % _FOLDS
     for fold in range(_FOLDS):

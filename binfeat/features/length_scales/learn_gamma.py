@@ -1,4 +1,4 @@
-"""Learns one inverse length scale per input: `learn_gamma`."""
+"""The function `learn_gamma`."""
 
 from typing import Any
 
@@ -71,8 +71,8 @@ def learn_gamma(
     Raises
     ------
     ValueError
-        If a parameter is out of range, X or y holds infinity or numbers beyond 1e100, lengths differ, or there
-        are fewer than 2 rows.
+        If a parameter is out of range, X or y contains infinity or numbers beyond 1e100, lengths differ, or there are
+        fewer than 2 rows.
 
     Notes
     -----
@@ -106,5 +106,5 @@ def learn_gamma(
 
 
 def check_size(max_steps: int, max_rows: int) -> tuple[int, int]:
-    """The numbers of steps and of rows of a search, checked."""
+    """Check the numbers of steps and rows of a search, and return them."""
     return check_integer(max_steps, "max_steps", 1, _MOST_STEPS), check_integer(max_rows, "max_rows", 2)

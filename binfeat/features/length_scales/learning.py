@@ -102,7 +102,7 @@ def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray 
 
 
 def _are_labels(y: np.ndarray) -> bool:
-    """Whether targets are classes: strings, flags, or whole numbers of an integer type with few different values."""
+    """Return True if targets are classes: strings, booleans, or integers with few different values."""
     if y.dtype.kind in "fmMc" or y.ndim > 1:
         return y.dtype.kind not in "iufbmMc"
     return y.dtype.kind not in "iub" or np.unique(y).size <= min(_MOST_CLASSES, max(2, y.size / _ROWS_OF_A_CLASS))

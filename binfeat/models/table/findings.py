@@ -94,7 +94,7 @@ class Findings:
 
     def __repr__(self) -> str:
         if not self:
-            return f"{self.n_rows:,} rows, in which nothing is new."
+            return f"{self.n_rows:,} rows without differences from the training rows."
         return text_table([_HEAD, *(each.cells() for each in self)])
 
     @property

@@ -68,8 +68,8 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # ``groups`` in ``fit`` marks related rows, such as several visits of one patient. All rows of a group are in the same
 # split, so no choice is validated on rows whose neighbours were used for training. With groups and up to 1,500 rows the
-# model is exact, and its error leaves out a whole group at a time. With more rows the model uses random features, or,
-# with a radial ``kernel``, it is local and its penalty is chosen on validation groups.
+# model is exact, and its error is a leave-one-group-out error. With more rows the model uses random features, or, with
+# a radial ``kernel``, it is local and its penalty is chosen on validation groups.
 
 rng = np.random.default_rng(0)
 patients = np.repeat(np.arange(300), 4)

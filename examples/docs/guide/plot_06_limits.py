@@ -42,7 +42,7 @@ ax.legend(frameon=False)
 # %%
 # Limits
 # ------
-# - *Memory.* An exact model takes 4 bytes for each pair of rows, or 1 byte where it is solved by iterations. Random
+# - *Memory.* An exact model needs 4 bytes per pair of rows, or 1 byte if it is solved by iterations. Random
 #   binning needs 2 or 4 bytes per row and grid.
 # - *Extrapolation.* Far from the training rows, exact models and models of grids predict the mean.
 # - *Steps.* Targets that jump along many inputs at once suit trees better.

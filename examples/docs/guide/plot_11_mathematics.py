@@ -312,8 +312,8 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # ``max_bytes`` also determines how sums are divided into blocks, another value can change the last digits, and
 # selections that depend on them.
 #
-# - An *exact model* takes 4 bytes for each pair of rows while the kernel matrix is factorised, for up to 3,000 rows
-#   with one target and 14,000 with many, and 1 byte where it is solved by iterations.
+# - An *exact model* needs 4 bytes per pair of rows while the kernel matrix is factorised, for up to 3,000 rows with one
+#   target and 14,000 with many, and 1 byte if it is solved by iterations.
 # - A *local model* keeps the inputs in float32: 4 bytes for each value, twice that while it is fitted to blocks, plus
 #   20 bytes for each row and tree. If blocks have more rows than fit, binning features replace it, or
 #   ``features="local"`` raises an error.

@@ -122,7 +122,7 @@ print("share of grids without a training row in the bin:", fitted.unseen_shares(
 
 # %%
 # The third row is far from all training rows, and its fitted features are empty: a linear model predicts its intercept.
-# `RandomBinning.unseen_shares` detects such rows, and `transform` warns if most rows of a batch are of this kind.
+# `RandomBinning.unseen_shares` detects such rows, and `transform` warns if a batch mostly contains such rows.
 #
 # CSR or codes
 # ------------
