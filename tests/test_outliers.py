@@ -273,7 +273,10 @@ DAMAGE = {
     "_bin_keys": lambda keys: keys[1:],
     "_bin_starts": lambda starts: starts[::-1].copy(),
     "_scale": lambda scale: scale[:, 1:],
-    "_sample_arrays": lambda arrays: arrays | {"keys": arrays["keys"][1:]},
+    "_sample_arrays": lambda arrays: arrays | {"orders": arrays["orders"][1:]},
+    "_row_orders": lambda orders: orders[1:],
+    "_sizes": lambda sizes: sizes[1:],
+    "_width": lambda width: 0,
     "_n_levels": lambda n: 0,
 }
 
