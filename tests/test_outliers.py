@@ -11,7 +11,8 @@ from sklearn.neighbors import KernelDensity
 
 import binfeat
 from binfeat import OutlierDetector, kernels
-from binfeat.density import drift, row_sample
+from binfeat._binning import two_samples
+from binfeat._rows import row_sample
 
 D, SEED = 4, 3
 UNITS = np.array([0.1, 0.2, 0.05, 0.3])
@@ -205,7 +206,7 @@ def test_squared_mmd_is_that_of_the_twin(rng):
     first, second, gamma = rng.normal(size=(12, 2)), rng.normal(size=(9, 2)) + 1, np.array([0.3, 0.6])
     is_first = np.arange(21) < 12
     rows, none = np.concatenate([first, second]), np.zeros(2, bool)
-    found = drift._distances(rows, np.stack([is_first, ~is_first]), kernels.Laplacian(), gamma, 30, 0, none)
+    found = two_samples._distances(rows, np.stack([is_first, ~is_first]), kernels.Laplacian(), gamma, 30, 0, none)
     cells = naive.cells(rows, "laplacian", gamma, 30, 0)
 
     def kernel(i, j):
@@ -222,7 +223,7 @@ def test_drift_is_found_and_attributed(rng):
     assert found.squared_mmd > 0
     assert found.input_shares.argmax() == 2
     assert found.input_shares.sum() == pytest.approx(1)
-    assert str(found).startswith("Drift of the table as a whole: p = 0.005")
+    assert str(found).startswith("The table as a whole has drifted: p = 0.005")
     assert "x2: " in str(found)
     assert detector.drift(rng.normal(size=(500, 5))).p_value > 0.01
 

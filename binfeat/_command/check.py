@@ -2,16 +2,19 @@
 
 from binfeat._command.outputs import opened
 from binfeat._common.printable import printable_lines
-from binfeat._machine.table.findings import Findings
+from binfeat._machine.explained.table_check import TableCheck
 
 _NEW = 3  # exit code
 
 
 def check(model, paths, text):
-    """Print what the rows of a table in files have that the machine had not seen in fit; the exit code says if any."""
+    """Print how a table in files differs from the training rows; the exit code is 3 if it does."""
     machine, blocks = opened(model, paths, text)
-    found = sum(map(machine.check, blocks), Findings())
+    compared = TableCheck(machine)
+    for X in blocks:
+        compared.add(X)
+    found = compared.findings
     if not found.n_rows:
         raise ValueError("The table has no rows.")
     print(printable_lines(found))
-    return _NEW if found else 0
+    return _NEW if found or (found.drift is not None and found.drift.is_significant) else 0

@@ -74,7 +74,10 @@ def _parser():
     _add_fit(commands)
     words = "Write a prediction for each row of a table, and probabilities of classes."
     predict = commands.add_parser("predict", help="predict the rows of a table", description=words)
-    words = "Print what a table has that the machine had not seen in fit. Exit code: 3 if there is anything, else 0."
+    words = (
+        "Print how a table differs from the training rows: values that they do not have, and whether the table as a "
+        "whole has drifted. Exit code: 3 for differences, else 0."
+    )
     check = commands.add_parser("check", help="compare a table with that of fit", description=words)
     words = (
         "Write what each input adds to the predictions for the rows of a table: Shapley values, in units of the "

@@ -9,6 +9,7 @@ from binfeat._command import models, tables
 from binfeat._command.messages import say
 from binfeat._command.streams import TerminalBytes
 from binfeat._common.whole_files import require_writable, written
+from binfeat._machine.explained.table_check import TableCheck
 from binfeat._machine.table.findings import NoveltyPolicy
 
 _PARQUET = ".parquet", ".pq"
@@ -59,8 +60,9 @@ def finding_news(machine, blocks):
 
 def _checked(machine, blocks, note):
     """The blocks as they are; `note` is called with what is new in them."""
+    compared = TableCheck(machine)
     for X in blocks:
-        note(machine.check(X))
+        note(compared.add(X))
         yield X
 
 

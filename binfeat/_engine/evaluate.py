@@ -69,7 +69,9 @@ def score_rows(
         for j in range(X.shape[1]):
             if np.isinf(X[i, j]):
                 return False
-        row = find_bin(sum_terms(X[i], scale[n_grids], shift[n_grids], keys[n_grids], nan_keys[n_grids]), row_slots, row_keys)
+        row = find_bin(
+            sum_terms(X[i], scale[n_grids], shift[n_grids], keys[n_grids], nan_keys[n_grids]), row_slots, row_keys
+        )
         known = row != EMPTY
         order = row_orders[row] if known else np.uint64(0)
         value = 0.0
@@ -114,5 +116,12 @@ def add_weights(hashes, slots, slot_starts, bin_keys, starts, known, orders, tur
             bins = slice(starts[p], starts[p + 1])
             table, table_keys = slots[slot_starts[p] : slot_starts[p + 1]], bin_keys[bins]
             _add_weights_of_grid(
-                hashes[p, rows], table, table_keys, known[rows], orders[rows] - turns[p], last, weights[:, bins], out[rows]
+                hashes[p, rows],
+                table,
+                table_keys,
+                known[rows],
+                orders[rows] - turns[p],
+                last,
+                weights[:, bins],
+                out[rows],
             )

@@ -33,7 +33,9 @@ def _replace_in_grid(x, values, scale, shift, keys, nan_keys, slots, bin_keys, w
 
 
 @driver(work="out")
-def replace_inputs(X, values, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, counted, out):
+def replace_inputs(
+    X, values, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, counted, out
+):
     """``out[i, j]``: rise of the sum over grids of row i's weights when input j is replaced, summed over replacements.
 
     Parameters

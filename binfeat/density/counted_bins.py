@@ -89,7 +89,9 @@ class Turns:
 
     def counted(self, orders: np.ndarray) -> np.ndarray:
         """Ascending numbers of the rows that some grid counts."""
-        return np.flatnonzero(orders < np.uint64(self.width * self.n_grids)) if not self.cover else np.arange(orders.size)
+        return (
+            np.flatnonzero(orders < np.uint64(self.width * self.n_grids)) if not self.cover else np.arange(orders.size)
+        )
 
     def rows(self, orders: np.ndarray) -> Iterable[np.ndarray]:
         """For each grid, the numbers of the rows that it counts."""
@@ -112,7 +114,7 @@ class Counts:
     def of(cls, grids: Grids, turns: Turns, blocks: Iterable, n_rows: int, n_jobs: int | None = None) -> "Counts":
         """Counts of rows in blocks, pairs of rows and their orders."""
         if not turns.take_all:
-            return cls.united([cls._of_turns(grids, turns, *block, n_jobs) for block in blocks])
+            return cls.united([cls._of_turns(grids, turns, X, orders, n_jobs) for X, orders in blocks])
         hashes, all_orders = [], []
 
         def tapped():
@@ -260,7 +262,15 @@ class CountedBins:
         (slots, *tables), turns = self._tables.arrays, self.turns
         for part, start, hashes in hash_blocks(self.grids[:-1], [X], self.n_jobs):
             grids, rows = slice(part.start, part.stop + 1), slice(start, start + hashes.shape[1])
-            own = tables[0][grids], tables[1], tables[2][grids], known[rows], orders[rows], turns.firsts[part], turns.last
+            own = (
+                tables[0][grids],
+                tables[1],
+                tables[2][grids],
+                known[rows],
+                orders[rows],
+                turns.firsts[part],
+                turns.last,
+            )
             add_weights(hashes, slots, *own, self.weights, scores[rows], n_jobs=self.n_jobs)
         scores -= self._mean_log_size
         return scores

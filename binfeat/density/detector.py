@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._binning.two_samples import N_PERMUTATIONS, Drift, drift_between
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_integer, seed_of
 from binfeat._kernels.base import Kernel
+from binfeat._rows.row_sample import RowSample, orders_of
 from binfeat._rows.sources import Survey, is_source
 from binfeat.density.counted_bins import dense
-from binfeat.density.drift import Drift, drift_between
 from binfeat.density.estimator import CountingEstimator
-from binfeat.density.row_sample import RowSample, orders_of
 from binfeat.kernels import binning_kernel
 
 __all__ = ["OutlierDetector"]
@@ -44,12 +44,12 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         and constant inputs are not counted.
     fineness : "auto", float or sequence of float, default="auto"
         Multiples of `gamma`. Grids are divided equally among several values. "auto" is the logarithm of the number of
-        rows that a grid counts, limited to the range from 1 to 8. Increase it to detect outliers near dense regions, decrease it
-        for outliers far from all other rows.
+        rows that a grid counts, limited to the range from 1 to 8. Increase it to detect outliers near dense regions,
+        decrease it for outliers far from all other rows.
     input_share : "auto", float or sequence of float, default="auto"
         Probability that a grid uses an input; the length scales of the inputs that it uses are shortened by this
         factor. Grids are divided equally among several values. "auto" is 1 and 0.5, or 1 for up to 4 inputs.
-    n_grids : int, default=100
+    n_grids : int, default=64
         Number of grids. The standard deviation of a score falls with its square root.
     max_samples : int or None, default=4096
         Number of training rows that each grid counts, on average. Every grid draws its own rows, so that all training
@@ -123,7 +123,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         gamma: str | float | ArrayLike = "scale",
         fineness: str | float | Sequence[float] = "auto",
         input_share: str | float | Sequence[float] = "auto",
-        n_grids: int = 100,
+        n_grids: int = 64,
         max_samples: int | None = 4096,
         contamination: str | float = "auto",
         categorical_features: ArrayLike | None = None,
@@ -315,7 +315,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         return self._counted.rises(dense(self._check(X)), self._sample.rows)
 
     def drift(
-        self, X: Any, *, n_permutations: int = 199, random_state: int | np.random.RandomState | None = 0
+        self, X: Any, *, n_permutations: int = N_PERMUTATIONS, random_state: int | np.random.RandomState | None = 0
     ) -> Drift:
         """Test whether new rows are distributed as the training rows.
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._binning.bins import Bins
 from binfeat._binning.grids import Grids
 from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_grids_memory
+from binfeat._binning.scale import unit_gamma
 from binfeat._common.derived import Derived
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
@@ -21,11 +22,10 @@ from binfeat._common.validation import (
 )
 from binfeat._engine.policy import thread_count
 from binfeat._kernels.parameters import WithKernel
+from binfeat._rows.row_sample import RowSample, with_orders
 from binfeat._rows.sources import Survey, is_source
 from binfeat.density.counted_bins import CountedBins, Counts, Turns, draw_grids
-from binfeat.density.row_sample import RowSample, with_orders
 from binfeat.density.saved import check_detector
-from binfeat.density.scale import unit_gamma
 from binfeat.kernels import Skip, binning_kernel
 
 _FEW_ROWS = 64
@@ -158,9 +158,7 @@ class CountingEstimator(WithKernel, Persistent):
         return self._derived.get(self._bin_keys, self._as_counted)
 
     def _as_counted(self):
-        counts = Counts(
-            Bins(self._bin_keys, self._bin_counts, self._bin_starts), self._row_hashes, self._row_orders
-        )
+        counts = Counts(Bins(self._bin_keys, self._bin_counts, self._bin_starts), self._row_hashes, self._row_orders)
         grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
         turns = Turns(len(grids) - 1, self._width)
         return CountedBins(grids, turns, counts, self._sizes, self.n_rows_, self._n_levels, self.n_jobs)

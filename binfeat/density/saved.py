@@ -4,7 +4,7 @@ import numpy as np
 
 from binfeat._binning.saved import GRIDS
 from binfeat._common.saved_values import check_arrays, check_bounds, check_starts
-from binfeat.density.row_sample import RowSample
+from binfeat._rows.row_sample import RowSample
 
 _COUNTS = {
     "_bin_keys": (np.uint64, "bins"),

@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical, seed_of
+from binfeat._rows.row_sample import RowSample, orders_of
 from binfeat.density.counted_bins import Counts
 from binfeat.density.detector import OutlierDetector as InMemory
-from binfeat.density.row_sample import RowSample, orders_of
 from binfeat.distributed._chunks import (
     inputs_of,
     is_chunked,

@@ -122,8 +122,8 @@ class TableEncoder(ArrayRecord):
         encoded = encoder._complete(matrix, np.isnan(matrix))
         return (encoder, encoded) if not self.coded.size else encoder.with_codes(encoded, self.coded.tolist())
 
-    def findings(self, estimator: BaseEstimator, X: RawTable) -> Findings:
-        """What a table has that `fit` had not seen."""
+    def compared(self, estimator: BaseEstimator, X: RawTable) -> tuple[Findings, np.ndarray]:
+        """What a table has that `fit` had not seen, and the encoded table, in which words are missing values."""
         table = read_table(estimator, X, self.times.tolist())
         words = np.zeros(table.shape, dtype=bool)
         found = []
@@ -135,7 +135,8 @@ class TableEncoder(ArrayRecord):
             table = replace(table, columns=columns, matrix=None)
         matrix = self._numbers_of(table, estimator)
         fresh = (unseen_codes(table.columns[j].name, matrix[:, j], self.categories_of(j)[0]) for j in self.coded)
-        return Findings.of(0, [*found, *chain(*fresh)]) + self._findings(table, matrix, words, self._ends_of(X))
+        both = Findings.of(0, [*found, *chain(*fresh)]) + self._findings(table, matrix, words, self._ends_of(X))
+        return both, np.clip(self._complete(matrix, np.isnan(matrix)), *self.bounds)
 
     def _findings(self, table: Columns, matrix: np.ndarray, words: np.ndarray, ends: np.ndarray) -> Findings:
         """What a table has that `fit` had not seen, beside `words`, a mask of its values that are no numbers."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from binfeat._binning.two_samples import Drift
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_choice
 from binfeat._common.warned import warn
@@ -62,10 +63,15 @@ class Findings:
     ----------
     n_rows : int
         Number of rows of the table.
+    drift : Drift or None
+        Test whether the table as a whole is distributed as the training rows, with attributes `p_value`, `squared_mmd`,
+        `input_shares`, `input_p_values`, `feature_names` and `is_significant`. None if the model stores no rows, or the
+        table has fewer than 2 rows.
     """
 
     n_rows: int = 0
     _found: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    drift: Drift | None = None
 
     @classmethod
     def of(cls, n_rows: int, found: Iterable[Finding]) -> Self:
@@ -93,9 +99,10 @@ class Findings:
         return list(self)[number]
 
     def __repr__(self) -> str:
+        lines = [] if self.drift is None else [str(self.drift)]
         if not self:
-            return f"{self.n_rows:,} rows, in which nothing is new."
-        return text_table([_HEAD, *(each.cells() for each in self)])
+            return "\n".join([f"{self.n_rows:,} rows, in which nothing is new.", *lines])
+        return "\n".join([text_table([_HEAD, *(each.cells() for each in self)]), *lines])
 
     @property
     def matter(self) -> bool:

@@ -47,7 +47,7 @@ class RowSample:
         """Sample of the rows of both."""
         return RowSample(np.append(self.orders, other.orders), joined([self.rows, other.rows]))._lowest()
 
-    def _lowest(self):
+    def _lowest(self) -> "RowSample":
         sample = self.take(np.argsort(self.orders, kind="stable")[:MOST_ROWS])
         return RowSample(sample.orders, sample.rows.astype(np.float64))
 
@@ -56,7 +56,7 @@ class RowSample:
         """A function that makes the sample of each block of rows, one after the other."""
         first = 0
 
-        def sample(X):
+        def sample(X: Any) -> "RowSample":
             nonlocal first
             first += X.shape[0]
             return cls.of(X, seed, first - X.shape[0])
