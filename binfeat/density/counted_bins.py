@@ -97,7 +97,7 @@ class Turns:
         """For each grid, the numbers of the rows that it counts."""
         sequence = np.argsort(orders)
         ascending = orders[sequence]
-        for first, end in zip(self.firsts.tolist(), (self.firsts + self.last).tolist()):
+        for first, end in zip(self.firsts, self.firsts + self.last):
             begin, stop = np.searchsorted(ascending, first), np.searchsorted(ascending, end, side="right")
             yield sequence[begin:stop] if first <= end else np.append(sequence[begin:], sequence[:stop])
 
