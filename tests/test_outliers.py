@@ -11,8 +11,8 @@ from sklearn.neighbors import KernelDensity
 
 import binfeat
 from binfeat import OutlierDetector, kernels
-from binfeat._binning import two_samples
 from binfeat._rows import row_sample
+from binfeat.features.binning import two_samples
 
 D, SEED = 4, 3
 UNITS = np.array([0.1, 0.2, 0.05, 0.3])
@@ -312,7 +312,7 @@ def test_files(X, tmp_path):
         detector = OutlierDetector(random_state=0).fit(rows)
         sio.dump(detector, tmp_path / "detector.skops")
         types = sio.get_untrusted_types(file=tmp_path / "detector.skops")
-        assert types == ["binfeat.density.detector.OutlierDetector"]
+        assert types == ["binfeat.OutlierDetector"]
         loaded = sio.load(tmp_path / "detector.skops", trusted=types)
         np.testing.assert_array_equal(loaded.score_samples(X), detector.score_samples(X))
         np.testing.assert_array_equal(loaded.partial_fit(X).score_samples(X), detector.partial_fit(X).score_samples(X))

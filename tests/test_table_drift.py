@@ -6,7 +6,7 @@ from limits import limited
 from scipy import stats
 
 import binfeat
-from binfeat._command import main
+from binfeat.cli import main
 
 pd = pytest.importorskip("pandas")
 FIXED = {"gamma": "scale", "alpha": 0.1, "random_state": 0}

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from binfeat._binning.saved import GRIDS
 from binfeat._common.saved_values import check_arrays, check_bounds, check_starts
 from binfeat._rows.row_sample import RowSample
+from binfeat.features.binning.saved import GRIDS
 
 _COUNTS = {
     "_bin_keys": (np.uint64, "bins"),

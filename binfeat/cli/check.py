@@ -1,0 +1,20 @@
+"""``binfeat check``."""
+
+from binfeat._common.printable import printable_lines
+from binfeat.cli.outputs import opened
+from binfeat.models.explained.table_check import TableCheck
+
+_NEW = 3  # exit code
+
+
+def check(model, paths, text):
+    """Print how a table in files differs from the training rows; the exit code is 3 if it does."""
+    machine, blocks = opened(model, paths, text)
+    compared = TableCheck(machine)
+    for X in blocks:
+        compared.add(X)
+    found = compared.findings
+    if not found.n_rows:
+        raise ValueError("The table has no rows.")
+    print(printable_lines(found))
+    return _NEW if found or (found.drift is not None and found.drift.is_significant) else 0
