@@ -643,7 +643,7 @@ def test_digits_are_the_category_of_the_number_that_they_say(rng):
         pd.DataFrame({"code": pd.Categorical(values)}) for values in ([30, 1, 2, -1], ["30", "1", "2", "x"])
     )
     np.testing.assert_array_equal(encoder.transform(owner, texts), encoder.transform(owner, numbers))
-    (found,) = encoder.findings(owner, texts)
+    (found,) = encoder.compared(owner, texts)[0]
     assert (found.found, found.n_rows, found.examples) == ("unseen categories", 1, ("'x'",))
 
 
@@ -654,7 +654,7 @@ def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
     encoder, _ = TableEncoder.fit(owner, X, "from_dtype")
     numbers, texts = (pd.DataFrame({"code": values}) for values in ([7, 12, 3, 8], ["007", "12", "?", "?"]))
     np.testing.assert_array_equal(encoder.transform(owner, numbers), encoder.transform(owner, texts))
-    (found,) = encoder.findings(owner, numbers)
+    (found,) = encoder.compared(owner, numbers)[0]
     assert (found.found, found.n_rows, found.examples) == ("unseen categories", 2, ("3.0", "8.0"))
 
 

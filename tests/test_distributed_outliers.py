@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import binfeat
-from binfeat.density import row_sample
+from binfeat._rows import row_sample
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -11,7 +11,8 @@ from sklearn.neighbors import KernelDensity
 
 import binfeat
 from binfeat import OutlierDetector, kernels
-from binfeat.density import drift, row_sample
+from binfeat._rows import row_sample
+from binfeat.features.binning import two_samples
 
 D, SEED = 4, 3
 UNITS = np.array([0.1, 0.2, 0.05, 0.3])
@@ -146,6 +147,55 @@ def test_partial_fit_adds_and_forget_removes(most, rng, monkeypatch):
         assert window.offset_ == last.offset_
 
 
+def counting(n_rows, n_grids, most):
+    """The rows that each grid counts, by integers of Python: from its turn on, in the cycle of all orders."""
+    orders = [int(order) for order in row_sample.orders_of(n_rows, SEED)]
+    width = -(-most * 2**64 // n_rows)
+    firsts = [p * min(width * n_grids, 2**64) // n_grids for p in range(n_grids)]
+    return [{i for i, order in enumerate(orders) if (order - first) % 2**64 < width} for first in firsts]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("most", [2, 30])  # intervals that are disjoint, and that overlap
+def test_each_grid_counts_its_own_rows(most, X, rng):
+    detector = OutlierDetector(**EXACT, max_samples=most).fit(X)
+    rows, counted = np.concatenate([X, rng.normal(size=(70, D))]), counting(60, 12, most)
+    shared = naive.shared_bins(rows, X, "laplacian", GAMMAS, 12, SEED)
+    expected = [
+        np.mean([np.log((1 + len(own[i] & of - {i})) / max(1, len(of))) for own, of in zip(shared, counted)])
+        for i in range(len(rows))
+    ]
+    np.testing.assert_allclose(detector.score_samples(rows), expected, atol=1e-12)
+    np.testing.assert_array_equal([detector.score_samples(row[None])[0] for row in rows], detector.score_samples(rows))
+    shares = [[len(own[i] & of) / max(1, len(of)) for i in range(len(rows))] for own, of in zip(shared, counted)]
+    np.testing.assert_allclose(detector.density(rows)[0], np.mean(shares, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("most", [20, 200])
+def test_subsampled_detectors_are_updated_exactly(most, rng):
+    X, options = rng.normal(size=(600, 5)), {"gamma": 0.2, "fineness": 8.0, "n_grids": 20, "random_state": 0}
+    X[100:200] = X[:100]
+    whole = OutlierDetector(**options, max_samples=most).fit(X)
+    streamed = OutlierDetector(**options, max_samples=most).fit(binfeat.blocks(X, np.zeros(600), block_rows=70))
+    parts = OutlierDetector(**options, max_samples=most // 2).fit(X[:300]).partial_fit(X[300:])
+    for detector in (streamed, parts):
+        np.testing.assert_array_equal(detector.score_samples(X), whole.score_samples(X))
+        assert detector.offset_ == whole.offset_
+    if most == 20:
+        with pytest.raises(ValueError, match="max_samples=10 with n_grids=20 counts some of 600 rows only; fit with"):
+            parts.forget(X[:200])
+    else:
+        before, more = parts.score_samples(X), rng.normal(size=(50, 5))
+        np.testing.assert_array_equal(parts.partial_fit(more).forget(more[::-1]).score_samples(X), before)
+        assert parts.forget(X[:200]).partial_fit(X[:200]).n_rows_ == 600
+
+
+def test_subsamples_keep_the_order_of_scores(rng):
+    X = np.concatenate([rng.normal(size=(20_000, 5)), rng.normal(size=(200, 5)) * 2])
+    whole, part = (OutlierDetector(max_samples=most, random_state=0).fit(X).score_samples(X) for most in (None, 4096))
+    assert stats.spearmanr(whole, part).statistic > 0.99
+
+
 def test_forget_refuses_rows_that_are_not_training_rows(X):
     detector = OutlierDetector(random_state=0).fit(X)
     before = detector.score_samples(X)
@@ -205,7 +255,7 @@ def test_squared_mmd_is_that_of_the_twin(rng):
     first, second, gamma = rng.normal(size=(12, 2)), rng.normal(size=(9, 2)) + 1, np.array([0.3, 0.6])
     is_first = np.arange(21) < 12
     rows, none = np.concatenate([first, second]), np.zeros(2, bool)
-    found = drift._distances(rows, np.stack([is_first, ~is_first]), kernels.Laplacian(), gamma, 30, 0, none)
+    found = two_samples._distances(rows, np.stack([is_first, ~is_first]), kernels.Laplacian(), gamma, 30, 0, none)
     cells = naive.cells(rows, "laplacian", gamma, 30, 0)
 
     def kernel(i, j):
@@ -222,7 +272,7 @@ def test_drift_is_found_and_attributed(rng):
     assert found.squared_mmd > 0
     assert found.input_shares.argmax() == 2
     assert found.input_shares.sum() == pytest.approx(1)
-    assert str(found).startswith("Drift of the table as a whole: p = 0.005")
+    assert str(found).startswith("The table as a whole has drifted: p = 0.005")
     assert "x2: " in str(found)
     assert detector.drift(rng.normal(size=(500, 5))).p_value > 0.01
 
@@ -273,7 +323,10 @@ DAMAGE = {
     "_bin_keys": lambda keys: keys[1:],
     "_bin_starts": lambda starts: starts[::-1].copy(),
     "_scale": lambda scale: scale[:, 1:],
-    "_sample_arrays": lambda arrays: arrays | {"keys": arrays["keys"][1:]},
+    "_sample_arrays": lambda arrays: arrays | {"orders": arrays["orders"][1:]},
+    "_row_orders": lambda orders: orders[1:],
+    "_sizes": lambda sizes: sizes[1:],
+    "_width": lambda width: 0,
     "_n_levels": lambda n: 0,
 }
 
@@ -299,6 +352,8 @@ def test_damaged_files_are_refused(name, X):
         ({"input_share": 1.5}, ValueError, "input_share must be 'auto' or above 0 and at most 1, got 1.5"),
         ({"fineness": (4, 8, 16), "n_grids": 2}, ValueError, "n_grids must be at least 3, got 2"),
         ({"n_grids": 9.5}, TypeError, "n_grids must be an integer of at least 1, got 9.5"),
+        ({"max_samples": 0}, ValueError, "max_samples must be at least 1, got 0"),
+        ({"max_samples": 0.5}, TypeError, "max_samples must be an integer of at least 1, got 0.5"),
         ({"contamination": 0.6}, ValueError, "contamination must be 'auto' or above 0 and at most 0.5, got 0.6"),
         ({"contamination": "few"}, TypeError, "contamination must be numbers, got 'few'"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None, a positive integer"),

@@ -1,10 +1,13 @@
 """Value of a linear function of binning features, row by row: for a few rows, without memory for codes."""
 
 import numpy as np
+from numba import prange
 
 from binfeat._engine.bin_tables import EMPTY, _probe
 from binfeat._engine.hashing import add_term, finish
-from binfeat._engine.policy import jit
+from binfeat._engine.policy import driver, jit
+
+_TILE = 1 << 14  # rows whose sums stay in a core's cache from grid to grid
 
 
 @jit
@@ -46,26 +49,79 @@ def evaluate(X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, star
 
 
 @jit
-def evaluate_known(
-    X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, f_scale, f_shift, f_keys, f_nan_keys,
-    f_slots, f_slot_starts, f_bin_keys, f_starts, weights, out
+def score_rows(
+    X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, row_slots, row_keys, row_orders, turns, last,
+    weights, out
 ):  # fmt: skip
-    """``out[i]``: sum of the weights of row i's bins; of the second weights if the row has a bin in one more grid.
+    """``out[i]``: sum of the weights of row i's bins. Returns False if a row has an infinite value.
 
     Parameters
     ----------
-    X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts : as in `evaluate`
-    f_scale, f_shift, f_keys, f_nan_keys, f_slots, f_slot_starts, f_bin_keys, f_starts : the same for the one more grid
-    weights : (2, n_bins) float64
+    X, keys, nan_keys : as in `hash_dense`
+    scale, shift : as in `hash_dense`; the last grid distinguishes rows that are not equal, and has no bins
+    slots, slot_starts, bin_keys, starts : tables, as `index` builds them
+    row_slots, row_keys : the table of training rows, by their bins in the last grid
+    row_orders, turns, last, weights : as in `add_weights`, for each training row
     out : (n_rows,) float64, written
     """
+    n_grids = starts.shape[0] - 1
     for i in range(X.shape[0]):
-        total = sum_terms(X[i], f_scale[0], f_shift[0], f_keys[0], f_nan_keys[0])
-        own = weights[np.int64(find_bin(total, f_slots, f_bin_keys) != EMPTY)]
-        out[i] = 0.0
-        for p in range(scale.shape[0]):
+        for j in range(X.shape[1]):
+            if np.isinf(X[i, j]):
+                return False
+        row = find_bin(
+            sum_terms(X[i], scale[n_grids], shift[n_grids], keys[n_grids], nan_keys[n_grids]), row_slots, row_keys
+        )
+        known = row != EMPTY
+        order = row_orders[row] if known else np.uint64(0)
+        value = 0.0
+        for p in range(n_grids):
             total = sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p])
             table = slots[slot_starts[p] : slot_starts[p + 1]]
             code = find_bin(total, table, bin_keys[starts[p] : starts[p + 1]])
             if code != EMPTY:
-                out[i] += own[starts[p] + code]
+                own = np.int64(known and order - turns[p] <= last)
+                value += weights[own, starts[p] + code]
+        out[i] = value
+    return True
+
+
+@jit
+def _add_weights_of_grid(hashes, slots, keys, known, turn, last, weights, out):
+    for i in range(hashes.shape[0]):
+        code = slots[_probe(hashes[i], slots, keys)]
+        if code != EMPTY:
+            out[i] += weights[np.int64(known[i] and turn[i] <= last), code]
+
+
+@driver(work="hashes")
+def add_weights(hashes, slots, slot_starts, bin_keys, starts, known, orders, turns, last, weights, out):
+    """Add the weights of the rows' bins to `out`; the second weights in grids that count the row itself.
+
+    Parameters
+    ----------
+    hashes : (n_grids, n_rows) uint64
+    slots, slot_starts, bin_keys, starts : tables, as `index` builds them
+    known : (n_rows,) bool; whether the row is a training row
+    orders : (n_rows,) uint64; a grid counts the training rows with orders from its turn to its turn + `last`, cyclic
+    turns : (n_grids,) uint64
+    last : uint64
+    weights : (2, n_bins) float64
+    out : (n_rows,) float64, updated
+    """
+    n_rows = hashes.shape[1]
+    for tile in prange((n_rows + _TILE - 1) // _TILE):
+        rows = slice(tile * _TILE, min(n_rows, tile * _TILE + _TILE))
+        for p in range(hashes.shape[0]):
+            bins = slice(starts[p], starts[p + 1])
+            table, table_keys = slots[slot_starts[p] : slot_starts[p + 1]], bin_keys[bins]
+            _add_weights_of_grid(
+                hashes[p, rows],
+                table,
+                table_keys,
+                known[rows],
+                orders[rows] - turns[p],
+                last,
+                weights[:, bins],
+                out[rows],
+            )

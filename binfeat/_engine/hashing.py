@@ -14,6 +14,8 @@ _SAFE = 2.0**50  # below it no cell can pass the border, with any shift
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)  # the multipliers of MurmurHash3's 64-bit finaliser
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
 _HALF = np.uint64(33)
+_MAGIC = 1.5 * 2.0**52  # added to a whole number below 2^51, it leaves the number in the low bits
+_MAGIC_BITS = np.uint64(0x4338000000000000)
 _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 except its sign
 
 
@@ -35,8 +37,11 @@ def finish(total):
 
 
 @jit
-def _add_column(column, reach, scale, shift, key, nan_key, total):
+def _add_column(column, reach, scale, shift, key, nan_key, cells, total):
     """Add one input's terms to the sums of a block of rows.
+
+    Cells become integers by their bits, because AVX2 has no instruction that casts several float64 numbers to int64.
+    `cells` (BLOCK,) is scratch.
 
     `reach` is the largest magnitude in the column, or NaN if it holds one. A column of zeros adds nothing, because
     `ceil(-shift)` is 0.
@@ -44,8 +49,11 @@ def _add_column(column, reach, scale, shift, key, nan_key, total):
     if scale == 0.0 or reach == 0.0:
         return
     if reach * scale < _SAFE:
+        bits = cells.view(np.uint64)
         for i in range(total.shape[0]):
-            total[i] += np.uint64(np.int64(np.ceil(column[i] * scale - shift))) * key
+            cells[i] = np.ceil(column[i] * scale - shift) + _MAGIC
+        for i in range(total.shape[0]):
+            total[i] += (bits[i] - _MAGIC_BITS) * key
     else:
         for i in range(total.shape[0]):
             total[i] += add_term(column[i], scale, shift, key, nan_key)
@@ -93,7 +101,7 @@ def _load_block(X, start, n_rows, columns, reach, flags):
 
 
 @jit
-def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns, reach, flags, out):
+def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns, reach, flags, cells, out):
     n_rows = stop - start
     _load_block(X, start, n_rows, columns, reach, flags)
     for p in range(scale.shape[0]):
@@ -108,7 +116,8 @@ def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns
                         total[i] += term
             else:
                 # Sliced only along the last axis, so that Numba knows the column is contiguous, and vectorises.
-                _add_column(columns[j, :n_rows], reach[j], scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j], total)
+                column, parameters = columns[j, :n_rows], (scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j])
+                _add_column(column, reach[j], *parameters, cells, total)
         for i in range(n_rows):
             total[i] = finish(total[i])
 
@@ -133,7 +142,7 @@ def hash_dense(X, first_row, scale, shift, keys, nan_keys, columns, reach, flags
     n_rows, n_tasks = X.shape[0], columns.shape[0]
     n_blocks = (n_rows + BLOCK - 1) // BLOCK
     for task in prange(n_tasks):
-        scratch = columns[task], reach[task], flags[task]
+        scratch = columns[task], reach[task], flags[task], np.empty(BLOCK)
         for block in range(task, n_blocks, n_tasks):
             start = block * BLOCK
             stop = min(n_rows, start + BLOCK)

@@ -33,7 +33,9 @@ def _replace_in_grid(x, values, scale, shift, keys, nan_keys, slots, bin_keys, w
 
 
 @driver(work="out")
-def replace_inputs(X, values, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, known, out):
+def replace_inputs(
+    X, values, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, counted, out
+):
     """``out[i, j]``: rise of the sum over grids of row i's weights when input j is replaced, summed over replacements.
 
     Parameters
@@ -42,15 +44,15 @@ def replace_inputs(X, values, scale, shift, keys, nan_keys, slots, slot_starts, 
     values : (n_replacements, n_inputs) float64; rows whose values replace those of X, one input at a time
     scale, shift, keys, nan_keys : as in `hash_dense`
     slots, slot_starts, bin_keys, starts : tables, as `index` builds them
-    weights : (2, n_bins) float64; weights of bins for a row that is not, or is, counted in its bins
-    known : (n_rows,) bool; whether the row is counted in its bins
+    weights : (2, n_bins) float64; weights of bins for a row that is not, or is, counted in its bin
+    counted : (n_rows, n_grids) bool; whether the grid counts the row
     out : (n_rows, n_inputs) float64, written
     """
     for i in prange(X.shape[0]):
         out[i] = 0.0
         for p in range(scale.shape[0]):
             bins = slice(starts[p], starts[p + 1])
-            own = weights[np.int64(known[i]), bins]
+            own = weights[np.int64(counted[i, p]), bins]
             table = slots[slot_starts[p] : slot_starts[p + 1]]
             parameters = scale[p], shift[p], keys[p], nan_keys[p]
             _replace_in_grid(X[i], values, *parameters, table, bin_keys[bins], weights[0, bins], own, out[i])

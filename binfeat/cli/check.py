@@ -2,16 +2,19 @@
 
 from binfeat._common.printable import printable_lines
 from binfeat.cli.outputs import opened
-from binfeat.models.table.findings import Findings
+from binfeat.models.explained.table_check import TableCheck
 
 _DIFFERENT = 3  # exit code
 
 
 def check(model, paths, text):
-    """Print the differences between a table in files and the training rows; return 3 if there are any."""
+    """Print how a table in files differs from the training rows; the exit code is 3 if it does."""
     machine, blocks = opened(model, paths, text)
-    found = sum(map(machine.check, blocks), Findings())
+    compared = TableCheck(machine)
+    for X in blocks:
+        compared.add(X)
+    found = compared.findings
     if not found.n_rows:
         raise ValueError("The table has no rows. Pass a table with at least one row.")
     print(printable_lines(found))
-    return _DIFFERENT if found else 0
+    return _DIFFERENT if found or (found.drift is not None and found.drift.is_significant) else 0

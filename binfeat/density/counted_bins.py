@@ -1,6 +1,6 @@
 """The bins of a mixture of grids, their counts, and the scores and densities of rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,12 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.random_words import round_significant
-from binfeat._common.subsets import slices
-from binfeat._engine.bin_tables import rank
-from binfeat._engine.evaluate import evaluate_known
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
-from binfeat.features.binning.bins import Bins, unite_bins
-from binfeat.features.binning.grids import Grids
+from binfeat._common.subsets import evenly_spaced, slices
+from binfeat._engine.bin_tables import EMPTY, rank
+from binfeat._engine.evaluate import add_weights, score_rows
+from binfeat._engine.replacements import replace_inputs
+from binfeat.features.binning.bin_matrix import code_dtype
+from binfeat.features.binning.bins import Bins, starts_of, unite_bins
+from binfeat.features.binning.grids import Grids, hash_blocks
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 
 _FINEST = 1e9  # cells per length scale of the grid that distinguishes rows
@@ -22,6 +23,8 @@ _LARGEST = 2.0**1000  # scales stay finite, as in `Grids.draw`
 _FEW_ROWS = 64  # evaluated one by one
 _BLOCK_BYTES = 2**26
 _SIGNIFICANT = 32  # bits of a scale, as in `Grids.draw`
+_ORDERS = 2**64
+_N_TYPICAL = 16
 
 
 def draw_grids(levels: list, n_grids: int, seed: int, categorical: np.ndarray) -> Grids:
@@ -39,31 +42,6 @@ def draw_grids(levels: list, n_grids: int, seed: int, categorical: np.ndarray) -
     return Grids(*(np.vstack(pair) for pair in zip(mixed, last)))
 
 
-class _Lookup:
-    """Some grids and the look-up tables of their bins."""
-
-    def __init__(self, grids: Grids, bins: Bins, n_jobs: int | None) -> None:
-        self.grids, self.bins, self._n_jobs = grids, bins, n_jobs
-        self.tables = BinTables(bins.keys, bins.starts, n_jobs)
-        self.arrays = *grids.arrays, *self.tables.arrays  # as kernels take them
-        self.value = 1 / np.sqrt(len(grids))
-
-    def codes(self, X: Any) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of rows, and the codes of their bins (n_grids, n_rows)."""
-        dtype = code_dtype(self.bins.sizes.max())
-        for rows in slices(X.shape[0], max(_FEW_ROWS, _BLOCK_BYTES // (4 * len(self.grids)))):
-            yield rows, find_codes(self.tables, self.grids, X[rows], self._n_jobs, dtype)
-
-    def means(self, X: Any, weights: np.ndarray) -> np.ndarray:
-        """Means over the grids of the weights (n_weights, n_bins) of each row's bins, (n_rows, n_weights)."""
-        out = np.empty((X.shape[0], len(weights)))
-        for rows, codes in self.codes(X):
-            matrix = BinMatrix._trusted(codes, self.bins.starts, np.dtype(np.float64), self._n_jobs)
-            out[rows] = matrix @ weights.T
-        out *= self.value
-        return out
-
-
 def dense(X: Any) -> np.ndarray:
     """Rows as float64 in C order."""
     if type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous:
@@ -72,102 +50,265 @@ def dense(X: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """The share of the training rows that each grid counts.
+
+    Each row has a random 64-bit number, its order. Grid p counts the rows with orders from ``firsts[p]`` to
+    ``firsts[p] + width - 1``, cyclic. Intervals are disjoint, or cover all orders evenly.
+    """
+
+    n_grids: int
+    width: int  # from 1 to 2^64
+
+    @classmethod
+    def of(cls, n_grids: int, max_samples: int | None, n_rows: int) -> "Turns":
+        """Turns in which a grid counts about `max_samples` of `n_rows` rows; None counts all."""
+        most = n_rows if max_samples is None else min(max_samples, n_rows)
+        return cls(n_grids, -(-most * _ORDERS // n_rows))
+
+    @property
+    def take_all(self) -> bool:
+        """Whether each grid counts all rows."""
+        return self.width == _ORDERS
+
+    @property
+    def cover(self) -> bool:
+        """Whether each row is counted by some grid."""
+        return self.width * self.n_grids >= _ORDERS
+
+    @cached_property
+    def firsts(self) -> np.ndarray:
+        """First order of each grid, (n_grids,) uint64."""
+        span = min(self.width * self.n_grids, _ORDERS)
+        return np.array([p * span // self.n_grids for p in range(self.n_grids)], np.uint64)
+
+    @cached_property
+    def last(self) -> np.uint64:
+        """Difference between the last and the first order of a grid."""
+        return np.uint64(self.width - 1)
+
+    def counted(self, orders: np.ndarray) -> np.ndarray:
+        """Ascending numbers of the rows that some grid counts."""
+        return (
+            np.flatnonzero(orders < np.uint64(self.width * self.n_grids)) if not self.cover else np.arange(orders.size)
+        )
+
+    def rows(self, orders: np.ndarray) -> Iterable[np.ndarray]:
+        """For each grid, the numbers of the rows that it counts."""
+        sequence = np.argsort(orders)
+        ascending = orders[sequence]
+        for first, end in zip(self.firsts, self.firsts + self.last):
+            begin, stop = np.searchsorted(ascending, first), np.searchsorted(ascending, end, side="right")
+            yield sequence[begin:stop] if first <= end else np.append(sequence[begin:], sequence[:stop])
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts of some rows, which can be united: bins of the mixture, and the rows that some grid counts."""
+
+    bins: Bins
+    hashes: np.ndarray  # (n_counted,) uint64: of rows in the grid that distinguishes rows
+    orders: np.ndarray  # (n_counted,) uint64; sorted by hash, then order, once they are united
+
+    @classmethod
+    def of(cls, grids: Grids, turns: Turns, blocks: Iterable, n_rows: int, n_jobs: int | None = None) -> "Counts":
+        """Counts of rows in blocks, pairs of rows and their orders."""
+        if not turns.take_all:
+            return cls.united([cls._of_turns(grids, turns, X, orders, n_jobs) for X, orders in blocks])
+        hashes, all_orders = [], []
+
+        def tapped():
+            for X, orders in blocks:
+                hashes.append(grids[-1:].hash(X, n_jobs)[0])
+                all_orders.append(orders)
+                yield X
+
+        bins = count_bins(grids[:-1], tapped(), n_rows, n_jobs=n_jobs)
+        return cls(bins, np.concatenate(hashes), np.concatenate(all_orders))._sorted()
+
+    @classmethod
+    def _of_turns(cls, grids, turns, X, orders, n_jobs):
+        counted = turns.counted(orders)
+        X, orders = X[counted], orders[counted]
+        found = [
+            np.unique(grids[p : p + 1].hash(X[rows], n_jobs)[0], return_counts=True)
+            for p, rows in enumerate(turns.rows(orders))
+        ]
+        keys, counts = (np.concatenate(parts) for parts in zip(*found))
+        bins = Bins(keys, counts.astype(np.int64), starts_of([own.size for own, _ in found]))
+        return cls(bins, grids[-1:].hash(X, n_jobs)[0], orders)
+
+    @classmethod
+    def none(cls, n_grids: int) -> "Counts":
+        """Counts of no rows."""
+        return cls(Bins.none(n_grids), *np.empty((2, 0), np.uint64))
+
+    @classmethod
+    def united(cls, parts: list["Counts"]) -> "Counts":
+        """Counts of the rows of all parts."""
+        rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("hashes", "orders"))
+        return cls(parts[0].bins if len(parts) == 1 else unite_bins([part.bins for part in parts]), *rows)._sorted()
+
+    def _sorted(self):
+        sequence = np.lexsort((self.orders, self.hashes))
+        return replace(self, hashes=self.hashes[sequence], orders=self.orders[sequence])
+
+    def places(self, hashes: np.ndarray) -> np.ndarray:
+        """Places of distinct counted rows with these hashes, the first of equal ones; ValueError if there are none."""
+        sequence = np.argsort(hashes, kind="stable")
+        wanted = hashes[sequence]
+        nth = np.arange(wanted.size) - np.searchsorted(wanted, wanted)
+        found = np.searchsorted(self.hashes, wanted) + nth
+        if (found >= self.hashes.size).any() or (self.hashes[found] != wanted).any():
+            raise ValueError("X has rows that are not training rows; forget only rows of fit or partial_fit.")
+        places = np.empty_like(found)
+        places[sequence] = found
+        return places
+
+
+def _only(bins, kept):
+    """Copies of some of the bins."""
+    return Bins(bins.keys[kept], bins.counts[kept], np.append(0, np.cumsum(kept))[bins.starts].astype(np.int64))
+
+
+@dataclass(frozen=True)
 class CountedBins:
-    """The grids of `draw_grids`, and the bins of the training rows with their counts, which add up."""
+    """The grids of `draw_grids`, and what they have counted."""
 
     grids: Grids
-    bins: Bins
+    turns: Turns
+    counts: Counts
+    sizes: np.ndarray  # (n_grids,) int64: rows that each grid has counted
     n_rows: int
     n_levels: int  # of the mixture
     n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, grids: Grids, turns: Turns, counts: Counts, *others: Any) -> "CountedBins":
+        """The same for counts in any order of bins; bins of no rows are dropped."""
+        bins = _only(counts.bins, counts.bins.counts > 0)
+        scratch = np.zeros(bins.sizes.size, np.int64), *np.empty((3, bins.keys.size), np.uint32)
+        rank(bins.keys, bins.counts, bins.starts, *scratch)  # the order in which look-ups are fastest
+        sizes = np.diff(np.append(0, np.cumsum(bins.counts))[bins.starts])
+        return cls(grids, turns, replace(counts, bins=bins), sizes, *others)
 
     @property
     def n_grids(self) -> int:
         """Number of grids of the mixture."""
         return len(self.grids) - 1
 
-    def count(self, X: Any) -> Bins:
-        """The bins of rows in memory."""
-        return count_bins(self.grids, [X], X.shape[0], n_jobs=self.n_jobs)
+    def plus(self, X: Any, orders: np.ndarray) -> "CountedBins":
+        """The same with more training rows."""
+        more = Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
+        return self._with(Counts.united([self.counts, more]), X.shape[0])
 
-    def plus(self, more: Bins, n_rows: int) -> "CountedBins":
-        """The same with the counts of more rows, or without those of some rows if `n_rows` is negative.
+    def minus(self, X: Any) -> "CountedBins":
+        """The same without some training rows; ValueError if they are not among the training rows."""
+        places = self.counts.places(self.grids[-1:].hash(X, self.n_jobs)[0])
+        less = Counts.of(self.grids, self.turns, [(X, self.counts.orders[places])], X.shape[0], self.n_jobs)
+        bins = unite_bins([self.counts.bins, replace(less.bins, counts=-less.bins.counts)])
+        hashes, orders = (np.delete(values, places) for values in (self.counts.hashes, self.counts.orders))
+        return self._with(Counts(bins, hashes, orders), -X.shape[0])
 
-        ValueError if a count would be negative.
-        """
-        united = unite_bins([self.bins, replace(more, counts=np.sign(n_rows) * more.counts)])
-        if united.counts.min() < 0:
-            raise ValueError("X has rows that are not training rows; forget only rows of fit or partial_fit.")
-        return replace(self, bins=united, n_rows=self.n_rows + n_rows).only(united.counts > 0)
+    def _with(self, counts, n_rows):
+        return CountedBins.of(self.grids, self.turns, counts, self.n_rows + n_rows, self.n_levels, self.n_jobs)
 
-    def only(self, kept: np.ndarray) -> "CountedBins":
-        """The same with some of the bins, in the order of falling counts, in which look-ups are fastest."""
-        starts = np.concatenate([[0], np.cumsum(kept)])[self.bins.starts].astype(np.int64)
-        keys, counts, new_codes = self.bins.keys[kept], self.bins.counts[kept], np.empty(starts[-1], np.uint32)
-        scratch = np.empty_like(new_codes), np.empty_like(new_codes)
-        rank(keys, counts, starts, np.zeros(len(self.grids), np.int64), *scratch, new_codes, n_jobs=self.n_jobs)
-        return replace(self, bins=Bins(keys, counts, starts))
-
-    @cached_property
-    def mixture(self) -> _Lookup:
-        """The grids of the mixture."""
-        return _Lookup(self.grids[:-1], self.bins.of(slice(0, self.n_grids)), self.n_jobs)
+    def compact(self) -> "CountedBins":
+        """The same without bins of a single row, and without training rows."""
+        counts, bins = self.counts, self.counts.bins
+        return replace(self, counts=Counts(_only(bins, bins.counts > 1), counts.hashes[:0], counts.orders[:0]))
 
     @cached_property
-    def _finest(self):
-        return _Lookup(self.grids[-1:], self.bins.of(slice(self.n_grids, self.n_grids + 1)), self.n_jobs)
+    def _tables(self):
+        bins = self.counts.bins
+        return BinTables(bins.keys, bins.starts, self.n_jobs)
+
+    @cached_property
+    def _rows(self):
+        """Distinct hashes of training rows, their look-up table, and the first of their orders."""
+        hashes = self.counts.hashes
+        firsts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
+        return BinTables(hashes[firsts], np.array([0, firsts.size])), self.counts.orders[firsts]
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """For each bin, ``log(1 + n)`` and ``log(n)`` of its count n: the second leaves out a row."""
+        counts = self.counts.bins.counts
+        logs = np.log(np.maximum(np.arange(counts.max(initial=0) + 2), 1)) / self.n_grids
+        return np.stack([logs[1:][counts], logs[counts]])
 
     @cached_property
     def _arrays(self):
-        return *self.mixture.arrays, *self._finest.arrays, self.logs
+        """The arguments of `score_rows` between the rows and the scores."""
+        table, orders = self._rows
+        turns = orders, self.turns.firsts, self.turns.last, self.weights
+        return *self.grids.arrays, *self._tables.arrays, table.arrays[0], table.keys, *turns
 
     @cached_property
-    def _ones(self):
-        return np.ones((1, self._finest.bins.keys.size))
+    def _mean_log_size(self):
+        return float(np.log(np.maximum(self.sizes, 1)).mean())
 
-    @cached_property
-    def _log_rows(self):
-        return np.log(self.n_rows)
-
-    @cached_property
-    def logs(self) -> np.ndarray:
-        """For each bin of the mixture, ``log(1 + n)`` and ``log(n)`` of its count n: the second leaves out a row."""
-        counts = self.mixture.bins.counts
-        logs = np.log(np.maximum(np.arange(counts.max(initial=0) + 2), 1))
-        out = np.empty((2, counts.size))
-        np.take(logs[1:], counts, out=out[0])
-        np.take(logs, counts, out=out[1])
-        return out
+    def scores_of_few(self, X: np.ndarray) -> np.ndarray | None:
+        """Scores of rows, float64 in C order; None if they have infinite values."""
+        scores = np.empty(X.shape[0])
+        if not score_rows(X, *self._arrays, scores):
+            return None
+        scores -= self._mean_log_size
+        return scores
 
     def scores(self, X: Any) -> np.ndarray:
         """Mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
-        if X.shape[0] <= _FEW_ROWS:
-            scores = np.empty(X.shape[0])
-            evaluate_known(dense(X), *self._arrays, scores)
-            scores *= self.mixture.value
-            scores *= self.mixture.value
-        else:
-            means = self.mixture.means(X, self.logs)
-            scores = np.where(self.known(X), means[:, 1], means[:, 0])
-        scores -= self._log_rows
+        scores, (known, orders) = np.zeros(X.shape[0]), self._orders_of(X)
+        (slots, *tables), turns = self._tables.arrays, self.turns
+        for part, start, hashes in hash_blocks(self.grids[:-1], [X], self.n_jobs):
+            grids, rows = slice(part.start, part.stop + 1), slice(start, start + hashes.shape[1])
+            own = (
+                tables[0][grids],
+                tables[1],
+                tables[2][grids],
+                known[rows],
+                orders[rows],
+                turns.firsts[part],
+                turns.last,
+            )
+            add_weights(hashes, slots, *own, self.weights, scores[rows], n_jobs=self.n_jobs)
+        scores -= self._mean_log_size
         return scores
+
+    def _orders_of(self, X):
+        """Whether each row equals a training row, and the first order of its equals."""
+        table, orders = self._rows
+        codes = find_codes(table, self.grids[-1:], X, self.n_jobs, np.uint32)[0]
+        known = codes != EMPTY
+        codes[~known] = 0
+        return known, orders[codes] if orders.size else np.zeros(codes.size, np.uint64)
 
     def known(self, X: Any) -> np.ndarray:
         """Whether each row equals a training row."""
-        return self._finest.means(X, self._ones)[:, 0] > 0
+        return self._orders_of(X)[0]
+
+    def rises(self, X: np.ndarray, sample: Any) -> np.ndarray:
+        """Mean rise of the score of each row when an input is replaced by its value in a typical row of the sample."""
+        sequence = np.argsort(self.scores(sample), kind="stable")[sample.shape[0] // 2 :]
+        typical = dense(sample[sequence[evenly_spaced(sequence.size, _N_TYPICAL)]])
+        known, orders = self._orders_of(X)
+        counted = known[:, None] & (orders[:, None] - self.turns.firsts <= self.turns.last)
+        grids, tables, out = self.grids[:-1].arrays, self._tables.arrays, np.empty(X.shape)
+        replace_inputs(X, typical, *grids, *tables, self.weights, counted, out, n_jobs=self.n_jobs)
+        return out / len(typical)
 
     def densities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean share of the training rows in a row's bins, and its standard error over grids."""
         means, variances = (np.zeros((self.n_levels, X.shape[0])) for _ in range(2))
-        starts, shares = self.mixture.bins.starts, self.mixture.bins.counts / self.n_rows
-        sizes = np.bincount(np.arange(self.n_grids) % self.n_levels)
-        for rows, codes in self.mixture.codes(X):
+        bins, sizes = self.counts.bins, np.bincount(np.arange(self.n_grids) % self.n_levels)[:, None]
+        shares = bins.counts / np.repeat(np.maximum(self.sizes, 1), bins.sizes)
+        for rows in slices(X.shape[0], max(_FEW_ROWS, _BLOCK_BYTES // (4 * self.n_grids))):
+            codes = find_codes(self._tables, self.grids[:-1], X[rows], self.n_jobs, code_dtype(bins.sizes.max()))
             for p, grid_codes in enumerate(codes):
-                own = np.append(shares[starts[p] : starts[p + 1]], 0.0)
+                own = np.append(shares[bins.starts[p] : bins.starts[p + 1]], 0.0)
                 found = own[np.minimum(grid_codes, own.size - 1)]
                 means[p % self.n_levels, rows] += found
                 variances[p % self.n_levels, rows] += found**2
-        sizes = sizes[:, None]
         means /= sizes
         variances = np.maximum(variances / sizes - means**2, 0.0) / np.maximum(sizes - 1, 1)
         return means.mean(axis=0), np.sqrt(variances.sum(axis=0)) / self.n_levels

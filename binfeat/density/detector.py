@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_integer, seed_of
+from binfeat._rows.row_sample import RowSample, orders_of
 from binfeat._rows.sources import Survey, is_source
 from binfeat.density.counted_bins import dense
-from binfeat.density.drift import Drift, drift_between
 from binfeat.density.estimator import CountingEstimator
-from binfeat.density.explained import rises
-from binfeat.density.row_sample import RowSample
+from binfeat.features.binning.two_samples import N_PERMUTATIONS, Drift, drift_between
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import binning_kernel
 
@@ -30,10 +29,10 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     is, on average over grids, the mean kernel value between the row and the training rows: a kernel density estimate
     that needs one hash and one look-up per grid. The score of a row x is
 
-        ``mean_p log(1 + n_p(x)) - log(n)``
+        ``mean_p log((1 + n_p(x)) / m_p)``
 
-    where ``n_p(x)`` of the n training rows share its bin of grid p. A training row is left out of its own bins, which
-    also applies to any row that equals a training row.
+    where grid p counts m_p training rows, drawn at random, of which ``n_p(x)`` are in the bin of x. A training row is
+    left out of its own bins, which also applies to any row that equals a training row.
 
     Parameters
     ----------
@@ -45,13 +44,17 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         and constant inputs are not counted.
     fineness : "auto", float or sequence of float, default="auto"
         Multiples of `gamma`. Grids are divided equally among several values. "auto" is the logarithm of the number of
-        training rows, limited to the range from 1 to 8. Increase it to detect outliers near dense regions, decrease it
-        for outliers far from all other rows.
+        rows that a grid counts, limited to the range from 1 to 8. Increase it to detect outliers near dense regions,
+        decrease it for outliers far from all other rows.
     input_share : "auto", float or sequence of float, default="auto"
         Probability that a grid uses an input; the length scales of the inputs that it uses are shortened by this
         factor. Grids are divided equally among several values. "auto" is 1 and 0.5, or 1 for up to 4 inputs.
-    n_grids : int, default=100
+    n_grids : int, default=64
         Number of grids. The standard deviation of a score falls with its square root.
+    max_samples : int or None, default=4096
+        Number of training rows that each grid counts, on average. Every grid draws its own rows, so that all training
+        rows are used if there are at most ``n_grids * max_samples``. None counts all rows in every grid, which is
+        slower for large tables. Increase it to distinguish regions with fewer than 1 in 4,096 of the rows.
     contamination : "auto" or float, default="auto"
         Share of outliers among the training rows, above 0 and at most 0.5. "auto" sets the threshold to the first
         quartile of their scores minus 1.5 interquartile ranges, or to the 1 % quantile if that is higher.
@@ -84,7 +87,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     Notes
     -----
     Thresholds, length scales, explanations and drift tests are computed from a uniform sample of at most 10,000
-    training rows; counts are computed from all rows. Scores are bitwise the same for any number of threads, any split
+    training rows. Scores are bitwise the same for any number of threads, any split
     into batches or blocks, dense and CSR input, and float32 values and their float64 copies. A missing value is similar
     to other missing values only.
 
@@ -122,7 +125,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         gamma: str | float | ArrayLike = "scale",
         fineness: str | float | Sequence[float] = "auto",
         input_share: str | float | Sequence[float] = "auto",
-        n_grids: int = 100,
+        n_grids: int = 64,
+        max_samples: int | None = 4096,
         contamination: str | float = "auto",
         categorical_features: ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -133,6 +137,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         self.fineness = fineness
         self.input_share = input_share
         self.n_grids = n_grids
+        self.max_samples = max_samples
         self.contamination = contamination
         self.categorical_features = categorical_features
         self.n_jobs = n_jobs
@@ -162,17 +167,18 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             survey = Survey(X, self._check, RowSample.in_turn(seed))
-            self._learn(self._count(survey.rows(), survey.n_rows), survey.n_rows, survey.sum, seed)
+            self._learn_blocks(survey.rows(), survey.n_rows, survey.sum, seed)
         else:
             X = self._check(X, reset=True)
-            self._learn(self._count([X], X.shape[0]), X.shape[0], RowSample.of(X, seed), seed)
+            self._learn_blocks([X], X.shape[0], RowSample.of(X, seed), seed)
         return self
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add more rows to the training rows.
 
-        The first call sets the length scales; later calls add counts and update the threshold.
+        The first call sets the length scales, and the share of the rows that each grid counts by `max_samples`; later
+        calls add counts and update the threshold.
 
         Parameters
         ----------
@@ -189,7 +195,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         X = self._check(X)
         self._require_sample("partial_fit")
         sample = self._sample + RowSample.of(X, self._seed, self._n_seen)
-        self._keep(self._counted.plus(self._counted.count(X), X.shape[0]), sample, self._n_seen + X.shape[0])
+        counted = self._counted.plus(X, orders_of(X.shape[0], self._seed, self._n_seen))
+        self._keep(counted, sample, self._n_seen + X.shape[0])
         return self
 
     @all_or_nothing
@@ -208,14 +215,20 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Raises
         ------
         ValueError
-            If some of the rows are not training rows, or no training row would be left.
+            If some of the rows are not training rows, no training row would be left, or grids count a part of the rows
+            only: more than ``n_grids * max_samples``.
         """
         check_is_fitted(self)
         X = self._check(X)
         self._require_sample("forget")
+        if not self._counted.turns.cover:
+            raise ValueError(
+                f"forget needs the counts of all rows, and max_samples={self.max_samples} with n_grids={self.n_grids} "
+                f"counts some of {self.n_rows_:,} rows only; fit with max_samples=None."
+            )
         if X.shape[0] >= self.n_rows_:
             raise ValueError(f"X has {X.shape[0]} rows of {self.n_rows_} training rows; at least one row must be left.")
-        counted = self._counted.plus(self._counted.count(X), -X.shape[0])
+        counted = self._counted.minus(X)
         self._keep(counted, self._sample.take(counted.known(self._sample.rows)), self._n_seen)
         return self
 
@@ -229,12 +242,12 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Returns
         -------
         scores : ndarray of shape (n_rows,)
-            From ``-log(n)`` for rows without a training row in any of their bins, to 0.
+            From ``-mean_p log(m_p)`` for rows without a training row in any of their bins, to 0.
         """
         if not hasattr(self, "_bin_keys"):
             check_is_fitted(self)  # takes as long as the score of a row
-        if self._is_plain(X):
-            return self._counted.scores(X)
+        elif self._is_plain(X) and (scores := self._counted.scores_of_few(X)) is not None:
+            return scores
         return np.concatenate([self._counted.scores(rows) for rows in self._blocks(X)])
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -301,10 +314,10 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         """
         check_is_fitted(self)
         self._require_sample("contributions")
-        return rises(self._counted, dense(self._check(X)), self._sample.rows, self.n_jobs)
+        return self._counted.rises(dense(self._check(X)), self._sample.rows)
 
     def drift(
-        self, X: Any, *, n_permutations: int = 199, random_state: int | np.random.RandomState | None = 0
+        self, X: Any, *, n_permutations: int = N_PERMUTATIONS, random_state: int | np.random.RandomState | None = 0
     ) -> Drift:
         """Test whether new rows are distributed as the training rows.
 
@@ -345,9 +358,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         detector : OutlierDetector
         """
         check_is_fitted(self)
-        smaller, counted = copy(self), self._counted
-        is_shared = counted.bins.counts > 1
-        is_shared[counted.bins.starts[-2] :] = False
-        smaller._keep_counts(counted.only(is_shared))
+        smaller = copy(self)
+        smaller._keep_counts(self._counted.compact())
         smaller._keep_sample(self._sample.take(slice(0)), self._n_seen)
         return smaller

@@ -1,6 +1,6 @@
 """Base of the outlier detector: its parameters, its counts as attributes, and its threshold."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,15 @@ from binfeat._common.validation import (
     checked_rows,
     is_word,
 )
+from binfeat._rows.row_sample import RowSample, with_orders
 from binfeat._rows.sources import Survey, is_source
 from binfeat._threads import thread_count
-from binfeat.density.counted_bins import CountedBins, draw_grids
-from binfeat.density.row_sample import RowSample
+from binfeat.density.counted_bins import CountedBins, Counts, Turns, draw_grids
 from binfeat.density.saved import check_detector
-from binfeat.density.scale import unit_gamma
-from binfeat.features.binning.bins import Bins, rank_bins
+from binfeat.features.binning.bins import Bins
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories, require_grids_memory
-from binfeat.features.binning.tables import count_bins
+from binfeat.features.binning.scale import unit_gamma
 from binfeat.kernels.lookup import binning_kernel
 from binfeat.kernels.parameters import WithKernel
 from binfeat.kernels.skip import Skip
@@ -46,6 +45,7 @@ class CountingEstimator(WithKernel, Persistent):
     fineness: Any
     input_share: Any
     n_grids: int
+    max_samples: int | None
     contamination: Any
     categorical_features: Any
     n_jobs: int | None
@@ -53,6 +53,8 @@ class CountingEstimator(WithKernel, Persistent):
     def _check_parameters(self):
         binning_kernel(self.kernel)
         check_integer(self.n_grids, "n_grids", len(self._levels(1.0, np.ones(1), 1)))
+        if self.max_samples is not None:
+            check_integer(self.max_samples, "max_samples", 1)
         thread_count(self.n_jobs)
         if not is_word(self.contamination, "auto"):
             _positive(self.contamination, "contamination", 0.5)
@@ -81,16 +83,15 @@ class CountingEstimator(WithKernel, Persistent):
         return X
 
     def _is_plain(self, X):
-        """Whether X is a few rows of finite numbers; scikit-learn's checks take longer than their scores."""
+        """Whether X is a few rows of numbers of the training rows' type; other checks take longer than their scores."""
         return (
             type(X) is np.ndarray
             and X.dtype == np.float64
             and X.ndim == 2
             and 0 < X.shape[0] <= _FEW_ROWS
             and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")
-            and not self._categorical.any()
-            and not np.isinf(X).any()
+            and X.flags.c_contiguous
+            and self._takes_arrays
         )
 
     def _blocks(self, X) -> Iterator[Any]:
@@ -100,21 +101,27 @@ class CountingEstimator(WithKernel, Persistent):
         else:
             yield self._check(X)
 
-    def _learn(self, count: Callable[[Grids], Bins], n_rows: int, sample: RowSample, seed: int) -> None:
-        """Draw the grids for a sample of the rows, count all rows by `count`, and set all attributes."""
+    def _learn(self, count: Callable[[Grids, Turns], Counts], n_rows: int, sample: RowSample, seed: int) -> None:
+        """Draw the grids for a sample of the rows, count the rows by `count`, and set all attributes."""
         n_grids, n_inputs = int(self.n_grids), self.n_features_in_
         require_grids_memory(n_grids, n_inputs)
+        turns = Turns.of(n_grids, None if self.max_samples is None else int(self.max_samples), n_rows)
         self.gamma_ = unit_gamma(self.gamma, sample.rows, self._categorical)
-        levels = self._levels(n_rows, self.gamma_, n_inputs)
+        levels = self._levels(n_rows * turns.width / 2**64, self.gamma_, n_inputs)
         grids = draw_grids(levels, n_grids, seed, self._categorical)
-        bins = rank_bins(count(grids), n_jobs=self.n_jobs).coded
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
-        self._n_levels, self._seed = len(levels), seed
-        self._keep(CountedBins(grids, bins, n_rows, len(levels), self.n_jobs), sample, n_rows)
+        self._width, self._n_levels, self._seed = turns.width, len(levels), seed
+        self._takes_arrays = not (self._categorical.any() or hasattr(self, "feature_names_in_"))
+        counted = CountedBins.of(grids, turns, count(grids, turns), n_rows, len(levels), self.n_jobs)
+        self._keep(counted, sample, n_rows)
 
-    def _count(self, blocks: Iterable, n_rows: int) -> Callable[[Grids], Bins]:
-        """A function that counts rows in blocks in the bins of grids."""
-        return lambda grids: count_bins(grids, blocks, n_rows, n_jobs=self.n_jobs)
+    def _learn_blocks(self, blocks, n_rows, sample, seed):
+        """Learn from rows in blocks."""
+
+        def count(grids, turns):
+            return Counts.of(grids, turns, with_orders(blocks, seed), n_rows, self.n_jobs)
+
+        self._learn(count, n_rows, sample, seed)
 
     def _keep(self, counted, sample, n_seen):
         """Set the attributes that change with the training rows."""
@@ -128,7 +135,9 @@ class CountingEstimator(WithKernel, Persistent):
             self.offset_ = float(np.percentile(scores, 100 * float(self.contamination)))
 
     def _keep_counts(self, counted):
-        self._bin_keys, self._bin_counts, self._bin_starts = counted.bins.keys, counted.bins.counts, counted.bins.starts
+        counts = counted.counts
+        self._bin_keys, self._bin_counts, self._bin_starts = counts.bins.keys, counts.bins.counts, counts.bins.starts
+        self._row_hashes, self._row_orders, self._sizes = counts.hashes, counts.orders, counted.sizes
         self.n_rows_, self._derived = counted.n_rows, Derived()
         self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may be there
 
@@ -141,7 +150,7 @@ class CountingEstimator(WithKernel, Persistent):
 
     def _require_sample(self, method):
         check_is_fitted(self)
-        if not self._sample_arrays["keys"].size:
+        if not self._sample_arrays["orders"].size:
             raise ValueError(f"{method} needs the sample of training rows, which compact() removed; use the original.")
 
     @property
@@ -150,9 +159,10 @@ class CountingEstimator(WithKernel, Persistent):
         return self._derived.get(self._bin_keys, self._as_counted)
 
     def _as_counted(self):
-        bins = Bins(self._bin_keys, self._bin_counts, self._bin_starts)
+        counts = Counts(Bins(self._bin_keys, self._bin_counts, self._bin_starts), self._row_hashes, self._row_orders)
         grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
-        return CountedBins(grids, bins, self.n_rows_, self._n_levels, self.n_jobs)
+        turns = Turns(len(grids) - 1, self._width)
+        return CountedBins(grids, turns, counts, self._sizes, self.n_rows_, self._n_levels, self.n_jobs)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

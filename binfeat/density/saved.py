@@ -2,12 +2,17 @@
 
 import numpy as np
 
-from binfeat._common.saved_values import check_arrays, check_starts
-from binfeat.density.row_sample import RowSample
+from binfeat._common.saved_values import check_arrays, check_bounds, check_starts
+from binfeat._rows.row_sample import RowSample
 from binfeat.features.binning.saved import GRIDS
 
-_BINS = {"_bin_keys": (np.uint64, "bins"), "_bin_counts": (np.int64, "bins")}
-_SAMPLE = {"keys": (np.uint64, "sampled"), "numbers": (np.int64, "sampled")}
+_COUNTS = {
+    "_bin_keys": (np.uint64, "bins"),
+    "_bin_counts": (np.int64, "bins"),
+    "_row_hashes": (np.uint64, "rows"),
+    "_row_orders": (np.uint64, "rows"),
+}
+_MOST = 2**53  # rows
 
 
 def check_detector(state):
@@ -15,14 +20,17 @@ def check_detector(state):
     if "_bin_keys" not in state:
         return
     sizes = {"inputs": state["n_features_in_"]}
-    check_arrays(state, GRIDS | _BINS, sizes)
-    check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])
-    if not (state["_bin_counts"] > 0).all():
-        raise ValueError("_bin_counts should be positive.")
+    check_arrays(state, GRIDS | _COUNTS, sizes)
+    n_grids = sizes["grids"] - 1
+    check_arrays(state, {"_sizes": (np.int64, "counted grids")}, {"counted grids": n_grids})
+    check_starts(state, "_bin_starts", n_grids, sizes["bins"])
+    check_bounds(state, "_bin_counts", least=1, most=_MOST)
+    check_bounds(state, "_sizes", least=0, most=_MOST)
     sample = state["_sample_arrays"]
-    check_arrays(sample, _SAMPLE, sizes)
+    check_arrays(sample, {"orders": (np.uint64, "sampled")}, sizes)
     RowSample.from_arrays(sample, sizes["inputs"])  # SciPy checks the arrays of a sparse sample
     if "rows" in sample:
         check_arrays(sample, {"rows": (np.float64, "sampled", "inputs")}, sizes, infinite=("rows",))
-    if not 1 <= state["_n_levels"] < sizes["grids"]:
-        raise ValueError(f"_n_levels should be at least 1 and below {sizes['grids']}.")
+    for name, most in (("_n_levels", n_grids), ("_width", 2**64)):
+        if not (isinstance(state[name], int) and 1 <= state[name] <= most):
+            raise ValueError(f"{name} should be an integer from 1 to {most}, got {state[name]!r}.")

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical, seed_of
+from binfeat._rows.row_sample import RowSample, orders_of
+from binfeat.density.counted_bins import Counts
 from binfeat.density.detector import OutlierDetector as InMemory
-from binfeat.density.row_sample import RowSample
 from binfeat.distributed._chunks import (
     inputs_of,
     is_chunked,
@@ -20,8 +21,6 @@ from binfeat.distributed._chunks import (
     results_of,
     shared,
 )
-from binfeat.features.binning.bins import Bins, unite_bins
-from binfeat.features.binning.tables import count_bins
 
 
 class OutlierDetector(InMemory):
@@ -60,7 +59,9 @@ class OutlierDetector(InMemory):
         samples = chunks.each(_sample, twin, seed, own=[firsts])
         sample = reduce_in_tree(samples, _merged)
         self._learn(
-            lambda grids: reduce_in_tree(chunks.each(_count, twin, shared(grids)), unite_bins),
+            lambda grids, turns: reduce_in_tree(
+                chunks.each(_count, twin, shared(grids), turns, seed, own=[firsts]), Counts.united
+            ),
             sum(lengths),
             sample,
             seed,
@@ -96,8 +97,8 @@ def _merged(samples):
     return reduce(add, kept) if kept else None
 
 
-def _count(X, twin, grids):
-    """The bins of a chunk."""
+def _count(X, first, twin, grids, turns, seed):
+    """The counts of a chunk whose first row has the number `first`."""
     if not X.shape[0]:
-        return Bins.none(len(grids))
-    return count_bins(grids, [twin._check(X)], X.shape[0], n_jobs=1)
+        return Counts.none(turns.n_grids)
+    return Counts.of(grids, turns, [(twin._check(X), orders_of(X.shape[0], seed, first))], X.shape[0], n_jobs=1)

@@ -14,10 +14,11 @@ from binfeat._threads import blas_threads
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.explained.shapley import background_of, contributions
 from binfeat.models.explained.shapley import interactions as pair_values
+from binfeat.models.explained.table_check import TableCheck
 from binfeat.models.explained.values import ShapleyValues, shown
 from binfeat.models.fitted.attributes import compacted
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.table.columns import RawTable, in_order
+from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import Findings, NoveltyPolicy
 
 
@@ -34,6 +35,11 @@ class ServedMachineBase(KernelMachineBase):
         new codes, which then count as numbers only. Other numeric types, such as float32 or bool, are not reported. If
         `fit` read more rows than fit in memory, rows are compared with the sample used for selections.
 
+        A two-sample test compares the distributions of up to 2,000 new rows and 2,000 training rows as a whole; see
+        `OutlierDetector.drift`. It ranks the inputs by their share of the drift. Exact and local models store training
+        rows; regressors with random features store the rows that their prediction intervals are based on. Classifiers
+        with random features store no rows, so the test is skipped.
+
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
@@ -42,18 +48,19 @@ class ServedMachineBase(KernelMachineBase):
         -------
         findings : Findings
             List of findings with the attributes `column`, `found`, `n_rows`, `examples` and `known`; empty if there are
-            no differences. It prints as a table.
+            no differences. Its attribute `drift` is the test of the table as a whole, or None. It prints as a table.
 
         Raises
         ------
         TypeError, ValueError
             If columns are missing, or a categorical column contains infinity.
         """
-        encoder = self._fitted.encoder
+        compared = TableCheck(self)
         if is_source(X):
-            return Survey(X, lambda part, _: part, lambda part, *_: self.check(part)).sum
-        ordered, found = in_order(self, X)
-        return found + encoder.findings(self, ordered)
+            Survey(X, lambda part, _: part, lambda part, *_: compared.add(part))
+        else:
+            compared.add(X)
+        return compared.findings
 
     def apply(self, X: RawTable) -> np.ndarray:
         """Find the cells of rows, as `apply` of scikit-learn's forests finds leaves.

@@ -88,7 +88,7 @@ class Grids:
         flags = np.empty((tasks, n_inputs, FLAGS), np.uint32)
         usable = X.dtype == np.float64 and X.flags.c_contiguous and X.dtype.isnative
         step = n_rows if usable else max(BLOCK * tasks, _LOAD_BYTES // (8 * n_inputs))
-        for start in range(0, n_rows, step):
+        for start in range(0, n_rows, max(step, 1)):
             block = np.asarray(X[start : start + step], dtype=np.float64, order="C").view()
             block.flags.writeable = False  # read-only arrays, so that one compiled signature is enough
             hash_dense(block, start, *self.arrays, *scratch, flags, hashes, n_jobs=n_jobs)

@@ -91,8 +91,8 @@ class TableEncoder:
         encoder = replace(self, inputs=inputs, codes=codes)
         return encoder, encoder._widened(matrix[:, : self.source.size - self.codes.source.size])
 
-    def findings(self, estimator: BaseEstimator, X: RawTable) -> Findings:
-        """Differences between a table and that of `fit`."""
+    def compared(self, estimator: BaseEstimator, X: RawTable) -> tuple[Findings, np.ndarray]:
+        """Differences between a table and that of `fit`, and the encoded table, in which words are missing values."""
         table = self.inputs.table_of(estimator, X)
         words = np.zeros(table.shape, dtype=bool)
         found = []
@@ -106,7 +106,8 @@ class TableEncoder:
         levels = self.inputs.levels
         fresh = (unseen_codes(table.columns[j].name, matrix[:, j], levels.of(j)[0]) for j in self.codes.source)
         news = self.inputs.news(X, table, matrix, words, self.gaps.columns(self.inputs.n_inputs))
-        return Findings.of(0, [*found, *chain(*fresh)]) + Findings.of(len(matrix), news)
+        both = Findings.of(0, [*found, *chain(*fresh)]) + Findings.of(len(matrix), news)
+        return both, self.inputs.clipped(self._complete(matrix, np.isnan(matrix)))
 
     @cached_property
     def source(self) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any, Self
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_choice
 from binfeat._common.warned import warn
+from binfeat.features.binning.two_samples import Drift
 
 MISSING, CATEGORIES, CODES, OUTSIDE, STRINGS, WORDS, ORDER = (
     "missing values",
@@ -62,10 +63,15 @@ class Findings:
     ----------
     n_rows : int
         Number of rows of the table.
+    drift : Drift or None
+        Test whether the table as a whole is distributed as the training rows, with attributes `p_value`, `squared_mmd`,
+        `input_shares`, `input_p_values`, `feature_names` and `is_significant`. None if the model stores no rows, or the
+        table has fewer than 2 rows.
     """
 
     n_rows: int = 0
     _found: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    drift: Drift | None = None
 
     @classmethod
     def of(cls, n_rows: int, found: Iterable[Finding]) -> Self:
@@ -93,9 +99,10 @@ class Findings:
         return list(self)[number]
 
     def __repr__(self) -> str:
+        lines = [] if self.drift is None else [str(self.drift)]
         if not self:
-            return f"{self.n_rows:,} rows without differences from the training rows."
-        return text_table([_HEAD, *(each.cells() for each in self)])
+            return "\n".join([f"{self.n_rows:,} rows without differences from the training rows.", *lines])
+        return "\n".join([text_table([_HEAD, *(each.cells() for each in self)]), *lines])
 
     @property
     def matter(self) -> bool:

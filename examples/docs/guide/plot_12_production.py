@@ -69,8 +69,13 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 #
 # Other numeric types make no difference. The list also contains problems that always make predictions fail: words or
 # infinity in a numeric column, columns in another order, and additional columns, as in scikit-learn.
-# ``binfeat predict`` prints the list. ``binfeat check MODEL TABLE`` exits with status 3 if the list is not empty. Both
-# commands select columns by name, in any order, and ignore other columns.
+# ``binfeat predict`` prints the list. Both commands select columns by name, in any order, and ignore other columns.
+#
+# `check` also tests whether the table as a whole has drifted, by a two-sample test of up to 2,000 new rows and 2,000
+# training rows. The attribute `drift` of its result has the p-value and ranks the inputs by their share of the drift.
+# Exact and local models compare new rows with the rows that they store, and regressors with random features with the
+# rows of their prediction intervals. Classifiers with random features store no rows, so they skip this test.
+# ``binfeat check MODEL TABLE`` exits with status 3 if the list is not empty, or if the p-value is at most 0.01.
 
 strange = X[500:].copy()
 strange[3, 0], strange[4:6, 1] = 1e30, np.nan

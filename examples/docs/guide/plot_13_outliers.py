@@ -77,7 +77,9 @@ print(pd.DataFrame({"density": density, "standard error": error}))
 # %%
 # Keep a sliding window
 # ---------------------
-# Counts can be added and removed, so a window over a stream needs no refit.
+# Counts can be added and removed, so a window over a stream needs no refit. The removed rows must be training rows.
+# With the defaults, windows can have up to 262,144 rows, which is ``n_grids * max_samples``; pass ``max_samples=None`` for
+# longer windows.
 
 february = month(20_000, seed=1)
 window = detector.partial_fit(february).forget(january)
@@ -96,9 +98,16 @@ print("March:", window.drift(month(2_000, seed=2)))
 print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
 
 # %%
+# Kernel models make the same test: ``check(X)`` of a fitted model returns it as the attribute ``drift``, and
+# ``binfeat check MODEL TABLE`` prints it.
+
+# %%
 # When this is not the right tool
 # -------------------------------
 # The detector compares rows with the training rows in units of each input's standard deviation. Outliers that differ
 # in one input by many standard deviations are found as well by an isolation forest. Transform inputs with very long
-# tails, for example by a logarithm. For tables of many million rows, fit on a sample or decrease ``fineness``, since
-# each occupied bin takes about 50 bytes.
+# tails, for example by a logarithm.
+#
+# Each grid counts 4,096 rows that it draws at random, so the fit of a table of many million rows takes about as long as
+# the fit of a small table. Scores are coarse where fewer than 1 in 4,096 rows are similar; increase ``max_samples`` to
+# resolve them.

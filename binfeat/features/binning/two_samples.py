@@ -9,11 +9,13 @@ from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 
-_MOST_ROWS = 2_000  # of each sample
+MOST_ROWS = 2_000  # of each sample
 _N_GRIDS = 100
+N_PERMUTATIONS = 199
 _GRIDS_PER_INPUT = 8
 _MULTIPLE_OF_AN_INPUT = 2.0
 _N_SHOWN = 5
+_LEVEL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,8 @@ class Drift:
         training rows and new rows. Near 0, and maybe negative, without drift.
     p_value : float
         Share of random permutations of the rows with at least this squared MMD.
+    is_significant : bool
+        Whether the p-value is at most 0.01.
     input_shares : ndarray of shape (n_inputs,)
         Contribution of each input: its own squared MMD beyond the mean over permutations, divided by the sum over
         inputs; 0 for inputs without drift.
@@ -42,9 +46,15 @@ class Drift:
     input_p_values: np.ndarray
     feature_names: np.ndarray
 
+    @property
+    def is_significant(self) -> bool:
+        """Whether the p-value is at most 0.01."""
+        return self.p_value <= _LEVEL
+
     def __str__(self) -> str:
         """Summary: the test, and the inputs with the largest shares."""
-        lines = [f"Drift of the table as a whole: p = {self.p_value:.3g}, squared MMD {self.squared_mmd:.3g}."]
+        verb = "has drifted" if self.is_significant else "has not drifted significantly"
+        lines = [f"The table as a whole {verb}: p = {self.p_value:.3g}, squared MMD {self.squared_mmd:.3g}."]
         for j in np.argsort(-self.input_shares, kind="stable")[:_N_SHOWN]:
             if self.input_shares[j] > 0:
                 name, share, p_value = self.feature_names[j], self.input_shares[j], self.input_p_values[j]
@@ -52,21 +62,25 @@ class Drift:
         return "\n".join(lines)
 
 
-def drift_between(first, second, kernel, gamma, categorical, names, n_permutations, seed, n_jobs) -> Drift:
-    """Test whether two samples of rows, float64, have the same distribution; `gamma` is one unit for each input."""
+def drift_between(
+    first, second, kernel, gamma, categorical, names, n_permutations=N_PERMUTATIONS, seed=0, n_jobs=None, inputs=None
+) -> Drift:
+    """Test whether two samples of rows, float64, have the same distribution.
+
+    `gamma` has one unit for each column. `inputs` has the input of each column; None if all are inputs themselves.
+    """
+    inputs = np.arange(gamma.size) if inputs is None else inputs
     rng = np.random.default_rng(seed)
     first, second = (_thinned(rows, name, rng) for rows, name in ((first, "The training rows"), (second, "X")))
     rows = np.concatenate([first, second])
     is_first = np.arange(len(rows)) < len(first)
     assignments = np.stack([is_first, *(rng.permutation(is_first) for _ in range(n_permutations))])
     whole = _distances(rows, assignments, kernel, gamma, _N_GRIDS, seed, categorical, n_jobs)
-    units = _MULTIPLE_OF_AN_INPUT * gamma.size * gamma
-    alone = np.stack(
-        [
-            _distances(rows[:, j], assignments, kernel, units[j], _GRIDS_PER_INPUT, seed, categorical[j], n_jobs)
-            for j in np.arange(gamma.size)[:, None]
-        ]
-    )
+    found = []
+    for columns in map(np.flatnonzero, inputs == np.arange(len(names))[:, None]):
+        own = _MULTIPLE_OF_AN_INPUT * gamma.size / columns.size * gamma[columns], _GRIDS_PER_INPUT, seed
+        found.append(_distances(rows[:, columns], assignments, kernel, *own, categorical[columns], n_jobs))
+    alone = np.array(found)
     rises = np.maximum(alone[:, 0] - alone[:, 1:].mean(axis=1), 0.0)
     shares = rises / rises.sum() if rises.any() else rises
     return Drift(float(whole[0]), float(_p_value(whole)), shares, _p_value(alone.T), np.asarray(names, dtype=object))
@@ -75,7 +89,7 @@ def drift_between(first, second, kernel, gamma, categorical, names, n_permutatio
 def _thinned(rows, name, rng):
     if len(rows) < 2:
         raise ValueError(f"{name} must have at least 2 rows for a test of drift, got {len(rows)}.")
-    return rows if len(rows) <= _MOST_ROWS else rows[np.sort(rng.permutation(len(rows))[:_MOST_ROWS])]
+    return rows if len(rows) <= MOST_ROWS else rows[np.sort(rng.permutation(len(rows))[:MOST_ROWS])]
 
 
 def _p_value(distances):

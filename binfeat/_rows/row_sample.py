@@ -1,6 +1,6 @@
-"""A uniform sample of rows that arrive in parts."""
+"""Random orders of rows, and a uniform sample of rows that arrive in parts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,39 +13,50 @@ from binfeat._rows.sources import joined
 MOST_ROWS = 10_000
 
 
+def orders_of(n_rows: int, seed: int, first: int = 0) -> np.ndarray:
+    """Random 64-bit numbers of rows whose numbers begin with `first`; they depend on the number and the seed only."""
+    words = stream(seed, 0, ORDER)
+    words.advance(first)
+    return words.random_raw(n_rows)
+
+
+def with_orders(blocks: Iterable[Any], seed: int) -> Iterator[tuple[Any, np.ndarray]]:
+    """Blocks of rows, and the orders of their rows."""
+    first = 0
+    for X in blocks:
+        yield X, orders_of(X.shape[0], seed, first)
+        first += X.shape[0]
+
+
 @dataclass(frozen=True)
 class RowSample:
-    """At most 10,000 rows, those with the lowest random keys; the key of a row depends on its number and the seed only.
+    """The at most 10,000 rows with the lowest orders.
 
     Samples of parts of the rows, merged in any order, are the sample of all rows.
     """
 
-    keys: np.ndarray  # (n_kept,) uint64
-    numbers: np.ndarray  # (n_kept,) int64, ascending
+    orders: np.ndarray  # (n_kept,) uint64, ascending
     rows: Any  # (n_kept, n_inputs), float64 array or CSR
 
     @classmethod
     def of(cls, X: Any, seed: int, first: int = 0) -> "RowSample":
         """Sample of rows whose numbers begin with `first`."""
-        words = stream(seed, 0, ORDER)
-        words.advance(first)
-        keys = words.random_raw(X.shape[0])
-        kept = _lowest(keys)
-        return cls(keys[kept], first + kept, X[kept].astype(np.float64))
+        return cls(orders_of(X.shape[0], seed, first), X)._lowest()
 
     def __add__(self, other: "RowSample") -> "RowSample":
         """Sample of the rows of both."""
-        keys, numbers = np.append(self.keys, other.keys), np.append(self.numbers, other.numbers)
-        kept = _lowest(keys)
-        kept = kept[np.argsort(numbers[kept])]
-        return RowSample(keys[kept], numbers[kept], joined([self.rows, other.rows])[kept])
+        return RowSample(np.append(self.orders, other.orders), joined([self.rows, other.rows]))._lowest()
+
+    def _lowest(self) -> "RowSample":
+        sample = self.take(np.argsort(self.orders, kind="stable")[:MOST_ROWS])
+        return RowSample(sample.orders, sample.rows.astype(np.float64))
 
     @classmethod
     def in_turn(cls, seed: int) -> Callable[[Any], "RowSample"]:
         """A function that makes the sample of each block of rows, one after the other."""
         first = 0
 
-        def sample(X):
+        def sample(X: Any) -> "RowSample":
             nonlocal first
             first += X.shape[0]
             return cls.of(X, seed, first - X.shape[0])
@@ -54,7 +65,7 @@ class RowSample:
 
     def take(self, kept: np.ndarray) -> "RowSample":
         """Some of the rows, by a mask or their places."""
-        return RowSample(self.keys[kept], self.numbers[kept], self.rows[kept])
+        return RowSample(self.orders[kept], self.rows[kept])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The sample as arrays by name, for `from_arrays`."""
@@ -62,19 +73,12 @@ class RowSample:
             rows = {name: getattr(self.rows, name) for name in ("data", "indices", "indptr")}
         else:
             rows = {"rows": self.rows}
-        return {"keys": self.keys, "numbers": self.numbers, **rows}
+        return {"orders": self.orders, **rows}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_inputs: int) -> "RowSample":
         """The sample that arrays describe."""
         if "rows" in arrays:
-            return cls(arrays["keys"], arrays["numbers"], arrays["rows"])
-        rows = sparse.csr_matrix(
-            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=(arrays["keys"].size, n_inputs)
-        )
-        return cls(arrays["keys"], arrays["numbers"], rows)
-
-
-def _lowest(keys):
-    """Ascending places of the lowest keys."""
-    return np.sort(np.argsort(keys, kind="stable")[:MOST_ROWS])
+            return cls(arrays["orders"], arrays["rows"])
+        rows = arrays["data"], arrays["indices"], arrays["indptr"]
+        return cls(arrays["orders"], sparse.csr_matrix(rows, shape=(arrays["orders"].size, n_inputs)))
