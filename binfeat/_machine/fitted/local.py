@@ -1,8 +1,8 @@
 """Functions of kernel values with the rows of a cell: local machines."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from binfeat._machine.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
 from binfeat._machine.fitted.expansion import CellExpansions
 from binfeat._machine.fitted.kernel_function import KernelFunction
+from binfeat._machine.fitted.level_effects import LevelEffects
 from binfeat._machine.fitted.score_function import HeldOutErrors
+from binfeat._machine.kernel_algebra.levels import LevelColumns
 
 _OF_KERNEL = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
 _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
@@ -31,6 +33,12 @@ class LocalFunction(KernelFunction):
     rows: np.ndarray  # (n_coefficients,), int32: of the support
     cell_alphas: np.ndarray  # (n_cells,)
     cell_intercepts: np.ndarray  # (n_cells, n_targets)
+    # Effects of levels that all cells share: see `LevelColumns`, whose fields these are, and the mean weights of trees.
+    level_inputs: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
+    level_starts: np.ndarray = field(default_factory=partial(np.zeros, 1, np.int64))
+    level_columns: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
+    level_variances: np.ndarray = field(default_factory=partial(np.empty, 0))
+    level_weights: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_columns)
 
     @cached_property
     def trees(self) -> CellTrees:
@@ -39,6 +47,14 @@ class LocalFunction(KernelFunction):
     @property
     def n_trees(self) -> int:
         return len(self.roots)
+
+    @cached_property
+    def levels(self) -> LevelEffects | None:
+        """The effects of levels that all cells share, if there are any."""
+        if not self.level_inputs.size:
+            return None
+        own = (self.level_inputs, self.level_starts, self.level_columns, self.level_variances)
+        return LevelEffects(LevelColumns(*own), self.level_weights)
 
     def cell(self, number: int) -> ExactFunction:
         """The function of a cell, without its intercept."""
@@ -63,6 +79,8 @@ class LocalFunction(KernelFunction):
         self._expansions.add(X, self.trees(X), total, n_jobs)
         total /= self.n_trees
         yield total
+        if self.levels is not None:
+            yield self.levels(X)
 
     @made_once
     def _expansions(self) -> CellExpansions:
