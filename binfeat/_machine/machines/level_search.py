@@ -32,8 +32,8 @@ class FoundLevels:
 
     columns: LevelColumns
     params: Hyperparameters
-    error: float
-    error_without: float
+    error: float = np.nan
+    error_without: float = np.nan
 
 
 class LevelSearch:
@@ -57,12 +57,21 @@ class LevelSearch:
             return None
         tried = self._tried(columns)
         some = self._some(cells, tried)
+        if not some:
+            return None
         best = self._found(start, tried, some)
         if best.error > (1 - _WORTH) * best.error_without:
             return None
         if self._run.settings.alpha is None:
             best = self._with_penalty(best, some, seconds)
         return replace(best, columns=replace(columns, level_variances=best.columns.level_variances))
+
+    def known(self, start: Hyperparameters, earlier: LevelColumns) -> FoundLevels | None:
+        """The same with the variances of an earlier fit."""
+        columns = self._columns()
+        if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs):
+            return None
+        return FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
 
     def _columns(self) -> LevelColumns | None:
         """Columns for the levels of all categories, of which one has many levels; None if there is none."""

@@ -29,6 +29,7 @@ _LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take a
 _FEW_CELLS = 8  # of the second tree, which tell how many trees are worth their time
 _LEAST_ALPHA = 1e-5
 _LEVEL_TREES = 6  # times the seconds of a tree, which one with effects of levels takes at most
+_LEVEL_COST = 4  # times the gain, which one more tree with effects of levels has to have
 _MOST_ERRORS = 10_000  # residuals that are kept
 
 
@@ -46,9 +47,15 @@ class LocalMachine(KernelCandidate):
     features: ClassVar[str] = "local"
 
     def __init__(
-        self, problem: Problem, run: Run, kernels: ScaledKernels, known: Hyperparameters | None = None
+        self,
+        problem: Problem,
+        run: Run,
+        kernels: ScaledKernels,
+        known: Hyperparameters | None = None,
+        earlier_levels: LevelColumns | None = None,  # of the fit that the hyperparameters are known from
     ) -> None:
         super().__init__(problem, run, kernels, known)
+        self._earlier_levels = earlier_levels
         self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
         self._judged_rows = problem.held_out if self._holds_out else self._rows.all
         self._forest: Forest | None = None
@@ -114,8 +121,13 @@ class LocalMachine(KernelCandidate):
         """
         if not (run.limits.mechanisms.global_part and self._may_have_levels):
             return plain
-        search = LevelSearch(self._rows, run, plain.forest.most)
-        found = search.run(plain.params, _LEVEL_TREES * plain.seconds)
+        search, earlier = LevelSearch(self._rows, run, plain.forest.most), self._earlier_levels
+        if earlier is not None:
+            found = search.known(plain.params, earlier)
+        elif self._known is None:
+            found = search.run(plain.params, _LEVEL_TREES * plain.seconds)
+        else:
+            found = None  # the earlier fit did not gain by them
         if found is None:
             return plain
         self._levels = found.columns
@@ -170,7 +182,9 @@ class LocalMachine(KernelCandidate):
 
     def _new_forest(self, rows: np.ndarray, known: Hyperparameters, most: int) -> Forest:
         cells, settings = self._rows.cells(rows), self._run.settings
-        return Forest(cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell, self._levels)
+        return Forest(
+            cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell, self._levels
+        )
 
     def _grow(self, forest: Forest) -> float:
         """Add a tree; the error with it."""
@@ -205,7 +219,8 @@ class LocalMachine(KernelCandidate):
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
         variance, error = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1]
-        least = max(_GAIN, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else _GAIN
+        gain = _GAIN if self._levels is None else _LEVEL_COST * _GAIN
+        least = max(gain, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _refit(self) -> None:
