@@ -169,6 +169,20 @@ def test_files_and_compact_machines_predict_the_same(fitted, tmp_path, compact):
         np.testing.assert_array_equal(one, other)
 
 
+def test_the_onnx_model_predicts_the_same():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    numbers, codes, y = panel(420)
+    codes[400:410, 0] = 100  # not in fit
+    X = np.column_stack([numbers, codes])
+    options = {**GIVEN, "alpha": 0.3, "categorical_features": [2, 3], "on_unseen": "ignore"}
+    machine = KernelMachineRegressor(**options).fit(X[:400], y[:400])
+    assert machine._local["level_inputs"].tolist() == [2, 3]
+    session = runtime.InferenceSession(machine.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(["predictions"], {"X": X.astype(float)})
+    np.testing.assert_allclose(found, machine.predict(X), atol=1e-4)
+
+
 def test_one_row_alone_is_predicted_as_in_a_batch(fitted):
     machine, rows, _, _ = fitted
     alone = np.concatenate([machine.predict(rows[k : k + 1]) for k in range(395, 405)])

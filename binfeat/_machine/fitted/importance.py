@@ -113,7 +113,8 @@ class _LeftOut:
     def after(self, fallen: np.ndarray, values: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Residuals where predictions fall by so much, for kernel values (n_rows, n_cell).
 
-        Levels are those of columns (n_inputs, n_rows). What a changed weight of a level does to the function in another cell is neglected.
+        Levels are those of `columns`, (n_inputs, n_rows). Changes of weights of levels change the functions of other
+        cells, too, which is neglected.
         """
         counts = np.einsum("ij,ij->i", values, self._columns) + self._columns.sum(axis=1)
         if self._joint is not None:
