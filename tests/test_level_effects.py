@@ -7,10 +7,10 @@ from machines import assert_same_state, moments
 
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
-from binfeat._machine.kernel_algebra.level_effects import LevelEquations
-from binfeat._machine.kernel_algebra.levels import NO_COLUMN, LevelColumns
-from binfeat._machine.machines import level_search, level_solver
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat.models.kernel_algebra.level_effects import LevelEquations
+from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns
+from binfeat.models.machines import level_search, level_solver
 
 pd = pytest.importorskip("pandas")
 sio = pytest.importorskip("skops.io")
@@ -140,7 +140,7 @@ def test_shapley_values_add_up_and_have_the_effects(fitted):
 
 def sampled_values(machine, rows, background):
     """Shapley values by permutations."""
-    from binfeat._machine.explained import shapley
+    from binfeat.models.explained import shapley
 
     fitted = machine._fitted
     X, known = (fitted.rows(machine, part) for part in (rows, background))
@@ -272,7 +272,7 @@ def noise_free(n_rows, sizes, seed=0):
 
 
 def without_effects():
-    from binfeat._machine.limits import Mechanisms
+    from binfeat.models.limits import Mechanisms
 
     return Mechanisms(global_part=False)
 
@@ -296,7 +296,7 @@ def test_machines_that_gain_nothing_are_as_without_effects(limits, kind):
 def test_effects_that_the_first_tree_does_not_gain_by_are_left_out(limits, monkeypatch):
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)
-    monkeypatch.setattr("binfeat._machine.machines.local._GAIN", 1.0)
+    monkeypatch.setattr("binfeat.models.machines.local._GAIN", 1.0)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     limits(mechanisms=without_effects())
     plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
@@ -385,8 +385,8 @@ def test_variances_are_found(rng):
     """Those of simulated effects, by the equations of uncorrelated rows."""
     from scipy import sparse
 
-    from binfeat._machine.kernel_algebra.level_effects import CellPart
-    from binfeat._machine.kernel_algebra.levels import PresentLevels
+    from binfeat.models.kernel_algebra.level_effects import CellPart
+    from binfeat.models.kernel_algebra.levels import PresentLevels
 
     levels = np.array([rng.integers(200, size=1500), 200 + rng.integers(100, size=1500)])
     effects = np.append(rng.normal(size=200) * np.sqrt(0.5), rng.normal(size=100) * np.sqrt(2.0))
