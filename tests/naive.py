@@ -448,6 +448,31 @@ def local_machine(X, Y, new, kernel, alpha, trees, weights=None):
     return predictions, residuals
 
 
+def local_machine_with_levels(X, Y, new, kernel, alpha, trees, levels, new_levels, variances, weights=None):
+    """`local_machine` with effects of levels that all cells share: dense matrices of all rows, tree by tree.
+
+    `levels` and `new_levels` are (n_rows, n_categories). Two rows of the same level have its prior variance in common,
+    in whatever cells they are. Also the variances of predictions of the first tree, as multiples of the noise.
+    """
+    weights = np.ones(len(X)) if weights is None else weights
+    predictions, residuals, deviations = np.zeros((len(new), Y.shape[1])), np.zeros(Y.shape), None
+
+    def shared(one, other):
+        return sum(v * (one[:, [g]] == other[:, g]) for g, v in enumerate(variances))
+
+    for splits, root in trees:
+        own, others = (np.array([cell_of(row, splits, root) for row in rows]) for rows in (X, new))
+        K = (own[:, np.newaxis] == own) * (kernel(X, X) + 1.0) + shared(levels, levels)
+        k = (others[:, np.newaxis] == own) * (kernel(new, X) + 1.0) + shared(new_levels, levels)
+        G = np.linalg.inv(K + np.diag(alpha / weights))
+        predictions += k @ G @ Y / len(trees)
+        residuals += (G @ Y) / np.diag(G)[:, np.newaxis] / len(trees)
+        if deviations is None:
+            prior = 2.0 + sum(variances)
+            deviations = (prior - np.einsum("ij,jk,ik->i", k, G, k)) / alpha
+    return predictions, residuals, deviations
+
+
 def conformal_quantile(residuals, level):
     """The value that the next residual is below with a probability of `level` at most, or at least above one half."""
     ordered, n = sorted(residuals), len(residuals)

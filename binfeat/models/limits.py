@@ -16,6 +16,7 @@ class Mechanisms:
     fine_tuning: bool = True
     averages: bool = True  # of trees
     duplicates: bool = True
+    global_part: bool = True  # effects of levels that all cells of a local model share
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,11 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
     function, n_jobs = previous.function, run.settings.n_jobs
     if isinstance(function, KernelFunction):
         parts = [KernelPart(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
-        kind = ExactMachine if isinstance(function, ExactFunction) else LocalMachine
-        return kind(problem, run, kernels, Hyperparameters(parts, kernels.scales[0].alpha))
+        known = Hyperparameters(parts, kernels.scales[0].alpha)
+        if isinstance(function, LocalFunction):
+            levels = None if function.levels is None else function.levels.columns
+            return LocalMachine(problem, run, kernels, known, levels)
+        return ExactMachine(problem, run, kernels, known)
     (scales,) = kernels.scales
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
     fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)

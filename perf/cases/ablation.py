@@ -36,6 +36,13 @@ _MODULES = {  # that hold nothing else
     "target_transforms": ("target/transform_choice.py",),
     "fine_tuning": ("machines/fine_tuning.py", "machines/cell_search.py"),
     "duplicates": ("table/copies.py",),
+    "global_part": (
+        "kernel_algebra/levels.py",
+        "kernel_algebra/level_effects.py",
+        "machines/level_search.py",
+        "machines/level_solver.py",
+        "fitted/level_effects.py",
+    ),
 }
 
 

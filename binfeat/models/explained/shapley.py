@@ -93,11 +93,29 @@ def _closed(
                 own = _of_exact(function.cell(number), X[rows], background, source, players, n_jobs)
                 values[rows] += own[0] / function.n_trees
                 base[rows] += (own[1] + function.cell_intercepts[number]) / function.n_trees
+        base += _add_levels(function, X, background, source, values)
     else:
         assert isinstance(function, ExactFunction)
         values, own_base = _of_exact(function, X, background, source, players, n_jobs)
         base += own_base + fitted.intercept
     return values, base
+
+
+def _add_levels(
+    function: LocalFunction, X: np.ndarray, background: np.ndarray, source: np.ndarray, values: np.ndarray
+) -> np.ndarray | float:
+    """Add the values of the effects of levels, each less its mean in the background, and give the sum of these means.
+
+    Effects are additive, so that pairs of players add nothing.
+    """
+    if function.levels is None:
+        return 0.0
+    means: list[np.ndarray] = []
+    for (j, own), (_, others) in zip(function.levels.parts(X), function.levels.parts(background), strict=True):
+        means.append(others.mean(axis=0))
+        if values.ndim == 3:
+            values[:, source[j]] += own - means[-1]
+    return np.sum(means, axis=0)
 
 
 def is_closed(fitted: Fitted) -> bool:

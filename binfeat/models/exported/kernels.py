@@ -9,7 +9,9 @@ from binfeat.models.exported.graph import Graph
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.expansion import KernelCoordinates
 from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.level_effects import LevelEffects
 from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.levels import NO_COLUMN
 from binfeat.models.kernel_algebra.matrices import Linear
 
 
@@ -29,7 +31,18 @@ def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> st
         whole = graph.add("Add", graph.reshaped(values, -1, n_targets), graph.rows(function.cell_intercepts, cells))
         total = whole if total is None else graph.add("Add", total, whole)
     assert total is not None
-    return graph.add("Div", total, float(function.n_trees))
+    mean = graph.add("Div", total, float(function.n_trees))
+    return mean if function.levels is None else _with_levels(graph, function.levels, rows, mean)
+
+
+def _with_levels(graph: Graph, levels: LevelEffects, rows: str, total: str) -> str:
+    """The same with effects of levels; codes beyond those of `fit` have none."""
+    columns = levels.columns
+    for j, start, stop in zip(columns.level_inputs, columns.level_starts, columns.level_starts[1:]):
+        known = levels.padded[np.append(columns.level_columns[start:stop], NO_COLUMN)]
+        code = graph.add("Min", graph.reshaped(graph.columns(rows, [j]), -1), float(stop - start))
+        total = graph.add("Add", total, graph.rows(known, graph.cast(code, np.int64)))
+    return total
 
 
 def _by_cell(function: LocalFunction) -> tuple[np.ndarray, np.ndarray]:

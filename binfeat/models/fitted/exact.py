@@ -82,6 +82,10 @@ class ExactPosterior:
         covariance = self._function.kernel(self._n_jobs)(rows, rows) + 1.0 - known.T @ known
         return normal_samples(covariance / self._alpha, n_samples, rng)
 
+    def solved(self, X: np.ndarray) -> np.ndarray:
+        """``(K + 1 1' + alpha / v)^-1 (k + 1)``, (n_machine_rows, n_rows), for rows (n_rows, n_inputs)."""
+        return self._root @ self._known(self._function.frame.columns(X))
+
     def _known(self, rows: np.ndarray) -> np.ndarray:
         """What the machine's rows say of others, (n_machine_rows, n_rows): squares that the prior variance loses."""
         return self._root.T @ (self._function.kernel(self._n_jobs)(self._function.support, rows) + np.float32(1.0))

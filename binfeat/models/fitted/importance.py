@@ -12,8 +12,11 @@ from binfeat.models.fitted.cell_trees import cells_of_columns
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.level_effects import JointInverse
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root
+from binfeat.models.kernel_algebra.level_effects import inverse_times_levels
+from binfeat.models.kernel_algebra.levels import PresentLevels
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second
@@ -39,7 +42,7 @@ def rises_of_kernels(function: KernelFunction, source: np.ndarray, n_jobs: int |
     """
     with one_blas_thread():
         if isinstance(function, LocalFunction):
-            judged = list(_of_local(replace(function, roots=function.roots[:1])))
+            judged = list(_of_local(function, n_jobs))
         else:
             judged = list(_of_exact(cast(ExactFunction, function)))
     donors = function.support[:, evenly_spaced(function.n_rows, ROWS)]
@@ -91,18 +94,32 @@ class _LeftOut:
 
     With the inverse G of the cell's kernel matrix and coefficients c, what is left of row i is ``r_i = c_i / G_ii``. In
     a prediction for a row with kernel values k its target counts ``(k + 1)' G e_i``: that part of r_i is left, too.
+
+    With effects of levels, targets also count by the weights of levels, whose change by a target is ``M^-1 V' e_i``.
     """
 
-    def __init__(self, cell: ExactFunction, places: np.ndarray) -> None:
-        self.weights = cell.weights[places]
+    def __init__(self, cell: ExactFunction, places: np.ndarray, joint: JointInverse | None = None) -> None:
+        self.weights, self._joint = cell.weights[places], joint
         B, alpha = precise_inverse_root(cell.kernel(1)(cell.support, cell.support), float(cell.alpha), cell.weights)
         self._columns = B[places] @ B.T
+        if joint is not None:
+            levels = PresentLevels.of(joint.columns.of_rows(cell.support))
+            V, own = inverse_times_levels(B, levels), levels.columns
+            self._changes = V[places] @ joint.inverse[own]  # of all weights, (n_places, n_columns)
+            self._columns = self._columns - self._changes[:, own] @ V.T
         coef, g = cell.coef[:, places].T, self._columns[np.arange(len(places)), places]
         self.residuals, self._inside = coef / g[:, np.newaxis], alpha / self.weights[:, np.newaxis] * coef
 
-    def after(self, fallen: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Residuals where predictions fall by so much, for kernel values (n_rows, n_cell)."""
+    def after(self, fallen: np.ndarray, values: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Residuals where predictions fall by so much, for kernel values (n_rows, n_cell).
+
+        Levels are those of `columns`, (n_inputs, n_rows). Changes of weights of levels change the functions of other
+        cells, too, which is neglected.
+        """
         counts = np.einsum("ij,ij->i", values, self._columns) + self._columns.sum(axis=1)
+        if self._joint is not None:
+            rows, changes = np.arange(len(counts)), np.pad(self._changes, ((0, 0), (0, 1)))
+            counts = counts + sum(changes[rows, own] for own in self._joint.columns.of_rows(columns))
         return self._inside + fallen + counts[:, np.newaxis] * self.residuals
 
 
@@ -112,10 +129,17 @@ class _KernelRows:
     `number` is the place of the cell in a local machine with one tree.
     """
 
-    def __init__(self, function: KernelFunction, cell: ExactFunction, n_judged: int, number: int | None = None) -> None:
+    def __init__(
+        self,
+        function: KernelFunction,
+        cell: ExactFunction,
+        n_judged: int,
+        number: int | None = None,
+        joint: JointInverse | None = None,
+    ) -> None:
         self._function, self._cell, self._number = function, cell, number
         places = evenly_spaced(cell.n_rows, n_judged)
-        self._left_out, self._columns = _LeftOut(cell, places), cell.support[:, places]
+        self._left_out, self._columns = _LeftOut(cell, places, joint), cell.support[:, places]
         self._before = self._scores(self._rows(self._columns))
         self.weights, self.residuals = self._left_out.weights, self._left_out.residuals
 
@@ -125,7 +149,7 @@ class _KernelRows:
         rows, values = self._rows(columns), self._cell.kernel(1)(columns, self._cell.support)
         if isinstance(self._function, LocalFunction):
             values[self._function.trees(rows)[0] != self._number] = -1.0  # in a cell that has never had the row
-        return self._left_out.after(self._before - self._scores(rows), values)
+        return self._left_out.after(self._before - self._scores(rows), values, columns)
 
     def _rows(self, columns: np.ndarray) -> np.ndarray:
         return columns.T * self._function.unit + self._function.center
@@ -164,9 +188,12 @@ def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
         yield _KernelRows(function, replace(function, **own, coef=function.coef[:, rows]), n_judged // len(chosen))
 
 
-def _of_local(function: LocalFunction) -> Iterator[_Judged]:
+def _of_local(function: LocalFunction, n_jobs: int | None) -> Iterator[_Judged]:
     """Of the cells of the first tree."""
-    cells = function.trees.cells_below(int(function.roots[0]))
+    first, cells = function.first_tree()
+    joint = None
+    if first.levels is not None:
+        joint = JointInverse.of(first.levels.columns, [first.cell(number) for number in cells], n_jobs)
     chosen = evenly_spaced(len(cells), _CELLS)
     for number in (cells[place] for place in chosen):
-        yield _KernelRows(function, function.cell(number), ROWS // len(chosen), number)
+        yield _KernelRows(first, first.cell(number), ROWS // len(chosen), number, joint)

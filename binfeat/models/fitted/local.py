@@ -1,8 +1,8 @@
 """Functions of kernel values with the rows of a cell: local machines."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.expansion import CellExpansions
 from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.level_effects import JointInverse, LevelEffects
 from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.kernel_algebra.levels import LevelColumns, PresentLevels
 
 _OF_KERNEL = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
 _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
@@ -31,6 +33,12 @@ class LocalFunction(KernelFunction):
     rows: np.ndarray  # (n_coefficients,), int32: of the support
     cell_alphas: np.ndarray  # (n_cells,)
     cell_intercepts: np.ndarray  # (n_cells, n_targets)
+    # Effects of levels that all cells share: see `LevelColumns`, whose fields these are, and the mean weights of trees.
+    level_inputs: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
+    level_starts: np.ndarray = field(default_factory=partial(np.zeros, 1, np.int64))
+    level_columns: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
+    level_variances: np.ndarray = field(default_factory=partial(np.empty, 0))
+    level_weights: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_columns)
 
     @cached_property
     def trees(self) -> CellTrees:
@@ -39,6 +47,28 @@ class LocalFunction(KernelFunction):
     @property
     def n_trees(self) -> int:
         return len(self.roots)
+
+    def first_tree(self) -> tuple["LocalFunction", list[int]]:
+        """The function of the first tree alone, and the numbers of its cells."""
+        numbers = self.trees.cells_below(int(self.roots[0]))
+        if self.levels is None:
+            return replace(self, roots=self.roots[:1]), numbers
+        columns = self.levels.columns
+        weights = np.zeros((columns.n_columns + 1, len(self.coef)))  # S Z' a
+        for number in numbers:
+            place = slice(self.starts[number], self.starts[number + 1])
+            for own in columns.of_rows(self.support[:, self.rows[place]]):
+                np.add.at(weights, own, self.coef[:, place].T)
+        own_weights = columns.variances * weights[:-1].T
+        return replace(self, roots=self.roots[:1], level_weights=np.ascontiguousarray(own_weights)), numbers
+
+    @cached_property
+    def levels(self) -> LevelEffects | None:
+        """The effects of levels that all cells share, if there are any."""
+        if not self.level_inputs.size:
+            return None
+        own = (self.level_inputs, self.level_starts, self.level_columns, self.level_variances)
+        return LevelEffects(LevelColumns(*own), self.level_weights)
 
     def cell(self, number: int) -> ExactFunction:
         """The function of a cell, without its intercept."""
@@ -56,13 +86,15 @@ class LocalFunction(KernelFunction):
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "LocalPosterior":
         assert errors is not None  # machines for numbers have them
-        return LocalPosterior(self, errors, n_jobs)
+        return (LocalPosterior if self.levels is None else JointPosterior)(self, errors, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
         total = np.zeros((len(X), len(self.coef)))
         self._expansions.add(X, self.trees(X), total, n_jobs)
         total /= self.n_trees
         yield total
+        if self.levels is not None:
+            yield self.levels(X)
 
     @made_once
     def _expansions(self) -> CellExpansions:
@@ -119,3 +151,43 @@ class LocalPosterior(CellPosteriors):
     def __init__(self, function: LocalFunction, errors: HeldOutErrors, n_jobs: int | None) -> None:
         super().__init__(function, n_jobs)
         self.errors = errors
+
+
+class JointPosterior(LocalPosterior):
+    """The same with effects of levels, which all cells share: the deviations of the first tree, in closed form.
+
+    The inverse of the equations of the levels is computed from the cells of the first tree, once.
+    """
+
+    def __init__(self, function: LocalFunction, errors: HeldOutErrors, n_jobs: int | None) -> None:
+        super().__init__(function, errors, n_jobs)
+        assert function.levels is not None
+        self._columns = function.levels.columns
+        _, numbers = function.first_tree()
+        cells = [function.cell(number) for number in numbers]
+        self._joint = JointInverse.of(self._columns, cells, n_jobs)
+
+    def variances(self, X: np.ndarray) -> np.ndarray:
+        out = super().variances(X)
+
+        def add(group: tuple[int, np.ndarray]) -> None:
+            number, rows = group
+            out[rows] += self._joint.variances(*self._told(number, X[rows])) / float(self._function.alpha)
+
+        side_by_side(add, self._groups(X), self._n_jobs)
+        return out
+
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """The same; cells have the weights of levels in common."""
+        out, samples = super().deviations(X, n_samples, rng), self._joint.samples(n_samples, rng)
+        for number, rows in self._groups(X):
+            own = self._joint.deviations(*self._told(number, X[rows]), samples, rng)
+            out[rows] += own / np.sqrt(float(self._function.alpha))
+        return out
+
+    def _told(self, number: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Columns of the levels of rows, the levels of a cell, and V' (k + 1) for these rows."""
+        columns, cell = self._columns, self._function.cell(number)
+        levels = PresentLevels.of(columns.of_rows(cell.support))
+        told = levels.Z.T @ self._of_cell(number).solved(X)
+        return columns.of_rows(X.T), levels.columns, told

@@ -14,6 +14,7 @@ from binfeat._common.saved_values import (
     check_word,
 )
 from binfeat.features.binning.saved import check_grids
+from binfeat.models.kernel_algebra.levels import NO_COLUMN
 from binfeat.models.target.transforms import LogLink
 
 _FEATURES = "exact", "local", "binning", "fourier", "hybrid"
@@ -37,6 +38,12 @@ _TREES = {
     "rows": (np.int32, "features"),
     "cell_alphas": (np.float64, "cells"),
     "cell_intercepts": (np.float64, "cells", "targets"),
+}
+_LEVELS = {
+    "level_inputs": (np.int32, "categories"),
+    "level_columns": (np.int32, "codes"),
+    "level_variances": (np.float64, "categories"),
+    "level_weights": (np.float64, "targets", "levels"),
 }
 _SPREAD = {
     "coef": (FLOATS, "targets", "support"),
@@ -67,7 +74,8 @@ def check_function(state: dict[str, Any], sizes: dict[str, int]) -> None:
         check_kernel(state["_exact"], sizes)
         sizes["features"] = sizes["support"]
     elif features == "local":
-        check_keys(state["_local"], {**_KERNEL, **_TREES, "starts": ()}, ["rotation"], "_local")
+        optional = ["rotation", *_LEVELS, "level_starts"]
+        check_keys(state["_local"], {**_KERNEL, **_TREES, "starts": ()}, optional, "_local")
         _check_local(state["_local"], sizes)
         n_trees = sizes["trees"]
     else:
@@ -147,6 +155,25 @@ def _check_local(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     for name, most in (("inputs", sizes["inputs"]), ("rows", sizes["support"])):
         if arrays[name].size and not (arrays[name].min() >= 0 and arrays[name].max() < most):
             raise ValueError(f"{name} should be numbers below {most}.")
+    if any(name.startswith("level_") for name in arrays):  # files of older versions have none
+        _check_levels(arrays, sizes)
+
+
+def _check_levels(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+    """Refuse effects of levels that do not fit to the inputs or to each other; empty arrays stand for none."""
+    check_keys(arrays, (*_LEVELS, "level_starts"), arrays, "_local")
+    if not np.size(arrays["level_inputs"]):
+        return
+    own = {name: sizes[name] for name in ("inputs", "targets")}
+    check_arrays(arrays, _LEVELS, own)
+    check_starts(arrays, "level_starts", own["categories"], own["codes"])
+    check_bounds(arrays, "level_variances", above=0.0)
+    inputs, columns = arrays["level_inputs"], arrays["level_columns"]
+    if not (inputs.min() >= 0 and inputs.max() < own["inputs"] and arrays["categorical"][inputs].all()):
+        raise ValueError("level_inputs should be numbers of categorical inputs.")
+    known = np.sort(columns[columns != NO_COLUMN])
+    if not (own["codes"] and np.array_equal(known, np.arange(own["levels"]))):
+        raise ValueError(f"level_columns should be {NO_COLUMN}, or each number below {own['levels']} once.")
 
 
 def _check_features(state: dict[str, Any], sizes: dict[str, int]) -> int:

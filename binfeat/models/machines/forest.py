@@ -1,6 +1,6 @@
 """Trees of cells, each cell with an exact machine of its rows."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,8 +11,10 @@ from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.kernel_function import KernelFunction, KernelPart
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.column_rows import EachCell
+from binfeat.models.kernel_algebra.levels import LevelColumns
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.cell_solver import CellSolver, SolvedCell
+from binfeat.models.machines.level_solver import LevelSolver
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,7 @@ class Forest:
         seed: int,
         n_jobs: int | None,
         each_cell: EachCell | None,  # None works on cells in this process
+        columns: LevelColumns | None = None,  # of levels with effects that all cells share
     ) -> None:
         self._rows, self._parts, self._alpha, self._seed = rows, parts, alpha, seed
         self.most = most  # rows of a cell
@@ -51,6 +54,8 @@ class Forest:
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
         self._counts = np.zeros(len(rows.X))  # of trees that have a row
         self._solver = CellSolver.of(rows, parts, alpha, most)
+        self._levels = None if columns is None else LevelSolver(rows, self._solver.kernel, alpha, columns, n_jobs)
+        self._level_weights: np.ndarray | float = 0.0  # sums over trees
 
     @property
     def n_trees(self) -> int:
@@ -72,9 +77,10 @@ class Forest:
         Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995).
         """
         some = evenly_spaced(len(self._started.cells), n_cells).tolist()
-        self._solve(some)
-        rows = np.concatenate([self._started.cells[number] for number in some])
-        more = np.concatenate([self._started.solved[number].residuals for number in some])
+        cells = [self._started.cells[number] for number in some]
+        solved = self._solved(some) if self._levels is None else self._levels.some(cells)
+        rows = np.concatenate(cells)
+        more = np.concatenate([own.residuals for own in solved])
         problem, Y = self._rows.problem, self._rows.problem.Y[rows]
         judge, one, other = problem.own_losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
         apart, both = (judge(one) + judge(other)).mean() / 2, judge((one + other) / 2).mean()
@@ -83,9 +89,12 @@ class Forest:
     def grow(self) -> None:
         """Add a tree."""
         started = self._started
-        self._solve(range(len(started.cells)))
-        for number, rows in enumerate(started.cells):
-            own = started.solved[number]
+        if self._levels is None:
+            solved = self._solved(range(len(started.cells)))
+        else:
+            solved = self._levels(started.cells)
+            self._level_weights = self._level_weights + self._levels.weights
+        for rows, own in zip(started.cells, solved, strict=True):
             self._sums[rows] += own.residuals
             self._scores[rows] += own.scores
             self._counts[rows] += 1
@@ -106,12 +115,13 @@ class Forest:
             self._next = NextTree(*self._rows.split(self._parts, self.most, self._seed, self.n_trees), {})
         return self._next
 
-    def _solve(self, numbers: Iterable[int]) -> None:
-        """Solve those cells of the next tree with these numbers that are not solved yet."""
+    def _solved(self, numbers: Sequence[int]) -> list[SolvedCell]:
+        """Solutions of the cells of the next tree with these numbers, of which some may be solved."""
         started = self._started
         left = [number for number in numbers if number not in started.solved]
         solved = self._each_cell(self._solver, [started.cells[number] for number in left])
         started.solved.update(zip(left, solved, strict=True))
+        return [started.solved[number] for number in numbers]
 
     def predictions(self, rows: np.ndarray) -> np.ndarray:
         """Leave-one-out predictions of these rows, (len(rows), n_targets)."""
@@ -152,4 +162,12 @@ class Forest:
             rows=np.concatenate([numbers[rows] for rows in cell_rows]),
             cell_alphas=np.array([cell.alpha for cell in cells]),
             cell_intercepts=np.array([cell.intercept for cell in cells]),
+            **self._level_effects(),
         )
+
+    def _level_effects(self) -> dict[str, np.ndarray]:
+        """The effects of levels in the function, if there are any."""
+        if self._levels is None:
+            return {}
+        weights = np.ascontiguousarray(np.transpose(self._level_weights / self.n_trees))
+        return {**self._levels.columns.arrays(), "level_weights": weights}

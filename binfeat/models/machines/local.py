@@ -10,12 +10,14 @@ from binfeat._common.subsets import evenly_spaced
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.local import CellPosteriors
 from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.kernel_algebra.levels import LevelColumns
 from binfeat.models.machines.candidate import Solution, warn_of_steps
 from binfeat.models.machines.descent import Descent, Hyperparameters, Try
 from binfeat.models.machines.fine_tuning import CELLS, FineTuning
 from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.kernel_candidate import KernelCandidate
 from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.machines.level_search import LevelSearch
 from binfeat.models.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
@@ -26,6 +28,8 @@ _GAIN = 0.003  # share of the error that one more tree has to take away
 _LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take away at least
 _FEW_CELLS = 8  # of the second tree, which tell how many trees are worth their time
 _LEAST_ALPHA = 1e-5
+_LEVEL_TREES = 6  # times the seconds of a tree, which one with effects of levels takes at most
+_LEVEL_COST = 4  # times the gain, which one more tree with effects of levels has to have
 _MOST_ERRORS = 10_000  # residuals that are kept
 
 
@@ -43,20 +47,27 @@ class LocalMachine(KernelCandidate):
     features: ClassVar[str] = "local"
 
     def __init__(
-        self, problem: Problem, run: Run, kernels: ScaledKernels, known: Hyperparameters | None = None
+        self,
+        problem: Problem,
+        run: Run,
+        kernels: ScaledKernels,
+        known: Hyperparameters | None = None,
+        earlier_levels: LevelColumns | None = None,  # of the fit that the hyperparameters are known from
     ) -> None:
         super().__init__(problem, run, kernels, known)
+        self._earlier_levels = earlier_levels
         self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
         self._judged_rows = problem.held_out if self._holds_out else self._rows.all
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
         self._tree_seconds = 0.0
+        self._levels: LevelColumns | None = None  # with effects that all cells share
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
             self._take(rows, run)
-            goes_on = self._enlarge(self._begin(run), rows, run)
+            goes_on = self._enlarge(self._with_levels(self._begin(run), run), rows, run)
             goes_on = self._add_trees(goes_on, run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
@@ -103,6 +114,37 @@ class LocalMachine(KernelCandidate):
         self._params, self._forest, self._tree_seconds = tree.params, tree.forest, tree.seconds
         self._curve = [(1, tree.loss)]
 
+    def _with_levels(self, plain: _OneTree, run: Run) -> _OneTree:
+        """The first tree with effects of the levels of categories that all cells share, if rows left out gain by them.
+
+        Not where rows are held out, where cells are solved on workers, or with a loss other than squares.
+        """
+        if not (run.limits.mechanisms.global_part and self._may_have_levels):
+            return plain
+        search, earlier = LevelSearch(self._rows, run, plain.forest.most), self._earlier_levels
+        if earlier is not None:
+            found = search.known(plain.params, earlier)
+        elif self._known is None:
+            found = search.run(plain.params, _LEVEL_TREES * plain.seconds)
+        else:
+            found = None  # the earlier fit did not gain by them
+        if found is None:
+            return plain
+        self._levels = found.columns
+        joint = self._with_one_tree(found.params, plain.forest.most)
+        if joint.loss > (1 - _GAIN) * plain.loss:
+            self._levels = None
+            return plain
+        self._keep(joint)
+        run.note("categories", f"additive: {found.columns.share:.2g}", joint.loss)
+        return joint
+
+    @property
+    def _may_have_levels(self) -> bool:
+        problem = self._rows.problem
+        has_squares = type(problem) is Problem
+        return has_squares and not self._holds_out and self._each_cell is None
+
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
 
@@ -140,7 +182,9 @@ class LocalMachine(KernelCandidate):
 
     def _new_forest(self, rows: np.ndarray, known: Hyperparameters, most: int) -> Forest:
         cells, settings = self._rows.cells(rows), self._run.settings
-        return Forest(cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell)
+        return Forest(
+            cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell, self._levels
+        )
 
     def _grow(self, forest: Forest) -> float:
         """Add a tree; the error with it."""
@@ -175,7 +219,8 @@ class LocalMachine(KernelCandidate):
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
         variance, error = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1]
-        least = max(_GAIN, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else _GAIN
+        gain = _GAIN if self._levels is None else _LEVEL_COST * _GAIN
+        least = max(gain, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _refit(self) -> None:

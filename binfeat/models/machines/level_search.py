@@ -1,0 +1,140 @@
+"""Whether additive effects of levels help the cells of a local machine, and with which variances and penalty."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from binfeat._common.subsets import evenly_spaced, thinned
+from binfeat.models.features.feature_bytes import fit_bytes
+from binfeat.models.fitted.kernel_function import kernel_sum
+from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns
+from binfeat.models.machines.descent import Hyperparameters
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.machines.level_solver import CellParts, LevelSolver
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import MOST_ALPHA
+
+MOST_COLUMNS = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
+_FEWEST_LEVELS = 20  # of some category; with fewer, every cell has rows enough of each level
+_BYTES_OF_PAIR = 40  # of two levels: the equations, the matrix, its inverse and parts of cells
+_SHARE_OF_BYTES = 4  # of the memory of a fit
+_TRIED_COLUMNS, _TRIED_ROWS = 1000, 20_000  # by which variances and penalty are chosen
+_TRIED_CELL_ROWS = 750
+_START = 0.3  # variance
+_FACTORS = (1.0, 10.0)  # of likely variances, which a kernel that fits badly makes too small
+_INCREASE = np.sqrt(10.0)  # between two penalties
+_WORTH = 0.01  # share of the leave-one-out error that effects have to take away at first
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLevels:
+    """Columns of levels with variances, a penalty, and the leave-one-out errors of some rows."""
+
+    columns: LevelColumns
+    params: Hyperparameters
+    error: float = np.nan
+    error_without: float = np.nan
+
+
+class LevelSearch:
+    """The search for additive effects of levels, with the kernel and from the penalty that are best without them.
+
+    Choices are judged by the leave-one-out errors of some rows in the cells of the first tree: all rows of some levels
+    of the category with most levels, as the effect of a level is known as well as it has rows.
+    """
+
+    def __init__(self, rows: KernelRows, run: Run, most: int) -> None:
+        self._rows, self._run, self._most = rows, run, most
+        self._cells = rows.cells(rows.known)
+
+    def run(self, start: Hyperparameters, seconds: float) -> FoundLevels | None:
+        """What is found; None where effects gain too little, or time is short of `seconds`."""
+        columns = self._columns()
+        if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
+            return None
+        cells = self._cells.split(start.parts, self._most, self._run.settings.seed, 0)[1]
+        if max(map(len, cells)) > self._most:  # of rows that do not differ
+            return None
+        tried = self._tried(columns)
+        some = self._some(cells, tried)
+        if not some:
+            return None
+        best = self._found(start, tried, some)
+        if best.error > (1 - _WORTH) * best.error_without:
+            return None
+        if self._run.settings.alpha is None:
+            best = self._with_penalty(best, some, seconds)
+        return replace(best, columns=replace(columns, level_variances=best.columns.level_variances))
+
+    def known(self, start: Hyperparameters, earlier: LevelColumns) -> FoundLevels | None:
+        """The same with the variances of an earlier fit."""
+        columns = self._columns()
+        if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs):
+            return None
+        return FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
+
+    def _columns(self) -> LevelColumns | None:
+        """Columns for the levels of all categories, of which one has many levels; None if there is none."""
+        inputs = np.flatnonzero(self._rows.problem.categorical)
+        if not inputs.size:
+            return None
+        known, X = self._rows.known, self._rows.X
+        counts = [np.bincount(np.asarray(X[known, j]).astype(np.int64)) for j in inputs.tolist()]
+        if max(map(np.count_nonzero, counts)) < _FEWEST_LEVELS:
+            return None
+        n_bytes = fit_bytes(self._run.settings.max_bytes) / _SHARE_OF_BYTES
+        return LevelColumns.of_counts(inputs, counts, min(MOST_COLUMNS, int(np.sqrt(n_bytes / _BYTES_OF_PAIR))))
+
+    def _tried(self, columns: LevelColumns) -> LevelColumns:
+        """Columns of all levels but those of the largest category, of which there are some."""
+        groups, too_many = columns.groups, columns.n_columns - _TRIED_COLUMNS
+        if too_many <= 0:
+            return columns
+        largest = np.flatnonzero(groups == np.argmax(np.bincount(groups)))
+        rng = np.random.default_rng(self._run.settings.seed)
+        dropped = rng.permutation(largest)[: min(too_many, largest.size - largest.size // 10)]
+        kept = np.ones(columns.n_columns + 1, bool)
+        kept[dropped] = False
+        places = np.where(kept, np.cumsum(kept) - 1, NO_COLUMN)
+        places[NO_COLUMN] = NO_COLUMN
+        return replace(columns, level_columns=places[columns.level_columns].astype(np.int32))
+
+    def _some(self, cells: list[np.ndarray], tried: LevelColumns) -> list[np.ndarray]:
+        """Rows of cells, of which all levels are tried."""
+        own = [rows[(tried.of_rows(self._cells.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
+        some = [thinned(rows, _TRIED_CELL_ROWS) for rows in own if len(rows) > 1]
+        mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
+        return [some[number] for number in evenly_spaced(len(some), max(1, _TRIED_ROWS // mean))]
+
+    def _found(self, params: Hyperparameters, tried: LevelColumns, some: list[np.ndarray]) -> FoundLevels:
+        """The best variances for a penalty."""
+        kernel = kernel_sum(params.parts, self._rows.frame, self._rows.problem.categorical, 1)
+        known = LevelSolver(self._cells, kernel, params.alpha, tried, self._run.settings.n_jobs).parts(some)
+        start = np.full(tried.level_inputs.size, _START)
+        likely = known.equations.likeliest_variances(tried.groups, start)
+        without = self._error(known, some, None)
+        trials = [replace(tried, level_variances=likely * factor) for factor in _FACTORS]
+        errors = [self._error(known, some, own) for own in trials]
+        best = int(np.argmin(errors))
+        return FoundLevels(trials[best], params, errors[best], without)
+
+    def _error(self, known: CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
+        """Leave-one-out error of some rows, with effects of levels, or without."""
+        effects = None if columns is None else known.equations.solved(columns.variances)
+        problem, total = self._rows.problem, 0.0
+        for rows, part in zip(some, known.parts, strict=True):
+            coef, diagonal = (part.coef, part.diagonal) if effects is None else part.joint(effects)
+            weights = problem.relative_weights(rows)
+            squares = (coef / diagonal[:, np.newaxis]) ** 2
+            total += float((squares if weights is None else weights[:, np.newaxis] * squares).sum())
+        return total / (sum(map(len, some)) * problem.n_targets)
+
+    def _with_penalty(self, best: FoundLevels, some: list[np.ndarray], seconds: float) -> FoundLevels:
+        """The best penalty, which is larger than without effects: the kernel has less to explain."""
+        while self._run.may_continue(Phase.CELLS, seconds) and best.params.alpha * _INCREASE <= MOST_ALPHA:
+            params = replace(best.params, alpha=best.params.alpha * _INCREASE)
+            other = self._found(params, best.columns, some)
+            if other.error >= best.error:
+                break
+            best = replace(other, error_without=best.error_without)
+        return best

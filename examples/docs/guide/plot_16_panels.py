@@ -1,0 +1,93 @@
+"""
+Panels, groups and high-cardinality categories
+==============================================
+
+This page is for readers whose rows belong to people, firms, machines or districts: categories with many levels, a few
+rows per level, and effects that add to the rest of the model. Statisticians call them random effects or random
+intercepts, and fit them with linear mixed models. A kernel model estimates them together with a smooth function of the
+other inputs.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from binfeat import KernelMachineRegressor
+
+# %%
+# A panel
+# -------
+# The table is synthetic: 16,000 visits of 2,000 people in 60 clinics. People and clinics have additive effects, and two
+# measurements have smooth ones. The standard deviation of the noise is 0.5. A quarter of the rows is for tests.
+
+rng = np.random.default_rng(0)
+n_rows, n_people, n_clinics = 16_000, 2_000, 60
+people, clinics = rng.integers(n_people, size=n_rows), rng.integers(n_clinics, size=n_rows)
+dose, age = rng.uniform(-1, 1, n_rows), rng.uniform(-1, 1, n_rows)
+of_people, of_clinics = rng.normal(size=n_people), 0.5 * rng.normal(size=n_clinics)
+exact = of_people[people] + of_clinics[clinics] + np.sin(3 * dose) + dose * age
+y = exact + 0.5 * rng.normal(size=n_rows)
+X = pd.DataFrame(
+    {
+        "person": pd.Categorical([f"person {k}" for k in people]),
+        "clinic": pd.Categorical([f"clinic {k}" for k in clinics]),
+        "dose": dose,
+        "age": age,
+    }
+)
+train, test = np.arange(n_rows) < 12_000, np.arange(n_rows) >= 12_000
+
+# %%
+# One model for levels and functions
+# ----------------------------------
+# With more than 10,000 rows, the model is local: one kernel matrix per cell of a k-d tree. A cell contains only some
+# rows of a person, so a model of single cells would estimate the effect of a person from too few rows. Effects of levels
+# are therefore estimated from all cells, in the same linear system as the coefficients of the cells. They are used if
+# they reduce the leave-one-out error. The line "categories" of the summary then contains their share in the prior
+# variance of the function, where the kernel has the value 1 for equal rows.
+
+model = KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X[train], y[train])
+print(model.summary())
+
+
+def error(predictions):
+    return np.sqrt(np.mean((predictions - exact[test]) ** 2)) / exact[test].std()
+
+
+means = pd.Series(y[train]).groupby(people[train]).mean().reindex(people[test]).fillna(y[train].mean())
+print(f"kernel model                 {error(model.predict(X[test])):.3f} of the standard deviation")
+print(f"mean of each person          {error(means.to_numpy()):.3f}")
+
+# %%
+# Levels with few rows, and new levels
+# ------------------------------------
+# The effect of a level is shrunk towards 0: a level with two rows more than a level with twenty. A level without
+# training rows has the effect 0, and predictions for it have larger standard deviations.
+
+same = pd.DataFrame({"person": [f"person {k}" for k in range(n_people)] + ["new"], "clinic": "clinic 0", "dose": 0.0})
+same["age"] = 0.0
+level, deviation = model.predict(same, return_std=True)
+print(f"standard deviation: {deviation[:-1].mean():.2f} for known people, {deviation[-1]:.2f} for a new person")
+
+figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+ax.scatter(of_people, level[:-1] - level[:-1].mean(), s=8)
+ax.plot([-3, 3], [-3, 3], color="0.7", linewidth=1, zorder=0)
+ax.set(xlabel="true effect of a person", ylabel="estimated effect")
+
+# %%
+# What is estimated
+# -----------------
+# - The model is ``f(x) = f_c(x) + sum_g w_g[level_g(x)]`` with the kernel function of the row's cell c and one weight
+#   per level of each category g. Weights of a category have a common prior variance. Variances and the ridge penalty
+#   are selected by leave-one-out errors of a part of the rows. All leave-one-out errors of the final model are exact,
+#   by Woodbury's identity. This is a linear mixed model with random intercepts and a Gaussian process. It has no
+#   random slopes, but the kernel of the cells contains interactions of levels and numbers.
+# - The categories are categorical and string columns, and numbers that are detected as codes. At least one of them
+#   needs 20 levels. The 4,000 most frequent levels have effects; other levels have the effect 0, and only the kernel
+#   uses them. A memory limit can reduce this number.
+# - Standard deviations, intervals, samples, importances, Shapley values, saved files, ONNX models, weights, several
+#   targets, classifiers with the squared loss, rows from files, and warm starts include the effects.
+# - Not included: exact models (up to 10,000 rows, where every row is compared with all others), losses other than
+#   "squared" and "huber", fits with `groups` or `cv`, random features, and Dask.
+# - To predict new people, pass ``groups=X["person"]`` to `fit`, so that errors are those of unknown people. See
+#   :doc:`plot_07_time_and_groups`. For categories as ordinary inputs, see :doc:`plot_09_categories`.

@@ -1,0 +1,51 @@
+"""Panels with many levels: kernel models with and without effects of levels, CatBoost and LightGBM."""
+
+from perf.cases.ablation import without
+from perf.peers import contest, fit_times, mean_error
+from perf.record import Row
+from perf.suite import guarded
+from perf.tables import panels
+from perf.tables.peers import LIGHTGBM, MACHINES, ours
+
+_SLOWER = 3  # times LightGBM's seconds, at most
+_QUICK_ROWS = 600
+_PEERS = {"LightGBM": LIGHTGBM, "CatBoost": "catboost"}
+
+
+def run(quick):
+    """The error of exact targets, in percent of their standard deviation, and seconds of a fit."""
+    for name, table in panels.TABLES.items():
+        yield from guarded(name, _panel, name, table().split(0).quick(_QUICK_ROWS if quick else None))
+
+
+def _panel(name, split):
+    makers = {
+        "ours": lambda: ours(split.X, split.y, 0).set_params(on_unseen="ignore"),
+        "without": lambda: _WithoutEffects(ours(split.X, split.y, 0).set_params(on_unseen="ignore")),
+        **{peer: lambda key=key: MACHINES[key].make(split.X, split.y, 0) for peer, key in _PEERS.items()},
+    }
+    makers |= {peer: lambda: None for peer, key in _PEERS.items() if not MACHINES[key].installed}
+    trials, failures = contest(makers, [split])
+    yield from failures
+    own = trials.pop("ours", None)
+    if own is None:
+        return
+    yield Row(f"{name}, error", mean_error(own), reach=("<=", panels.REACH[name]), unit="%")
+    for peer, theirs in trials.items():
+        yield Row(f"{name}, error / {peer}", mean_error(own), mean_error(theirs), unit="%")
+        reach = {"reach": ("<=", _SLOWER)} if peer == "LightGBM" else {}
+        yield Row(f"{name}, fit / {peer}", fit_times(own), fit_times(theirs), **reach)
+
+
+class _WithoutEffects:
+    """A kernel model whose fit lacks effects of levels."""
+
+    def __init__(self, machine):
+        self._machine = machine
+
+    def fit(self, X, y):
+        with without(("global_part",)):
+            self._machine.fit(X, y)
+
+    def predict(self, X):
+        return self._machine.predict(X)

@@ -1,0 +1,407 @@
+"""Effects of levels that all cells of a local machine share."""
+
+import naive
+import numpy as np
+import pytest
+from machines import assert_same_state, moments
+
+import binfeat
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat.models.kernel_algebra.level_effects import LevelEquations
+from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns
+from binfeat.models.machines import level_search, level_solver
+
+pd = pytest.importorskip("pandas")
+sio = pytest.importorskip("skops.io")
+
+GAMMA = [0.5, 0.2, 0.05, 0.03]  # of two numbers and two categories
+GIVEN = {"features": "local", "cell_rows": 60, "kernel": "laplacian", "gamma": GAMMA, "n_trees": 2, "random_state": 0}
+N_LEVELS = 40, 5
+TOLERANCE = 3e-3  # of float32, in which levels and intercepts of cells are hard to tell apart
+
+
+def panel(n_rows, seed=0, n_targets=1, sizes=N_LEVELS):
+    """Numbers, codes of categories, and targets with effects of their levels and noise 0.3."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.uniform(-1, 1, (n_rows, 2))
+    codes = np.column_stack([rng.integers(n, size=n_rows) for n in sizes])
+    Y = np.sin(3 * numbers[:, :1]) + 0.3 * rng.normal(size=(n_rows, n_targets))
+    for n, own in zip(sizes, codes.T, strict=True):
+        Y = Y + rng.normal(size=(n, n_targets))[own]
+    return numbers, codes, Y if n_targets > 1 else Y[:, 0]
+
+
+def table(numbers, codes):
+    columns = {f"category {g}": pd.Categorical([f"{code:03}" for code in own]) for g, own in enumerate(codes.T)}
+    return pd.DataFrame({"x": numbers[:, 0], "z": numbers[:, 1], **columns})
+
+
+def splits_of(machine):
+    arrays = machine._local
+    splits = list(zip(arrays["inputs"], arrays["places"], *arrays["children"].T, strict=True))
+    return [(splits, root) for root in arrays["roots"]]
+
+
+def laplacian(A, B):
+    """The Laplacian of numbers, times the mismatch kernel of categories."""
+    same = sum(GAMMA[j] * (A[:, [j]] != B[:, j]) for j in (2, 3))
+    return kernels.Laplacian()(A[:, :2], B[:, :2], gamma=GAMMA[:2]) * np.exp(-same)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A machine with effects, and rows with levels that it has not seen."""
+    numbers, codes, y = panel(420)
+    codes[400:410, 0] = 100  # not in fit
+    rows = table(numbers, codes)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3, on_unseen="ignore").fit(rows[:400], y[:400])
+    assert machine._local["level_inputs"].tolist() == [2, 3]
+    return machine, rows, np.column_stack([numbers, codes]), y
+
+
+def twin(machine, X, y, n, weights=None):
+    """Predictions and leave-one-out residuals of standardised targets, and variances, by dense matrices."""
+    mean, std = moments(y[:n], weights)
+    Y = ((y[:n] - mean) / std).reshape(n, -1)
+    scaled = machine._fitted.rows(machine, table(X[:, :2], X[:, 2:].astype(int)))
+    variances, alpha = machine._local["level_variances"], float(machine._local["alpha"])
+    relative = None if weights is None else weights / weights.mean()
+    codes = X[:, 2:]
+    out = naive.local_machine_with_levels(
+        scaled[:n], Y, scaled, laplacian, alpha, splits_of(machine), codes[:n], codes, variances, relative
+    )
+    return mean, std, *out
+
+
+def test_the_machine_is_that_of_dense_matrices(fitted):
+    machine, rows, X, y = fitted
+    mean, std, predictions, residuals, _ = twin(machine, X, y, 400)
+    np.testing.assert_allclose(machine.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
+    np.testing.assert_allclose(machine.held_out_error_[0], np.mean(residuals**2), rtol=1e-3)
+
+
+def test_weights_of_rows(fitted):
+    _, rows, X, y = fitted
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, size=400)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3, on_unseen="ignore")
+    machine.fit(rows[:400], y[:400], sample_weight=weights)
+    mean, std, predictions, residuals, _ = twin(machine, X, y, 400, weights)
+    np.testing.assert_allclose(machine.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
+    own = np.average(residuals[:, 0] ** 2, weights=weights)
+    np.testing.assert_allclose(machine.held_out_error_[0], own, rtol=1e-3)
+
+
+def test_leave_one_out_residuals_are_those_of_refits(fitted):
+    machine, _, X, y = fitted
+    mean, std, _, residuals, _ = twin(machine, X, y, 400)
+    Y, scaled = ((y[:400] - mean) / std).reshape(-1, 1), machine._fitted.rows(machine, fitted[1])[:400]
+    own = splits_of(machine), machine._local["level_variances"], float(machine._local["alpha"])
+    for i in (0, 17, 399):
+        others = np.arange(400) != i
+        known = scaled[others], Y[others], scaled[[i]], laplacian, own[2], own[0]
+        left, *_ = naive.local_machine_with_levels(*known, X[:400, 2:][others], X[[i], 2:], own[1])
+        np.testing.assert_allclose(Y[i] - left[0], residuals[i], atol=1e-6)
+
+
+def test_standard_deviations_are_exact_and_larger_for_new_levels(fitted):
+    machine, rows, X, y = fitted
+    _, std, _, _, variances = twin(machine, X, y, 400)
+    _, deviations = machine.predict(rows, return_std=True)
+    noise = machine._held_out["noise"][0]
+    np.testing.assert_allclose(deviations, np.sqrt(noise * variances) * std, rtol=1e-3)
+    assert deviations[400:410].min() > 1.2 * deviations[:400].max()
+
+
+def test_samples_have_the_standard_deviations(fitted):
+    machine, rows, X, y = fitted
+    _, std, _, _, variances = twin(machine, X, y, 400)
+    samples = machine.sample_y(rows[390:], 4000)
+    expected = np.sqrt(machine._held_out["noise"][0] * variances[390:]) * std
+    np.testing.assert_allclose(samples.std(axis=1), expected, rtol=0.08)
+    same = X[390:, 2:3] == X[390:, 2]
+    correlations = np.corrcoef(samples)
+    known = same & (X[390:, 2] != 100)
+    assert correlations[known & ~np.eye(30, dtype=bool)].mean() > correlations[~same].mean() + 0.1
+
+
+def test_shapley_values_add_up_and_have_the_effects(fitted):
+    """In one cell, as base values of a local machine are means over the row's cells."""
+    _, rows, _, y = fitted
+    options = {**GIVEN, "cell_rows": 400, "n_trees": 1, "alpha": 0.3, "on_unseen": "ignore"}
+    machine = KernelMachineRegressor(**options).fit(rows[:400], y[:400])
+    assert machine._local["level_inputs"].size
+    values = machine.shapley_values(rows[395:405], background=rows[:50], interactions=True)
+    np.testing.assert_allclose(values.values.sum(axis=1) + values.base_values, machine.predict(rows[395:405]))
+    np.testing.assert_allclose(values.interactions.sum(axis=2), values.values, atol=1e-6)
+    sampled = sampled_values(machine, rows[395:405], rows[:50])
+    np.testing.assert_allclose(values.values, sampled, atol=0.1)
+
+
+def sampled_values(machine, rows, background):
+    """Shapley values by permutations."""
+    from binfeat.models.explained import shapley
+
+    fitted = machine._fitted
+    X, known = (fitted.rows(machine, part) for part in (rows, background))
+    return shapley._sampled(fitted, X, known, 400, 0, 1).in_units_of(fitted.targets).values[:, :, 0]
+
+
+def test_importances_are_rises_on_new_rows():
+    numbers, codes, y = panel(1400)
+    rows = table(numbers, codes)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows[:700], y[:700])
+    assert machine._local["level_inputs"].size
+    from sklearn.inspection import permutation_importance
+
+    rises = permutation_importance(machine, rows[700:], y[700:], scoring="neg_mean_squared_error", n_repeats=20)
+    expected = np.sqrt(np.maximum(rises.importances_mean, 0)) / y[:700].std()
+    np.testing.assert_allclose(machine.feature_importances_, expected, atol=0.12)
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_files_and_compact_machines_predict_the_same(fitted, tmp_path, compact):
+    machine, rows, _, _ = fitted
+    machine = machine.compact() if compact else machine
+    sio.dump(machine, tmp_path / "model.skops")
+    loaded = binfeat.load(tmp_path / "model.skops")
+    for one, other in zip(machine.predict(rows, return_std=True), loaded.predict(rows, return_std=True), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_onnx_model_predicts_the_same():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    numbers, codes, y = panel(420)
+    codes[400:410, 0] = 100  # not in fit
+    X = np.column_stack([numbers, codes])
+    options = {**GIVEN, "alpha": 0.3, "categorical_features": [2, 3], "on_unseen": "ignore"}
+    machine = KernelMachineRegressor(**options).fit(X[:400], y[:400])
+    assert machine._local["level_inputs"].tolist() == [2, 3]
+    session = runtime.InferenceSession(machine.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(["predictions"], {"X": X.astype(float)})
+    np.testing.assert_allclose(found, machine.predict(X), atol=1e-4)
+
+
+def test_one_row_alone_is_predicted_as_in_a_batch(fitted):
+    machine, rows, _, _ = fitted
+    alone = np.concatenate([machine.predict(rows[k : k + 1]) for k in range(395, 405)])
+    np.testing.assert_array_equal(alone, machine.predict(rows)[395:405])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("level_inputs", lambda a: a - 1, "level_inputs should be numbers of categorical inputs"),
+        ("level_starts", lambda a: a[::-1].copy(), "level_starts should rise"),
+        ("level_columns", lambda a: np.zeros_like(a), "level_columns should be -1, or each number below"),
+        ("level_variances", lambda a: -a, "level_variances"),
+        ("level_weights", lambda a: a[:, :-1].copy(), "level_columns should be -1, or each number below"),
+        ("level_weights", lambda a: None, "lacks"),
+    ],
+)
+def test_damaged_effects_are_refused(fitted, name, change, words):
+    machine, state = fitted[0], fitted[0].__getstate__()
+    arrays = dict(machine._local)
+    arrays[name] = change(arrays[name])
+    if arrays[name] is None:
+        del arrays[name]
+    with pytest.raises(ValueError, match=words):
+        type(machine).__new__(type(machine)).__setstate__({**state, "_local": arrays})
+
+
+def test_files_without_effects_load(fitted):
+    _, rows, _, y = fitted
+    plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows[["x", "z"]].assign(a=0.0, b=1.0)[:400], y[:400])
+    state = plain.__getstate__()
+    arrays = {name: array for name, array in plain._local.items() if not name.startswith("level_")}
+    older = type(plain).__new__(type(plain))
+    older.__setstate__({**state, "_local": arrays})
+    new = rows[["x", "z"]].assign(a=0.0, b=1.0)
+    np.testing.assert_array_equal(older.predict(new), plain.predict(new))
+
+
+def test_threads_and_repeats_change_nothing():
+    numbers, codes, y = panel(400)
+    rows = table(numbers, codes)
+    one, two, again = (KernelMachineRegressor(**GIVEN, n_jobs=n).fit(rows, y) for n in (1, 2, 2))
+    assert one._local["level_inputs"].size
+    assert_same_state(one, two)
+    assert_same_state(two, again)
+
+
+def test_cells_that_are_not_kept_are_computed_again(monkeypatch):
+    numbers, codes, y = panel(400)
+    rows = table(numbers, codes)
+    kept = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    monkeypatch.setattr(level_solver, "_KEPT_BYTES", 30_000)
+    assert_same_state(kept, KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y))
+
+
+# The choice.
+
+
+def test_additive_levels_in_many_cells_are_learned(limits):
+    """Kernels and penalty are learned, too: the error of the noise-free targets, over their standard deviation."""
+    limits(n_steps=15)
+    sizes = (150,)
+    numbers, codes, y = panel(2400, sizes=sizes)
+    rows, exact = table(numbers, codes), noise_free(2400, sizes)
+    options = {"features": "local", "kernel": "rbf", "cell_rows": 200, "random_state": 0, "n_trees": 1}
+    options |= {"on_unseen": "ignore"}
+    machine = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
+    limits(n_steps=15, mechanisms=without_effects())
+    plain = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
+    assert "additive: " in machine.summary()
+    assert "additive: " not in plain.summary()
+    errors = [np.std(own.predict(rows[1200:]) - exact[1200:]) / exact.std() for own in (machine, plain)]
+    assert errors[0] < min(0.2, errors[1])
+    assert machine.held_out_error_[0] < plain.held_out_error_[0]
+
+
+def noise_free(n_rows, sizes, seed=0):
+    """The targets of `panel` without noise."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.uniform(-1, 1, (n_rows, 2))
+    codes = np.column_stack([rng.integers(n, size=n_rows) for n in sizes])
+    f = np.sin(3 * numbers[:, 0])
+    rng.normal(size=(n_rows, 1))
+    for n, own in zip(sizes, codes.T, strict=True):
+        f = f + rng.normal(size=(n, 1))[own, 0]
+    return f
+
+
+def without_effects():
+    from binfeat.models.limits import Mechanisms
+
+    return Mechanisms(global_part=False)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "irrelevant levels", "few levels"])
+def test_machines_that_gain_nothing_are_as_without_effects(limits, kind):
+    """Bitwise: the search leaves nothing behind."""
+    numbers, codes, y = panel(400, sizes=(40,))
+    rng = np.random.default_rng(5)
+    levels = {"numbers": codes[:, 0], "irrelevant levels": rng.integers(40, size=400), "few levels": codes[:, 0] % 4}
+    rows = table(numbers, levels[kind][:, np.newaxis])
+    rows = rows[["x", "z"]].assign(c=codes[:, 0] + 0.5) if kind == "numbers" else rows
+    y = np.sin(3 * numbers[:, 0]) + 0.3 * rng.normal(size=400) if kind == "irrelevant levels" else y
+    options = {**GIVEN, "gamma": GAMMA[:3], "alpha": 0.3}
+    machine = KernelMachineRegressor(**options).fit(rows, y)
+    limits(mechanisms=without_effects())
+    assert_same_state(machine, KernelMachineRegressor(**options).fit(rows, y))
+    assert not machine._local["level_inputs"].size
+
+
+def test_effects_that_the_first_tree_does_not_gain_by_are_left_out(limits, monkeypatch):
+    numbers, codes, y = panel(400)
+    rows = table(numbers, codes)
+    monkeypatch.setattr("binfeat.models.machines.local._GAIN", 1.0)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    limits(mechanisms=without_effects())
+    plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    assert not machine._local["level_inputs"].size
+    np.testing.assert_array_equal(machine.predict(rows), plain.predict(rows))
+
+
+def test_classes_and_several_targets():
+    numbers, codes, Y = panel(500, n_targets=3)
+    rows = table(numbers, codes)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, Y)
+    assert machine._local["level_weights"].shape == (3, 45)
+    labels = np.array(["a", "b", "c"])[Y.argmax(axis=1)]
+    classifier = KernelMachineClassifier(**GIVEN, alpha=0.3).fit(rows, labels)
+    assert classifier._local["level_weights"].shape == (3, 45)
+    assert classifier.score(rows, labels) > 0.7
+
+
+def test_losses_groups_and_validation_sets_go_without():
+    numbers, codes, y = panel(400)
+    rows, groups = table(numbers, codes), codes[:, 1]
+    options = {**GIVEN, "alpha": 0.3}
+    machines = [
+        KernelMachineRegressor(**options).fit(rows, y, groups=groups),
+        KernelMachineRegressor(**options, cv=[(np.arange(300), np.arange(300, 400))]).fit(rows, y),
+        KernelMachineRegressor(**options, loss="poisson").fit(rows, np.exp(y / 2).round()),
+        KernelMachineClassifier(**options, loss="log").fit(rows, y > 0),
+    ]
+    assert not any(own._local["level_inputs"].size for own in machines)
+
+
+def test_a_warm_start_keeps_the_variances():
+    numbers, codes, y = panel(800)
+    rows = table(numbers, codes)
+    machine = KernelMachineRegressor(**{**GIVEN, "warm_start": True}).fit(rows[:600], y[:600])
+    variances = machine._local["level_variances"]
+    assert variances.size == 2
+    machine.fit(rows, y)
+    np.testing.assert_array_equal(machine._local["level_variances"], variances)
+
+
+def test_blocks_are_as_rows_in_memory():
+    numbers, codes, y = panel(400)
+    rows = table(numbers, codes)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    blocks = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(
+        binfeat.blocks([(rows[:150], y[:150]), (rows[150:], y[150:])])
+    )
+    assert blocks._local["level_inputs"].size
+    np.testing.assert_allclose(blocks.predict(rows), machine.predict(rows), atol=1e-3)
+
+
+def test_too_many_levels_keep_the_most_frequent(monkeypatch):
+    monkeypatch.setattr(level_search, "MOST_COLUMNS", 30)
+    numbers, codes, y = panel(600)
+    rows = table(numbers, codes)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    columns = machine._local["level_columns"]
+    assert columns.size == 45
+    kept = columns != NO_COLUMN
+    assert kept.sum() == 30
+    counts = np.concatenate([np.bincount(own) for own in codes.T])
+    assert counts[kept].min() >= counts[~kept].max()
+
+
+def test_choices_by_some_levels_of_the_largest_category(monkeypatch):
+    monkeypatch.setattr(level_search, "_TRIED_COLUMNS", 25)
+    numbers, codes, y = panel(800)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(table(numbers, codes), y)
+    assert machine._local["level_weights"].shape[1] == 45
+
+
+# Pieces.
+
+
+def test_columns_of_rows():
+    columns = LevelColumns.of_counts(np.array([1, 2]), [np.array([3, 0, 5]), np.array([2, 2])], 3)
+    assert columns.level_columns.tolist() == [0, NO_COLUMN, 1, 2, NO_COLUMN]
+    assert (columns.n_columns, columns.groups.tolist()) == (3, [0, 0, 1])
+    values = np.array([[9.0, 9.0, 9.0], [0, 2, 7], [1, 0, 2]])
+    assert columns.of_rows(values).tolist() == [[0, 1, -1], [-1, 2, -1]]
+    assert columns.share == 2 / 3
+
+
+def test_variances_are_found(rng):
+    """Those of simulated effects, by the equations of uncorrelated rows."""
+    from scipy import sparse
+
+    from binfeat.models.kernel_algebra.level_effects import CellPart
+    from binfeat.models.kernel_algebra.levels import PresentLevels
+
+    levels = np.array([rng.integers(200, size=1500), 200 + rng.integers(100, size=1500)])
+    effects = np.append(rng.normal(size=200) * np.sqrt(0.5), rng.normal(size=100) * np.sqrt(2.0))
+    K = np.eye(1500, dtype=np.float32)  # of variance 1, of which noise has another 0.1
+    y = effects[levels].sum(axis=0) + np.sqrt(1.1) * rng.normal(size=1500)
+    part = CellPart.of(K, 0.1, None, y.astype(np.float32)[:, np.newaxis], PresentLevels.of(levels))
+    equations = LevelEquations(300, 1)
+    equations.add(part)
+    groups = np.repeat([0, 1], [200, 100])
+    found = equations.likeliest_variances(groups, np.array([0.3, 0.3]))
+    np.testing.assert_allclose(found, [0.5, 2.0], rtol=0.3)
+    assert sparse.issparse(part.levels.Z)
+
+
+def test_singular_equations_are_named():
+    equations = LevelEquations(2, 1)
+    with pytest.raises(SingularKernelError, match="equations of the levels are not positive definite"):
+        equations.inverse(np.array([1.0, -1.0]))
