@@ -36,7 +36,7 @@ from binfeat._machine.machines.local_size import rows_in_time
 from binfeat._machine.pipeline import fit
 from binfeat._machine.problem import Problem, answers_of, n_targets_of
 from binfeat._machine.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
-from binfeat._machine.settings import Settings
+from binfeat._machine.settings import SOLVER_OPTIONS, Settings
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.copies import GivenRows
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
@@ -80,6 +80,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     _migrate = staticmethod(migrate)
     _limits = Limits()
+    _solver_options: tuple[str, ...] = SOLVER_OPTIONS  # keys of solver_params
 
     gamma_: np.ndarray
     feature_relevances_: np.ndarray
