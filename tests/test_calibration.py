@@ -229,7 +229,9 @@ def test_cells_of_which_landmarks_know_all(rng):
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
 
 
-@pytest.mark.parametrize("given", [{}, {"features": "local"}, {"features": "binning", "max_grids": 50}, {"cv": 3}])
+@pytest.mark.parametrize(
+    "given", [{}, {"features": "local"}, {"features": "binning", "solver_params": {"max_grids": 50}}, {"cv": 3}]
+)
 def test_classes_with_one_row(given, three):
     """Their probabilities are small, also where the only row is held out."""
     X, labels = three[0][:200].copy(), three[1][:200].astype(object)

@@ -8,7 +8,7 @@ from binfeat._machine.kernel_algebra import matrices, sums
 from binfeat._machine.kernel_algebra.bounded import LogLoss, SquaredHinge
 from binfeat._machine.machines.cell_solver import CellSolver
 
-LOCAL = {"features": "local", "cell_rows": 100, "random_state": 0}
+LOCAL = {"features": "local", "solver_params": {"cell_rows": 100}, "random_state": 0}
 N_ROWS, ALPHA = 60, 0.3
 
 

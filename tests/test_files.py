@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hard import easy
 from limits import limited
+from machines import with_options
 from sklearn.base import clone
 
 import binfeat
@@ -41,8 +42,8 @@ def machines():
     yield binfeat.RandomFourier(n_components=5, sampler="fastfood", phase="offset", random_state=0).fit(X), X
     yield binfeat.CGRidge(n_posterior_samples=2).fit(Z, Y), Z
     yield binfeat.CGRidgeClassifier().fit(Z, LABELS), Z
-    fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
-    sampled = {"n_posterior_samples": 2, **fixed}
+    fixed = {"solver_params": {"n_grids": 4}, "gamma": "scale", "alpha": 0.1, "random_state": 0}
+    sampled = with_options(fixed, n_posterior_samples=2)
     yield binfeat.KernelMachineRegressor(features="binning", **sampled).fit(X, Y), X
     yield binfeat.KernelMachineClassifier(features="binning", **fixed).fit(X, LABELS), X
     exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
@@ -341,7 +342,9 @@ def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
 def test_load_knows_kernels(rng, kernel, tmp_path):
     sio = pytest.importorskip("skops.io")
     X = rng.normal(size=(40, 2))
-    machine = binfeat.KernelMachineRegressor(kernel=kernel, gamma="scale", max_grids=10).fit(X, X[:, 0])
+    machine = binfeat.KernelMachineRegressor(kernel=kernel, gamma="scale", solver_params={"max_grids": 10}).fit(
+        X, X[:, 0]
+    )
     sio.dump(machine, tmp_path / "model.skops")
     loaded = binfeat.load(tmp_path / "model.skops")
     assert loaded.kernel == kernel

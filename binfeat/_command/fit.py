@@ -1,5 +1,7 @@
 """``binfeat fit``."""
 
+from typing import Any
+
 from binfeat._command import tables
 from binfeat._command.messages import say, shown_progress
 from binfeat._command.models import require_finite, save
@@ -9,7 +11,7 @@ from binfeat._machine.files import skops_io
 from binfeat._rows.datasets import is_table_name
 from binfeat.machine import KernelMachineClassifier, KernelMachineRegressor
 
-_MACHINES = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
+_MACHINES: dict[str, Any] = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
 
 
 def fit(paths, text, target, task, model, seconds):

@@ -103,7 +103,7 @@ class Settings:
         )
 
 
-def _solver_options(given: object, known: tuple[str, ...]) -> dict[str, int]:
+def _solver_options(given: object, known: tuple[str, ...]) -> dict[str, Any]:
     """The options of `solver_params` that are set; ValueError or TypeError names an option that is not valid."""
     expected = f"solver_params must be None or a dict with keys among {', '.join(map(repr, known))}"
     if given is None:

@@ -228,9 +228,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         if self.loss in DEVIANCES:
             self._check_for_deviance(settings)
         if settings.n_posterior_samples is not None and self.alpha == 0:
-            raise ValueError(
-                "solver_params['n_posterior_samples'] requires a positive alpha or 'auto', got alpha=0."
-            )
+            raise ValueError("solver_params['n_posterior_samples'] requires a positive alpha or 'auto', got alpha=0.")
         return replace(settings, loss=self.loss, chooses_transform=isinstance(self.target_transform, str))
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
@@ -244,7 +242,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         if not (self.target_transform is None or isinstance(self.target_transform, str)):
             raise ValueError(f"loss={self.loss!r} models the logarithm of y: target_transform must be None or 'auto'.")
         if settings.n_posterior_samples is not None:
-            raise ValueError(f"solver_params['n_posterior_samples'] is not available with loss={self.loss!r}; remove it.")
+            raise ValueError(
+                f"solver_params['n_posterior_samples'] is not available with loss={self.loss!r}; remove it."
+            )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets:
         return Targets.of(first_transform(self.target_transform, as_columns(y)), y, weights)
