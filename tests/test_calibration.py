@@ -18,7 +18,7 @@ from binfeat._common.labels import Labels
 from binfeat._machine.fitted.saved import migrate
 from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
 from binfeat._machine.kernel_algebra.matrices import kernel_matrix
-from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.kernel_algebra.sums import KernelValues
 from binfeat._machine.machines import cell_rows, exact
 from binfeat.kernels import RBF
 
@@ -221,7 +221,7 @@ def test_cells_of_which_landmarks_know_all(rng):
     """The diagonal is that of the inverse, whatever the cells are."""
     X = rng.normal(size=(3, 90)).astype(np.float32)
     weights = rng.uniform(0.5, 2.0, size=90)
-    kernel = KernelSum([kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1)
+    kernel = KernelValues([kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1)
     cells = np.array_split(np.arange(90), 3)
     found = inverse_diagonals(kernel, [(X[:, rows].copy(), weights[rows]) for rows in cells], X[:, ::2].copy(), 0.1, 1)
     K = np.asarray(kernel(X, X), np.float64)

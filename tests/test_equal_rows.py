@@ -17,7 +17,7 @@ def kernel():
     of_kernels = [
         matrices.kernel_matrix(kernel, np.zeros(2, bool), 1) for kernel in (kernels.Laplacian(), kernels.RBF())
     ]
-    return sums.KernelSum(of_kernels, [0.7, 0.3], np.ones((2, 2)), 1)
+    return sums.KernelValues(of_kernels, [0.7, 0.3], np.ones((2, 2)), 1)
 
 
 @pytest.fixture

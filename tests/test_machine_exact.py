@@ -408,8 +408,8 @@ def test_iterations_give_the_same_machine(table, monkeypatch):
 def test_the_last_rows_of_cholesky(monkeypatch):
     """As many rows as the limit are solved by Cholesky, one more by iterations."""
     X = np.random.default_rng(0).normal(size=(300, 4))
-    used, packed = [], sums.KernelSum.packed
-    monkeypatch.setattr(sums.KernelSum, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
+    used, packed = [], sums.KernelValues.packed
+    monkeypatch.setattr(sums.KernelValues, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
     for limit in (300, 299):
         monkeypatch.setattr(solve, "cholesky_rows", lambda n_targets, limit=limit: limit)
         KernelMachineRegressor(**GIVEN).fit(X, X[:, 0])

@@ -19,9 +19,9 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine import problem
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
+from binfeat._machine.kernel_algebra.kernel_sum import KernelPart
 from binfeat._machine.machines import cell_rows, exact_size, forest, local, local_size
 from binfeat._machine.machines.fine_tuning import CELLS, second_kernel
-from binfeat._machine.search.length_scales import LengthScales
 
 pd = pytest.importorskip("pandas")
 
@@ -191,7 +191,7 @@ def test_expansions_of_cells(rng, nu):
         matrices.kernel_matrix(radial, categorical, 1, linear_map),
         matrices.kernel_matrix(matrices.Linear(), categorical, 1),
     ]
-    kernel = sums.KernelSum(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
+    kernel = sums.KernelValues(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
     frame = matrices.Frame(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
     support, columns = (
         np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32) for n in (90, 20)
@@ -294,7 +294,7 @@ def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
 
 
 def test_few_rows_do_not_tell_that_a_function_is_smooth():
-    alone = LengthScales(kernels.RBF(), np.array([0.5, 0.2]), 0.1, np.nan, 60, 1)
+    alone = KernelPart(kernels.RBF(), np.array([0.5, 0.2]))
     beside = second_kernel(alone)
     assert beside.kernel == kernels.Matern(1.5)
     np.testing.assert_array_equal(beside.gamma, alone.gamma)

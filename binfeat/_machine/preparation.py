@@ -8,9 +8,9 @@ import numpy as np
 from binfeat._common.labels import AnyLabels
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
+from binfeat._machine.kernel_algebra.kernel_sum import Trial
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.machines.candidate import Predictor
-from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.problem import Beyond, HuberWeights, MarginProblem, Problem, WorkingProblem
 from binfeat._machine.run import Phase, Run
@@ -126,7 +126,7 @@ class _Trial:
 
     def __init__(self, kernels: ScaledKernels, run: Run) -> None:
         self._kernels, self._run = kernels, run
-        self._known: Hyperparameters | None = None  # with the penalty of weights as they are
+        self._known: Trial | None = None  # with the penalty of weights as they are
 
     @classmethod
     def of(cls, problem: Problem, run: Run) -> "_Trial":
@@ -139,11 +139,12 @@ class _Trial:
         kernels, run, known = self._kernels, self._run, self._known
         some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
         if known is not None:
-            known = replace(known, alpha=known.alpha / some.mean_weight)
+            known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
         machine = ExactMachine(some, run, kernels, known)
         tuned = machine.tuned()
         solution = machine.solution(tuned)
-        self._known = Hyperparameters(tuned.parts, tuned.alpha * some.mean_weight)
+        kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
+        self._known = Trial(kernel, tuned.error)
         predictions = solution.scores(kernels.X, run.settings.n_jobs)
         predictions[solution.rows] = solution.predictions
         return predictions, solution.predictor(kernels.scaler, run.settings.n_jobs), solution.error

@@ -12,20 +12,18 @@ from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.attributes import fitted_of
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
+from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
+from binfeat._machine.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat._machine.kernel_algebra.matrices import Linear, is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
 from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.choice import MachineChoice
-from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.fourier import FourierMachine
-from binfeat._machine.machines.grown import FeaturePlan
 from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
-from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.target.targets import Targets
 from binfeat.kernels import RBF, Laplacian, Matern
@@ -108,8 +106,8 @@ class KnownKernels:
     def settled(self) -> ScaledKernels:
         """The same, after Ctrl-C."""
         previous, X = self._previous, self._previous.scaled(self._problem.table)
-        found = _scales(previous, self._problem, self._run)
-        histories = [(scales.kernel, *previous.history) for scales in found]
+        found = _kernels(previous, self._problem, self._run)
+        histories = [(own.kernel.main.kernel, *previous.history) for own in found]
         return ScaledKernels(previous.scaling, previous.scaler, X, found, histories=histories)
 
 
@@ -117,28 +115,31 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
     """A machine of the kind of the earlier fit, with its kernel and penalty."""
     function, n_jobs = previous.function, run.settings.n_jobs
     if isinstance(function, KernelFunction):
-        parts = [KernelPart(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
+        first = kernels.found[0]
+        parts = [replace(own.kernel.main, share=share) for own, share in zip(kernels.found, function.shares)]
         kind = ExactMachine if isinstance(function, ExactFunction) else LocalMachine
-        return kind(problem, run, kernels, Hyperparameters(parts, kernels.scales[0].alpha))
-    (scales,) = kernels.scales
+        return kind(problem, run, kernels, replace(first, kernel=replace(first.kernel, parts=parts)))
+    (found,) = kernels.found
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
     fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
-    plan = FeaturePlan(scales.kernel, previous.gamma, alpha, fourier, function.n_grids)
-    return (BinsMachine if fourier is None else FourierMachine)(problem, kernels, plan)
+    kind_of_features = BinsMachine if fourier is None else FourierMachine
+    return kind_of_features(problem, kernels, replace(found.kernel, alpha=alpha), fourier, function.n_grids)
 
 
-def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:
-    """Kernels with their length scales: those of the features, or those of an exact machine's sum."""
+def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
+    """The kernel of the features, or those of an exact machine's sum."""
     alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
     if not isinstance(function, KernelFunction):
         given = run.settings.kernel
         kernel = _KNOWN[previous.kernel] if given is None or previous.features == "fourier" else given
-        return [LengthScales(kernel, previous.gamma, alpha, error, 0, 0, previous.linear_map)]
+        part = KernelPart(kernel, previous.gamma, linear_map=previous.linear_map)
+        return [Trial(KernelSum([part], alpha), error)]
     maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
-    return [
-        LengthScales(kernel, gamma / function.unit**kernel.power, alpha, error, function.n_rows, 0, linear_map)
+    parts = [
+        KernelPart(kernel, gamma / function.unit**kernel.power, linear_map=linear_map)
         for kernel, gamma, linear_map in zip(function.kernels, function.gammas, maps)
     ]
+    return [Trial(KernelSum([part], alpha, function.n_rows), error) for part in parts]
 
 
 def _listed(classes: np.ndarray | list[np.ndarray]) -> list:

@@ -10,7 +10,7 @@ from binfeat._engine import expansions
 from binfeat._engine.policy import share_blocks
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
-from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.kernel_algebra.sums import KernelValues
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
@@ -27,7 +27,7 @@ class Coordinates:
     What a row is does not depend on the rows beside it, to the last bit.
     """
 
-    def __init__(self, kernel: KernelSum, categorical: np.ndarray, frame: Frame) -> None:
+    def __init__(self, kernel: KernelValues, categorical: np.ndarray, frame: Frame) -> None:
         self._categorical, self._frame = np.flatnonzero(categorical), frame
         self._linear = np.zeros(len(categorical))  # what the inputs are worth in linear kernels
         parts, kinds, shares, jumps = [], [], [], []
@@ -101,7 +101,7 @@ class FullExpansion:
     """
 
     def __init__(
-        self, kernel: KernelSum, categorical: np.ndarray, support: np.ndarray, coef: np.ndarray, frame: Frame
+        self, kernel: KernelValues, categorical: np.ndarray, support: np.ndarray, coef: np.ndarray, frame: Frame
     ) -> None:
         counts = coef.any(axis=0)
         support, coef = support[:, counts], coef[:, counts]
@@ -136,7 +136,7 @@ class CellExpansions:
 
     def __init__(
         self,
-        kernel: KernelSum,
+        kernel: KernelValues,
         categorical: np.ndarray,
         support: np.ndarray,
         frame: Frame,

@@ -9,8 +9,9 @@ import numpy as np
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.features.all_rows import EachCell
 from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
+from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
+from binfeat._machine.kernel_algebra.kernel_sum import KernelSum
 from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.cell_solver import CellSolver, SolvedCell
 
@@ -30,14 +31,13 @@ class Forest:
     def __init__(
         self,
         rows: CellRows,
-        parts: list[KernelPart],
-        alpha: float,
+        kernel: KernelSum,
         most: int,
         seed: int,
         n_jobs: int | None,
         each_cell: EachCell | None,  # None works on cells in this process
     ) -> None:
-        self._rows, self._parts, self._alpha, self._seed = rows, parts, alpha, seed
+        self._rows, self._kernel, self._seed = rows, kernel, seed
         self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
         self._trees: list[CellTrees] = []
@@ -50,7 +50,7 @@ class Forest:
         self._variances = np.zeros(len(rows.X))
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
         self._counts = np.zeros(len(rows.X))  # of trees that have a row
-        self._solver = CellSolver.of(rows, parts, alpha, most)
+        self._solver = CellSolver.of(rows, kernel, most)
 
     @property
     def n_trees(self) -> int:
@@ -103,7 +103,7 @@ class Forest:
     def _started(self) -> NextTree:
         """The tree that comes next, some of whose cells may be solved."""
         if self._next is None:
-            self._next = NextTree(*self._rows.split(self._parts, self.most, self._seed, self.n_trees), {})
+            self._next = NextTree(*self._rows.split(self._kernel, self.most, self._seed, self.n_trees), {})
         return self._next
 
     def _solve(self, numbers: Iterable[int]) -> None:
@@ -145,7 +145,7 @@ class Forest:
             weights = np.ones(len(ordered)) if weights is None else weights.copy()
             weights[numbers[list(self._totals)]] = list(self._totals.values())
         return LocalFunction(
-            **KernelFunction.arrays_of(self._parts, known.problem.categorical, X, known.frame, self._alpha, weights),
+            **KernelFunction.arrays_of(self._kernel, known.problem.categorical, X, known.frame, weights),
             **CellTrees.joined(self._trees).arrays(),
             coef=np.ascontiguousarray(np.concatenate([cell.coef for cell in cells]).T, np.float64),
             starts=np.cumsum([0, *map(len, cell_rows)]),

@@ -10,7 +10,7 @@ from binfeat._engine.policy import one_blas_thread, thread_count
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.feature_bytes import fit_bytes
 from binfeat._machine.kernel_algebra.matrices import kernel_matrix
-from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.kernel_algebra.sums import KernelValues
 from binfeat._machine.machines.cell_solver import CellSolver
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import FEWER_ROWS, Phase, Run
@@ -73,7 +73,7 @@ def _cell_seconds(n_rows: int, n_inputs: int) -> float:
     """Of a cell in one thread, with two kernels, as this computer has it: measured, and more for more than many."""
     d, n = min(n_inputs, _MANY_INPUTS), min(n_rows, _MANY_ROWS)
     matrices = [kernel_matrix(kernel, np.zeros(d, bool), 1) for kernel in (Laplacian(), Matern(1.5))]
-    kernel = KernelSum(matrices, [0.5, 0.5], np.full((2, d), 1 / d), 1)
+    kernel = KernelValues(matrices, [0.5, 0.5], np.full((2, d), 1 / d), 1)
     X = np.random.default_rng(0).normal(size=(d, n)).astype(np.float32)
     solve = CellSolver(kernel, 0.1, None, n)
     with one_blas_thread():

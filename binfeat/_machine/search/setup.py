@@ -8,9 +8,10 @@ import numpy as np
 from binfeat._common.arrays import quotients
 from binfeat._common.validation import check_gamma
 from binfeat._kernels.base import Kernel
+from binfeat._machine.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.problem import Problem
-from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat._machine.search.plan import SearchPlan
 from binfeat._machine.settings import Settings
 from binfeat.kernels import Laplacian, Matern
@@ -46,10 +47,10 @@ class SearchSetup:
         alpha = problem.relative_alpha(settings.alpha)
         return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
 
-    def given(self) -> list[LengthScales]:
+    def given(self) -> list[Trial]:
         """The kernels with gammas that are not learned."""
-        gammas = [self._given_gamma(kernel.power) for kernel in self.kernels]
-        return [LengthScales(*own, _FIRST_ALPHA, np.nan, 0, 0) for own in zip(self.kernels, gammas)]
+        parts = [KernelPart(kernel, self._given_gamma(kernel.power)) for kernel in self.kernels]
+        return [Trial(KernelSum([part], _FIRST_ALPHA), np.nan) for part in parts]
 
     def _given_gamma(self, power: int) -> np.ndarray:
         """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""
