@@ -16,7 +16,7 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
-from binfeat._machine import reweighting
+from binfeat._machine import conclusion, reweighting
 from binfeat._machine.kernel_algebra import reweighted
 from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, residuals
 from binfeat._machine.kernel_algebra.reweighted import at_minimum
@@ -328,6 +328,19 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
         monkeypatch.setattr(reweighting, name, figure)
     with pytest.warns(ConvergenceWarning, match="Newton step of loss='poisson' still moved"):
         KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+
+
+def test_newton_steps_solve_again_without_a_fitted_machine(rng, monkeypatch):
+    """What predictions say of the machine is computed once, at the end."""
+    X, y, _ = drawn("poisson", rng, 60)
+    ends, made, solutions, again = [], conclusion._error, [], reweighting.machine_again
+    monkeypatch.setattr(conclusion, "_error", lambda *rows: ends.append(1) or made(*rows))
+    monkeypatch.setattr(reweighting, "machine_again", lambda *known: solutions.append(known[0]) or again(*known))
+    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    assert len(ends) == 1 <= len(solutions)
+    for solution in solutions:
+        np.testing.assert_allclose(solution.kernel.main.gamma, machine.gamma_)
+        assert solution.kernel.alpha == pytest.approx(machine.alpha_)
 
 
 @pytest.mark.parametrize(

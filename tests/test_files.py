@@ -414,6 +414,21 @@ def test_files_with_warped_inputs_predict():
     np.testing.assert_array_equal(warped.predict(rows), machine.predict(rows))
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("local", {"n_trees": 2, "cell_rows": 20}), ("binning", {"n_grids": 4}), ("exact", None)],
+)
+def test_options_of_older_files_become_solver_params(name, expected):
+    """Parameters of their own up to format 5; "auto" and other defaults are left out."""
+    machine = sio.load(FILES / "format_5" / f"{name}.skops", trusted=MACHINES)
+    assert machine.solver_params == expected
+    assert not {"n_trees", "cell_rows", "n_grids", "max_grids", "n_posterior_samples"} & vars(machine).keys()
+    state = {k: v for k, v in machine.__getstate__().items() if k != "solver_params"}
+    older = type(machine).__new__(type(machine))
+    older.__setstate__(state | {"_binfeat_format": 5, "max_grids": 1600, "n_trees": "auto", "n_grids": np.int64(7)})
+    assert older.solver_params == {"n_grids": 7}
+
+
 def test_files_of_a_loss_that_is_gone_are_refused():
     """Their predictions would be means."""
     machine = sio.load(FILES / "format_4" / "exact.skops", trusted=MACHINES)

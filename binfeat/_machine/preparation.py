@@ -87,7 +87,7 @@ def _robust(problem: Problem, run: Run) -> Problem:
     leave-one-out residuals of these rows, and those of all other rows.
     """
     weighed = _about_medians(problem)
-    trial = _Trial.of(weighed, run)
+    trial = _SmallModel.of(weighed, run)
     for _ in range(_ROUNDS):
         predictions, machine, error = trial.predictions(weighed)
         reweigh = _huber(problem, predictions)
@@ -101,7 +101,7 @@ def _robust(problem: Problem, run: Run) -> Problem:
 def _working(problem: Problem, run: Run) -> WorkingProblem:
     """The problem whose squares stand for a deviance near predictions of a machine of some rows."""
     working = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
-    trial = _Trial.of(working, run)
+    trial = _SmallModel.of(working, run)
     for _ in range(_ROUNDS):
         predictions, machine, error = trial.predictions(working)
         working = working.at(predictions, machine)
@@ -121,7 +121,7 @@ def _huber(problem: Problem, predictions: np.ndarray) -> HuberWeights:
     return HuberWeights(problem.targets, scales((problem.Y - predictions)[problem.weighty(slice(None))]))
 
 
-class _Trial:
+class _SmallModel:
     """Exact machines of some rows, with kernels and about the penalty of the first of them."""
 
     def __init__(self, kernels: ScaledKernels, run: Run) -> None:
@@ -129,7 +129,7 @@ class _Trial:
         self._known: Trial | None = None  # with the penalty of weights as they are
 
     @classmethod
-    def of(cls, problem: Problem, run: Run) -> "_Trial":
+    def of(cls, problem: Problem, run: Run) -> "_SmallModel":
         """Kernels of a short search, of which nothing is said."""
         quiet, kinds = run.quiet(_ROBUST_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
         return cls(KernelSearch(problem, quiet, kinds, set()).run(), quiet)

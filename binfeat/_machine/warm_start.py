@@ -11,13 +11,14 @@ from binfeat._fourier.features import FourierMap
 from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.attributes import fitted_of
 from binfeat._machine.fitted.exact import ExactFunction
+from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat._machine.kernel_algebra.matrices import Linear, is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
-from binfeat._machine.machines.candidate import Candidate
+from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.choice import MachineChoice
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.fourier import FourierMachine
@@ -113,17 +114,40 @@ class KnownKernels:
 
 def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
     """A machine of the kind of the earlier fit, with its kernel and penalty."""
-    function, n_jobs = previous.function, run.settings.n_jobs
+    function, first = previous.function, kernels.found[0]
     if isinstance(function, KernelFunction):
-        first = kernels.found[0]
         parts = [replace(own.kernel.main, share=share) for own, share in zip(kernels.found, function.shares)]
-        kind = ExactMachine if isinstance(function, ExactFunction) else LocalMachine
-        return kind(problem, run, kernels, replace(first, kernel=replace(first.kernel, parts=parts)))
-    (found,) = kernels.found
+        return _machine(function, replace(first.kernel, parts=parts), first.error, problem, kernels, run)
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
-    fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
-    kind_of_features = BinsMachine if fourier is None else FourierMachine
-    return kind_of_features(problem, kernels, replace(found.kernel, alpha=alpha), fourier, function.n_grids)
+    return _machine(function, replace(first.kernel, alpha=alpha), first.error, problem, kernels, run)
+
+
+def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
+    """A machine of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
+    function, kernel = solution.function, solution.kernel
+    if isinstance(function, KernelFunction):
+        kernel = replace(kernel, alpha=kernel.alpha / problem.mean_weight, n_rows=function.n_rows)
+    found = [Trial(replace(kernel, parts=[replace(part, share=1.0)]), solution.error) for part in kernel.parts]
+    kernels = replace(kernels, found=found, learned=False, is_perfect=False, unseen=None)
+    return _machine(function, kernel, solution.error, problem, kernels, run)
+
+
+def _machine(
+    function: KernelFunction | FeatureFunction,
+    kernel: KernelSum,
+    error: float,
+    problem: Problem,
+    kernels: ScaledKernels,
+    run: Run,
+) -> Candidate:
+    """A machine of the kind of a function, with a kernel."""
+    if isinstance(function, KernelFunction):
+        kind = ExactMachine if isinstance(function, ExactFunction) else LocalMachine
+        return kind(problem, run, kernels, Trial(kernel, error))
+    if function.fourier is None:
+        return BinsMachine(problem, kernels, kernel, None, function.n_grids)
+    fourier = FourierMap(function.fourier.features.frequencies, n_jobs=run.settings.n_jobs)
+    return FourierMachine(problem, kernels, kernel, fourier, function.n_grids)
 
 
 def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
