@@ -1,7 +1,8 @@
 """What a fit decides before all else: a transform of the targets, and weights for rows with gross errors."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows
 _ROUNDS = 2  # of weights by residuals or curvatures
 _ROBUST_ROWS = 1500  # of the machine whose residuals they are: as many as have leave-one-out predictions
 _ROBUST_STEPS = 30  # of its search for length scales
+
+_Near = TypeVar("_Near", bound=Problem)
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
@@ -81,18 +84,15 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
 
 
 def _robust(problem: Problem, run: Run) -> Problem:
-    """The problem with the weights of its rows times those of Huber's loss.
+    """The problem with the weights of its rows times those of Huber's loss."""
 
-    Residuals are those of an exact machine on some rows, which is fitted with the weights of the round before:
-    leave-one-out residuals of these rows, and those of all other rows.
-    """
-    weighed = _about_medians(problem)
-    trial = _SmallModel.of(weighed, run)
-    for _ in range(_ROUNDS):
-        predictions, machine, error = trial.predictions(weighed)
+    def near(predictions: np.ndarray, machine: Predictor) -> Problem:
         reweigh = _huber(problem, predictions)
         _, weights = reweigh(problem.y, problem.weights, predictions)
-        weighed = replace(problem, weights=weights, beyond=Beyond(machine, reweigh))
+        return replace(problem, weights=weights, beyond=Beyond(machine, reweigh))
+
+    weighed, error = _reweighted(_about_medians(problem), near, run)
+    weights = cast(np.ndarray, weighed.weights)
     lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
     run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
     return weighed
@@ -100,13 +100,22 @@ def _robust(problem: Problem, run: Run) -> Problem:
 
 def _working(problem: Problem, run: Run) -> WorkingProblem:
     """The problem whose squares stand for a deviance near predictions of a machine of some rows."""
-    working = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
-    trial = _SmallModel.of(working, run)
-    for _ in range(_ROUNDS):
-        predictions, machine, error = trial.predictions(working)
-        working = working.at(predictions, machine)
+    start = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
+    working, error = _reweighted(start, start.at, run)
     run.note("loss", run.settings.loss, error)
     return working
+
+
+def _reweighted(start: _Near, near: Callable[[np.ndarray, Predictor], _Near], run: Run) -> tuple[_Near, float]:
+    """The problem near predictions of an exact machine of some rows, in rounds, and the error of that machine.
+
+    Its predictions are leave-one-out predictions for its own rows. Each round has the squares of the round before.
+    """
+    problem, model, error = start, _SmallModel.of(start, run), np.nan
+    for _ in range(_ROUNDS):
+        predictions, machine, error = model.predictions(problem)
+        problem = near(predictions, machine)
+    return problem, error
 
 
 def _about_medians(problem: Problem) -> Problem:

@@ -1,5 +1,6 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, compress
@@ -22,9 +23,9 @@ from binfeat._machine.table.columns import (
     places_among,
     read_table,
 )
-from binfeat._machine.table.findings import Findings, Report
+from binfeat._machine.table.findings import Finding, Findings, Report
 from binfeat._machine.table.learned import categories_in, chosen_in, doubt_digits, medians_of, parts_of_dates, ranges_of
-from binfeat._machine.table.novelty import SeenCategories, SeenNumbers, unseen_codes
+from binfeat._machine.table.novelty import unseen_categories, unseen_codes, unseen_gaps, unseen_numbers
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
 from binfeat._machine.table.texts import NUMBERS
@@ -138,15 +139,18 @@ class TableEncoder(ArrayRecord):
         return Findings.of(0, [*found, *chain(*fresh)]) + self._findings(table, matrix, words, self._ends_of(X))
 
     def _findings(self, table: Columns, matrix: np.ndarray, words: np.ndarray, ends: np.ndarray) -> Findings:
-        """What a table has that `fit` had not seen, beside `words`, a mask of its values that are no numbers."""
-        parts = zip(map(self._seen, range(self.medians.size)), table.columns, matrix.T, words.T, ends.T)
-        return Findings.of(len(matrix), (each for seen, *own in parts for each in seen.news(*own)))
+        """Differences from the training rows, except for `words`, a mask of the values that are no numbers."""
 
-    def _seen(self, j: int) -> SeenNumbers | SeenCategories:
-        """What a raw column had in `fit`."""
-        if self.categorical[j]:
-            return SeenCategories(sum(levels.size for levels in self.categories_of(j)[:2]))
-        return SeenNumbers(self.lows[j], self.highs[j], str(self.times[j]), bool(self._had_gaps[j]))
+        def found(j: int) -> Iterator[Finding]:
+            column, values = table.columns[j], matrix[:, j]
+            if self.categorical[j]:
+                n_categories = sum(levels.size for levels in self.categories_of(j)[:2])
+                return unseen_categories(column, values > ends[1, j], n_categories)
+            gaps = () if self._had_gaps[j] else unseen_gaps(column, np.isnan(values) & ~words[:, j])
+            known = self.lows[j], self.highs[j], str(self.times[j])
+            return chain(gaps, unseen_numbers(column, values, ends[:, j], *known))
+
+        return Findings.of(len(matrix), chain.from_iterable(found(j) for j in range(self.medians.size)))
 
     def _has_strings(self, table: Columns) -> bool:
         """Whether numbers come as strings."""
