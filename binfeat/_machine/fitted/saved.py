@@ -17,6 +17,7 @@ from binfeat._common.saved_values import (
 from binfeat._machine.fitted.saved_function import check_function, check_posterior, check_spread
 from binfeat._machine.fitted.saved_table import check_scaler, check_scaling, check_table
 from binfeat._machine.fitted.saved_targets import check_labels, check_targets, n_calibrated
+from binfeat._machine.settings import SOLVER_OPTIONS, Settings
 from binfeat._machine.table.ranks import NO_RANKS
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that a compact machine has in float32
@@ -32,8 +33,7 @@ _HISTORY = {
     "length_scale_gammas_": (np.float64, "steps", "any inputs"),
 }
 _KERNEL_GAMMA = 5  # the first format whose `gamma_` is the gamma of the kernel, and not one over a length
-_OPTIONS = "n_trees", "cell_rows", "n_grids", "max_grids", "n_posterior_samples"  # parameters up to format 5
-_MAX_GRIDS = 1600  # their default
+_OPTIONS = *SOLVER_OPTIONS, "n_posterior_samples"  # parameters up to format 5
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
 
@@ -65,7 +65,7 @@ def _move_options(state: dict) -> None:
     given = {name: state.pop(name) for name in _OPTIONS if name in state}
     if given:
         options = {name: int(value) for name, value in given.items() if isinstance(value, Integral)}
-        if options.get("max_grids") == _MAX_GRIDS:
+        if options.get("max_grids") == Settings.max_grids:
             del options["max_grids"]
         state["solver_params"] = options or None
 
