@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from binfeat import kernels
-from binfeat._engine import policy
-from binfeat._machine.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat._machine.machines.descent import Descent, place
+from binfeat import _threads, kernels
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.models.machines.descent import Descent, place
 
 START = KernelSum([KernelPart(kernels.RBF(), np.ones(2))], 1.0)
 STEP, ENDS = np.sqrt(10.0), (0.03, 33.0)
@@ -35,7 +34,7 @@ def test_looking_ahead_changes_nothing_but_what_is_tried(optimum):
         assert same == place
         assert set(tried) <= set(others)
         assert len(others) == len(tried) or looks_ahead
-    assert policy._pool.use(lambda: descended(2, True, np.array(optimum)), None)[1] == tried  # threads are taken
+    assert _threads._pool.use(lambda: descended(2, True, np.array(optimum)), None)[1] == tried  # threads are taken
 
 
 def test_it_ends_at_an_optimum_that_steps_reach_or_at_the_last_penalty():
