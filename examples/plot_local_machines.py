@@ -34,8 +34,14 @@ def truth(X):
 
 X = rng.beta(2, 2, size=(4000, 2))
 y = truth(X) + 0.3 * rng.normal(size=len(X))
-options = {"features": "local", "cell_rows": 150, "random_state": 0}
-one, many = (KernelMachineRegressor(**options, n_trees=n_trees).fit(X, y) for n_trees in (1, 8))
+
+
+def fitted(n_trees):
+    options = {"cell_rows": 150, "n_trees": n_trees}
+    return KernelMachineRegressor(features="local", solver_params=options, random_state=0).fit(X, y)
+
+
+one, many = fitted(1), fitted(8)
 ticks = np.linspace(0, 1, 300)
 plane = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
 cells = one.apply(plane)[:, 0]
@@ -67,7 +73,7 @@ for ax, model, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 
 X_new = rng.beta(2, 2, size=(20_000, 2))
 y_new = truth(X_new) + 0.3 * rng.normal(size=len(X_new))
 numbers, left_out = many.learning_curve_.T
-models = [KernelMachineRegressor(**options, n_trees=n_trees).fit(X, y) for n_trees in (1, 2, 4, 8)]
+models = [fitted(n_trees) for n_trees in (1, 2, 4, 8)]
 new = [np.mean((model.predict(X_new) - y_new) ** 2) for model in models]
 axes[3].plot(numbers, np.sqrt(left_out) * y.std(), marker="o", color=BLUE, label="leave-one-out error")
 axes[3].plot([1, 2, 4, 8], np.sqrt(new), marker="s", linestyle=":", color=RED, label="20,000 new rows")

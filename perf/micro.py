@@ -65,7 +65,7 @@ def _target():
 @functools.cache
 def _machine():
     chosen = {"features": "binning", "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.1}
-    machine = binfeat.KernelMachineRegressor(**chosen, n_grids=64, refit=False, random_state=0)
+    machine = binfeat.KernelMachineRegressor(**chosen, solver_params={"n_grids": 64}, refit=False, random_state=0)
     return machine.fit(_table(), _target())
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from perf.measure import Times
 from perf.record import Row, failed
 
-QUICK = {"max_seconds": 0.5, "max_grids": 32}  # of a kernel machine that only shows that it runs
+QUICK = {"max_seconds": 0.5, "solver_params": {"max_grids": 32}}  # of a kernel machine that only shows that it runs
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,16 @@
 import numpy as np
 
 # Nothing left to choose: a fit takes milliseconds.
-FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "random_state": 0}
+FIXED = {
+    "features": "binning",
+    "kernel": "laplacian",
+    "gamma": 0.5,
+    "alpha": 0.1,
+    "solver_params": {"n_grids": 20},
+    "random_state": 0,
+}
 # Grids are added.
-GROWING = {"gamma": "scale", "features": "binning", "max_grids": 160, "random_state": 0}
+GROWING = {"gamma": "scale", "features": "binning", "solver_params": {"max_grids": 160}, "random_state": 0}
 # Widths are learned, from bins alone.
 BINS = {"features": "binning", "random_state": 0}
 
@@ -34,3 +41,9 @@ def moments(y, weights=None):
     """Weighted mean and standard deviation of targets."""
     mean = np.average(y, weights=weights)
     return mean, np.sqrt(np.average((y - mean) ** 2, weights=weights))
+
+
+def with_options(given, **options):
+    """Parameters of a kernel model with other `solver_params`; None leaves an option to the model."""
+    both = {**given.get("solver_params", {}), **options}
+    return {**given, "solver_params": {name: value for name, value in both.items() if value is not None}}

@@ -56,10 +56,14 @@ def _kernel_models() -> Iterator[tuple[str, BaseEstimator, Any]]:
     def classes(**options):
         return binfeat.KernelMachineClassifier(**(_FIXED | options))
 
-    sampled = {"n_posterior_samples": 2, "n_grids": 4}
+    sampled = {"solver_params": {"n_posterior_samples": 2, "n_grids": 4}}
     with limited(n_fourier=8):
         yield "machine of bins", numbers(features="binning", **sampled).fit(X, Y), X
-        yield "fourier machine", numbers(features="fourier", n_posterior_samples=2).fit(X, np.column_stack([Y, -Y])), X
+        yield (
+            "fourier machine",
+            numbers(features="fourier", solver_params={"n_posterior_samples": 2}).fit(X, np.column_stack([Y, -Y])),
+            X,
+        )
     yield "exact", numbers(features="exact").fit(X**3, np.exp(Y)), X**3
     yield "compact", numbers(features="exact").fit(X, Y).compact(), X
     yield "local", numbers(features="local", target_transform=PowerTransformer()).fit(X, Y), X

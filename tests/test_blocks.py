@@ -279,7 +279,7 @@ def test_blocks_of_a_frame(rng, kind):
 def test_classifier_of_a_frame(rng, kind):
     frame = pd.DataFrame({"x": np.arange(120.0) % 7, "kind": np.where(np.arange(120) % 3, "a", "b")})
     labels = np.where((frame["x"] > 3) ^ (frame["kind"] == "a"), "yes", "no")
-    machine = KernelMachineClassifier(features="binning", n_grids=20, gamma=1.0, random_state=0)
+    machine = KernelMachineClassifier(features="binning", solver_params={"n_grids": 20}, gamma=1.0, random_state=0)
     for own in (frame.assign(label=labels), frame.assign(label=labels).astype({"label": "category"})):
         got = machine.fit(blocks(FRAMES[kind](own), target="label", block_rows=50))
         assert got.score(FRAMES[kind](frame), labels) > 0.9
@@ -495,7 +495,7 @@ ESTIMATORS = (
     RandomBinning(gamma=1.0),
     RandomFourier(gamma=1.0),
     CGRidge(),
-    KernelMachineRegressor(gamma="scale", features="binning", n_grids=2, alpha=1.0),
+    KernelMachineRegressor(gamma="scale", features="binning", solver_params={"n_grids": 2}, alpha=1.0),
 )
 
 
@@ -545,13 +545,17 @@ def test_score_of_a_source(rng, small_samples):
     X, y = table(rng, 900)
     weights = rng.uniform(size=900)
     source = blocks(X, y, weights, block_rows=250)
-    machine = KernelMachineRegressor(features="binning", gamma=0.3, max_grids=10, random_state=0).fit(X, y)
+    machine = KernelMachineRegressor(
+        features="binning", gamma=0.3, solver_params={"max_grids": 10}, random_state=0
+    ).fit(X, y)
     assert machine.score(source) == machine.score(X, y, weights)
     ridge = CGRidge(alpha=0.1).fit(X, y)
     assert ridge.score(source) == pytest.approx(ridge.score(X, y, weights), rel=1e-12)
     pipeline = make_pipeline(RandomBinning(gamma=0.3, random_state=0), CGRidgeClassifier(alpha=0.1)).fit(X, y > 0)
     assert pipeline.score(blocks(X, y > 0, block_rows=250)) == pipeline.score(X, y > 0)
-    labels = KernelMachineClassifier(features="binning", gamma=0.3, max_grids=10, random_state=0).fit(X, y > 0)
+    labels = KernelMachineClassifier(
+        features="binning", gamma=0.3, solver_params={"max_grids": 10}, random_state=0
+    ).fit(X, y > 0)
     assert labels.score(blocks(X, y > 0, block_rows=250)) == labels.score(X, y > 0)
     for estimator in (machine, ridge, labels):
         with pytest.raises(ValueError, match="must be None for a source"):
@@ -650,7 +654,13 @@ def streamed(rng, monkeypatch, X, y, weights, **options):
 def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
     X, y = table(rng)
     weights = rng.random(len(X))
-    options = {"gamma": [1.0, 0.5, 0.5], "alpha": 1.0, "n_grids": 30, "features": "binning", "random_state": 0}
+    options = {
+        "gamma": [1.0, 0.5, 0.5],
+        "alpha": 1.0,
+        "solver_params": {"n_grids": 30},
+        "features": "binning",
+        "random_state": 0,
+    }
     options["kernel"] = "laplacian"
     whole = KernelMachineRegressor(**options).fit(X, y, weights)
     machine = streamed(rng, monkeypatch, X, y, weights, **options)
@@ -661,7 +671,7 @@ def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
 @pytest.mark.parametrize("features", ["binning", "fourier"])
 def test_streamed_machine_that_learns(rng, small_samples, monkeypatch, features):
     X, y = table(rng, 4000)
-    options = {"features": features, "max_grids": 30, "random_state": 0}
+    options = {"features": features, "solver_params": {"max_grids": 30}, "random_state": 0}
     machine = streamed(rng, monkeypatch, X[:3000], y[:3000], np.ones(3000), **options)
     assert machine.score(X[3000:], y[3000:]) > 0.8
     assert machine.features_ == features
@@ -675,9 +685,11 @@ def fixed_store(own_bytes, n_rows, n_grids, max_bytes):
 def test_a_source_that_is_all_sample(rng, small_samples, features):
     X, y = table(rng, 500)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 2] > 0, "up", "down")})
-    expected = KernelMachineClassifier(features=features, max_grids=10, random_state=0).fit(frame, y > 0)
+    expected = KernelMachineClassifier(features=features, solver_params={"max_grids": 10}, random_state=0).fit(
+        frame, y > 0
+    )
     parts = [(frame[i : i + 90], y[i : i + 90] > 0) for i in range(0, 500, 90)]
-    got = KernelMachineClassifier(features=features, max_grids=10, random_state=0).fit(blocks(parts))
+    got = KernelMachineClassifier(features=features, solver_params={"max_grids": 10}, random_state=0).fit(blocks(parts))
     np.testing.assert_array_equal(got.predict_proba(frame), expected.predict_proba(frame))
 
 
@@ -686,7 +698,7 @@ def test_streamed_classifier_of_frames(rng, small_samples, folder):
     labels = np.where(y > 1, "high", np.where(y < -1, "low", "mid"))
     pq.write_table(pa.table({**{f"x{j}": X[:, j] for j in range(3)}, "label": labels}), own.parent / "one.parquet")
     source = blocks(ds.dataset(own.parent / "one.parquet"), target="label", block_rows=250)
-    machine = KernelMachineClassifier(max_grids=20, random_state=0).fit(source)
+    machine = KernelMachineClassifier(solver_params={"max_grids": 20}, random_state=0).fit(source)
     assert list(machine.feature_names_in_) == ["x0", "x1", "x2"]
     assert machine.score(pd.DataFrame(X, columns=["x0", "x1", "x2"]), labels) > 0.8
     assert machine.predict_proba(pd.DataFrame(X[:5], columns=["x0", "x1", "x2"])).shape == (5, 3)
@@ -701,7 +713,7 @@ def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
     bad = X[2000:2500].copy()
     bad[7, 1] = np.inf
     with pytest.raises(ValueError, match=r"Block 2 of the source, counted from 0: .*infinity"):
-        KernelMachineRegressor(max_grids=5, gamma="scale").fit(
+        KernelMachineRegressor(solver_params={"max_grids": 5}, gamma="scale").fit(
             blocks([(X[:1000], y[:1000]), (X[1000:2000], y[1000:2000]), (bad, y[2000:2500])])
         )
 
@@ -714,7 +726,7 @@ def test_dates_and_whole_numbers_in_blocks_of_frames(rng, small_samples, kind):
     frame, y = pd.DataFrame({"when": when, "count": counts}), np.sin(when.dt.dayofyear.to_numpy() / 30) + counts
     parts = [frame[:300].astype({"count": int}), frame[300:]]
     assert parts[0]["count"].dtype != parts[1]["count"].dtype
-    options = {"max_grids": 10, "random_state": 0}
+    options = {"solver_params": {"max_grids": 10}, "random_state": 0}
     got = KernelMachineRegressor(**options).fit(blocks([(FRAMES[kind](X), y[X.index]) for X in parts]))
     expected = KernelMachineRegressor(**options).fit(frame, y)
     assert got.gamma_.size == 5

@@ -19,7 +19,7 @@ from binfeat.kernels import RBF
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.kernel_algebra.inverse_diagonal import inverse_diagonals
 from binfeat.models.kernel_algebra.matrices import kernel_matrix
-from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines import cell_rows, exact
 
 
@@ -221,7 +221,7 @@ def test_cells_of_which_landmarks_know_all(rng):
     """The diagonal is that of the inverse, whatever the cells are."""
     X = rng.normal(size=(3, 90)).astype(np.float32)
     weights = rng.uniform(0.5, 2.0, size=90)
-    kernel = KernelSum([kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1)
+    kernel = KernelValues([kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1)
     cells = np.array_split(np.arange(90), 3)
     found = inverse_diagonals(kernel, [(X[:, rows].copy(), weights[rows]) for rows in cells], X[:, ::2].copy(), 0.1, 1)
     K = np.asarray(kernel(X, X), np.float64)
@@ -229,7 +229,9 @@ def test_cells_of_which_landmarks_know_all(rng):
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
 
 
-@pytest.mark.parametrize("given", [{}, {"features": "local"}, {"features": "binning", "max_grids": 50}, {"cv": 3}])
+@pytest.mark.parametrize(
+    "given", [{}, {"features": "local"}, {"features": "binning", "solver_params": {"max_grids": 50}}, {"cv": 3}]
+)
 def test_classes_with_one_row(given, three):
     """Their probabilities are small, also where the only row is held out."""
     X, labels = three[0][:200].copy(), three[1][:200].astype(object)

@@ -131,7 +131,7 @@ def test_labels_frames_and_other_ways_to_fit(few_steps, panel):
     names = frame.assign(person=frame["person"].map("no. {}".format))
     strings = KernelMachineClassifier(random_state=0).fit(names, labels)
     assert strings._fitted.encoder.codes.source.size == 0
-    for other in ({"gamma": "scale"}, {"features": "binning", "max_grids": 10}):
+    for other in ({"gamma": "scale"}, {"features": "binning", "solver_params": {"max_grids": 10}}):
         assert KernelMachineRegressor(**other, random_state=0).fit(X, y)._fitted.encoder.codes.source.size == 0
     of_groups = KernelMachineRegressor(random_state=0).fit(X, y, groups=X[:, 1])
     assert of_groups._fitted.encoder.codes.source.size == 0
@@ -145,7 +145,7 @@ def test_rows_that_come_later_and_blocks(few_steps, panel):
     np.testing.assert_array_equal(warm._fitted.encoder.inputs.levels.numbers, np.unique(X[:, 1]))
     assert warm.score(X[300:], y[300:]) > score
     source = blocks(X, y, block_rows=100)
-    machine = KernelMachineRegressor(features="local", cell_rows=200, random_state=0).fit(source)
+    machine = KernelMachineRegressor(features="local", solver_params={"cell_rows": 200}, random_state=0).fit(source)
     assert machine._fitted.encoder.codes.source.tolist() == [1]
     assert machine.score(X, y) > 0.8
 

@@ -177,7 +177,7 @@ def test_explanations_relative_to_rows_of_a_file(capsys, flights, tmp_path):
     found, known = pd.read_csv(tmp_path / "out.csv"), machine.shapley_values(X, X[40:90])
     np.testing.assert_allclose(found["base"], known.base_values, rtol=1e-9)
     np.testing.assert_allclose(found[machine.feature_names_in_], known.values, atol=1e-6)
-    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
     grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"])  # keeps no rows of fit
     models.save(grids, "late", tmp_path / "grids.skops")
     assert "some as background" in failed(capsys, "explain", tmp_path / "grids.skops", "flights.parquet")
@@ -544,7 +544,7 @@ def evil(flights, tmp_path):
     frame = pd.DataFrame({EVIL: rng.normal(size=200), "b": rng.normal(size=200)})
     frame["y"] = np.where(frame[EVIL] > 0, f"up {EVIL}", "down")
     frame.to_parquet(tmp_path / "evil.parquet")
-    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "n_grids": 5, "random_state": 0}
+    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 5}, "random_state": 0}
     machine = binfeat.KernelMachineClassifier(**given).fit(frame[[EVIL, "b"]], frame["y"])
     models.save(machine, f"y {EVIL} \udc80", tmp_path / "evil.skops")
     return tmp_path

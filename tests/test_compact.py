@@ -23,7 +23,7 @@ def made():
     with limited(n_steps=8, sample_grids=(5, 20), n_fourier=64):
         for kind in KINDS:
             given = {"features": kind, "random_state": 0}
-            sampled = {"n_posterior_samples": 4} if kind in ("binning", "fourier") else {}
+            sampled = {"solver_params": {"n_posterior_samples": 4}} if kind in ("binning", "fourier") else {}
             found[kind] = (
                 KernelMachineRegressor(**given, **sampled).fit(X, y, sample_weight=rng.uniform(0.5, 2, size=400)),
                 KernelMachineClassifier(**given).fit(X, labels),

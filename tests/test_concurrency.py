@@ -36,7 +36,9 @@ MADE = {
     "fastfood": lambda: binfeat.RandomFourier(gamma=0.2, n_components=32, sampler="fastfood", random_state=0),
     "ridge": lambda: binfeat.CGRidge(alpha=0.1),
     "exact": lambda: binfeat.KernelMachineRegressor(features="exact", gamma=0.2, random_state=0),
-    "machine": lambda: binfeat.KernelMachineRegressor(features="binning", gamma=0.2, n_grids=8, random_state=0),
+    "machine": lambda: binfeat.KernelMachineRegressor(
+        features="binning", gamma=0.2, solver_params={"n_grids": 8}, random_state=0
+    ),
     "learned": lambda: binfeat.KernelMachineRegressor(features="exact", random_state=0),
 }
 LONG = {"binning", "exact", "learned"}

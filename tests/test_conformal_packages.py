@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from machines import FIXED
+from machines import FIXED, with_options
 from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay, calibration_curve
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
@@ -14,7 +14,7 @@ N_TRAIN, N_CALIBRATION = 500, 400
 BINNING = RandomBinning(gamma=0.5, n_grids=40, output="codes", random_state=0)
 REGRESSORS = [
     KernelMachineRegressor(features="exact", kernel="laplacian", gamma=0.5, alpha=0.3, random_state=0),
-    KernelMachineRegressor(**FIXED, n_posterior_samples=16),
+    KernelMachineRegressor(**with_options(FIXED, n_posterior_samples=16)),
     make_pipeline(BINNING, CGRidge(alpha=0.3, n_posterior_samples=16, random_state=0)),
 ]
 NAMES = ["exact", "features", "ridge"]

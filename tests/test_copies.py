@@ -10,8 +10,8 @@ from binfeat.models.table.row_hashes import row_hashes
 
 OPTIONS = {
     "exact": {},
-    "binning": {"features": "binning", "max_grids": 20},
-    "local": {"features": "local", "cell_rows": 60, "n_trees": 1},
+    "binning": {"features": "binning", "solver_params": {"max_grids": 20}},
+    "local": {"features": "local", "solver_params": {"cell_rows": 60, "n_trees": 1}},
     "huber": {"loss": "huber"},
     "poisson": {"loss": "poisson"},
     "cv": {},

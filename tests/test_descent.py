@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from binfeat import _threads, kernels
-from binfeat.models.fitted.kernel_function import KernelPart
-from binfeat.models.machines.descent import Descent, Hyperparameters, Try
-from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.models.machines.descent import Descent, place
 
-PART = KernelPart(LengthScales(kernels.RBF(), np.ones(2), 1.0, 1.0, 10, 0), 1.0)
+START = KernelSum([KernelPart(kernels.RBF(), np.ones(2))], 1.0)
 STEP, ENDS = np.sqrt(10.0), (0.03, 33.0)
 
 
@@ -16,14 +15,14 @@ def descended(n_jobs, looks_ahead, optimum):
     """Where two rounds of both moves end, and how often each place was tried."""
     tried = []
 
-    def make(params):
-        tried.append(params.place)
-        apart = np.log(np.array(params.place, float)) - np.log(optimum)
-        return Try(params, float(apart @ np.array([[1.0, 0.6], [0.6, 1.0]]) @ apart))
+    def make(kernel, near=None):
+        tried.append(place(kernel))
+        apart = np.log(np.array(place(kernel), float)) - np.log(optimum)
+        return Trial(kernel, float(apart @ np.array([[1.0, 0.6], [0.6, 1.0]]) @ apart))
 
-    descent = Descent(make, lambda best: best.loss > 1e-9, ENDS, n_jobs, looks_ahead)
-    best = descent.in_turn(make(Hyperparameters([PART], 1.0)), learns_alpha=True, learns_factor=True)
-    return best.params.place, tried
+    descent = Descent(make, lambda best: best.error > 1e-9, ENDS, n_jobs, looks_ahead)
+    best = descent.in_turn(make(START), learns_alpha=True, learns_factor=True)
+    return place(best.kernel), tried
 
 
 @pytest.mark.parametrize("optimum", [(1.0, 1.0), (1.5**3, STEP**-2), (1.5**-2, STEP**3), (1.2, 0.7)])

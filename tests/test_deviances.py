@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hard import hard
-from machines import assert_same_state
+from machines import assert_same_state, with_options
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor, TweedieRegressor
@@ -16,7 +16,7 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
-from binfeat.models import reweighting
+from binfeat.models import conclusion, reweighting
 from binfeat.models.kernel_algebra import reweighted
 from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, residuals
 from binfeat.models.kernel_algebra.reweighted import at_minimum
@@ -235,7 +235,10 @@ def test_exposure_is_a_weight_of_rates(rng):
 
 @pytest.mark.parametrize(
     "given",
-    [{"n_grids": 60}, *hard({"features": "local", "cell_rows": 200}, {"features": "fourier"})],
+    [
+        {"solver_params": {"n_grids": 60}},
+        *hard({"features": "local", "solver_params": {"cell_rows": 200}}, {"features": "fourier"}),
+    ],
 )
 def test_all_kinds_of_machines_have_deviances(given, rng):
     X, y, means = drawn("poisson", rng, 900)
@@ -277,7 +280,7 @@ def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypat
     monkeypatch.setattr(reweighting, "_MOST", 30)
     X, y, _ = drawn(loss, rng, 600)
     weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
-    machine = KernelMachineRegressor(**{**GIVEN, "features": "binning"}, n_grids=30, loss=loss)
+    machine = KernelMachineRegressor(**with_options({**GIVEN, "features": "binning"}, n_grids=30), loss=loss)
     expected = np.log(clone(machine).fit(X, y, sample_weight=weights).predict(X))
     sampled_rows(200)
     machine.fit(blocks(X, y, weights, block_rows=170))
@@ -312,7 +315,7 @@ def test_bad_parameters(rng):
     from sklearn.preprocessing import PowerTransformer
 
     X, y, _ = drawn("poisson", rng, 30)
-    for changed in ({"target_transform": PowerTransformer()}, {"n_posterior_samples": 4}):
+    for changed in ({"target_transform": PowerTransformer()}, {"solver_params": {"n_posterior_samples": 4}}):
         with pytest.raises(ValueError, match=next(iter(changed))):
             KernelMachineRegressor(loss="poisson", **changed).fit(X, y)
     with pytest.raises(ValueError, match=r"loss must be 'squared', 'huber', .*, got 'quantile'"):
@@ -327,7 +330,22 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
         KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
 
 
-@pytest.mark.parametrize("given", [GIVEN, {**GIVEN, "features": "local"}, {"features": "local", "cell_rows": 60}])
+def test_newton_steps_solve_again_without_a_fitted_machine(rng, monkeypatch):
+    """What predictions say of the machine is computed once, at the end."""
+    X, y, _ = drawn("poisson", rng, 60)
+    ends, made, solutions, again = [], conclusion._error, [], reweighting.machine_again
+    monkeypatch.setattr(conclusion, "_error", lambda *rows: ends.append(1) or made(*rows))
+    monkeypatch.setattr(reweighting, "machine_again", lambda *known: solutions.append(known[0]) or again(*known))
+    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    assert len(ends) == 1 <= len(solutions)
+    for solution in solutions:
+        np.testing.assert_allclose(solution.kernel.main.gamma, machine.gamma_)
+        assert solution.kernel.alpha == pytest.approx(machine.alpha_)
+
+
+@pytest.mark.parametrize(
+    "given", [GIVEN, {**GIVEN, "features": "local"}, {"features": "local", "solver_params": {"cell_rows": 60}}]
+)
 def test_predictions_for_rows_of_the_machine_follow_from_coefficients(given, rng, monkeypatch):
     """As they are predicted anew, but for rounding: and rows of weight 0, which have no coefficients."""
     known = list[tuple[np.ndarray, np.ndarray]]()

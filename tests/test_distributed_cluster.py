@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 from interrupts import SEARCH_STEP
-from machines import FIXED, assert_same_state
+from machines import FIXED, assert_same_state, with_options
 from solving import NormalEquations
 
 import binfeat
@@ -27,7 +27,14 @@ from binfeat.distributed._rows import DaskRows  # noqa: E402
 pytestmark = pytest.mark.usefixtures("own_scheduler")
 N = 1500
 LEARNED = {**FIXED, "gamma": "learn"}
-LOCAL = {"features": "local", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "cell_rows": 150, "random_state": 0}
+LOCAL = {
+    "features": "local",
+    "kernel": "laplacian",
+    "gamma": 0.5,
+    "alpha": 0.1,
+    "solver_params": {"cell_rows": 150},
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +202,7 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
 def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
     """The rows that it held are made again; nothing stays on the workers."""
     X, y, weights = rows
-    options = {**LOCAL, "n_trees": 2}
+    options = with_options(LOCAL, n_trees=2)
     expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, y > 0, weights))
     killed = kill_a_worker_in(monkeypatch, client, DaskCells, "__call__", 2)
     machine = remote.KernelMachineClassifier(**options).fit(chunked(X), y > 0, weights)

@@ -8,7 +8,7 @@ import pytest
 from callbacks import Callback, Recorder
 from hard import hard
 from interrupts import interrupted
-from machines import FIXED, assert_same_state, decisions
+from machines import FIXED, assert_same_state, decisions, with_options
 from sklearn.exceptions import NotFittedError
 
 import binfeat
@@ -25,7 +25,7 @@ from binfeat.distributed._rows import DaskRows  # noqa: E402
 
 N, N_SAMPLED = 1500, 400
 CHUNKS = [(N,), (600, 0, 899, 1)]
-OPTIONS = {"max_grids": 20, "random_state": 0}
+OPTIONS = {"solver_params": {"max_grids": 20}, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_error_is_that_of_all_rows_in_memory(rows, small_sample):
     rng = np.random.default_rng(1)
     new = rng.normal(size=(N, 3))
     truth = np.sin(2 * new[:, 0]) + new[:, 2]
-    options = {**FIXED, "alpha": "auto", "n_grids": 40}
+    options = {**with_options(FIXED, n_grids=40), "alpha": "auto"}
     memory = binfeat.KernelMachineRegressor(**options).fit(X, y)
     machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
     errors, own = ((each.predict(new) - truth) ** 2 for each in (memory, machine))
@@ -246,7 +246,7 @@ def bad_fits():
         (regressor(loss="poisson"), good, -ones, ValueError, "loss='poisson' needs targets of at least 0; got -1"),
         (regressor(loss="gamma"), good, 0 * ones, ValueError, "loss='gamma' needs targets above 0; got 0"),
         (classifier(loss="log"), good, np.arange(N) % 2, ValueError, "loss='log' needs all rows in memory"),
-        (regressor(n_grids=0), good, ones, ValueError, "n_grids must be at least 1"),
+        (regressor(solver_params={"n_grids": 0}), good, ones, ValueError, r"\['n_grids'\] must be at least 1"),
         (classifier(), good, ones, ValueError, "y must have at least two classes"),
         (
             classifier(class_weight="even"),
@@ -280,8 +280,8 @@ def test_other_bad_input(rows, small_sample):
         machine.fit(dX, y, -weights)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         machine.fit(dX, y, 0.0)
-    with pytest.raises(ValueError, match="n_posterior_samples needs rows in memory or a source"):
-        remote.KernelMachineRegressor(**FIXED, n_posterior_samples=2).fit(dX, y)
+    with pytest.raises(ValueError, match=r"\['n_posterior_samples'\] requires rows in memory or a source"):
+        remote.KernelMachineRegressor(**with_options(FIXED, n_posterior_samples=2)).fit(dX, y)
     own, (one, *_) = np.zeros(N), sampled.sampled_rows(N, 3, 0)
     own[one] = 1.0
     with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all rows held out"):

@@ -44,7 +44,14 @@ PAIRS = [
 REFERRING = [on_dask for _, on_dask in ON_DASK]
 DOCUMENTED = [call for call in CALLS if call not in REFERRING]
 DOCUMENTED += [method for method in METHODS if re.search(r"^\s*Parameters$", method.__doc__ or "", re.MULTILINE)]
-DIFFERENT = {"coef_", "intercept_", "loss", "solver_", "y"}  # in a pair of machines, one for numbers and one for labels
+DIFFERENT = {
+    "solver_params",
+    "coef_",
+    "intercept_",
+    "loss",
+    "solver_",
+    "y",
+}  # in a pair of machines, one for numbers and one for labels
 SOLVERS = {"tol", "max_iter", "n_iter_"}  # of eigenvectors or of a linear system
 
 

@@ -59,7 +59,7 @@ def test_inputs_up_to_which_exact_machines_take_so_many_rows():
 
 def test_rows_of_cells():
     rows = f"{Limits().cell_rows:,}"
-    assert f'"auto" is {rows}, doubled' in MODEL_DOCSTRING
+    assert f"default: {rows}, doubled" in MODEL_DOCSTRING
     assert f"until cells have m = {rows} rows" in MATHEMATICS
 
 

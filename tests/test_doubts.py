@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from machines import FIXED
+from machines import FIXED, with_options
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 
@@ -68,7 +68,9 @@ def test_a_limit_that_cannot_be_kept(table, clock_of_fits):
 
 def test_too_few_grids(table):
     with pytest.warns(UserWarning, match="Only . grids fit into max_bytes"):
-        KernelMachineRegressor(**{**FIXED, "n_grids": "auto", "features": "binning"}, max_bytes=2000).fit(*table)
+        KernelMachineRegressor(**{**with_options(FIXED, n_grids=None), "features": "binning"}, max_bytes=2000).fit(
+            *table
+        )
 
 
 @pytest.mark.parametrize("value", [1.0, np.nan, "a"])

@@ -8,7 +8,7 @@ from binfeat.models.kernel_algebra import matrices, sums
 from binfeat.models.kernel_algebra.bounded import LogLoss, SquaredHinge
 from binfeat.models.machines.cell_solver import CellSolver
 
-LOCAL = {"features": "local", "cell_rows": 100, "random_state": 0}
+LOCAL = {"features": "local", "solver_params": {"cell_rows": 100}, "random_state": 0}
 N_ROWS, ALPHA = 60, 0.3
 
 
@@ -17,7 +17,7 @@ def kernel():
     of_kernels = [
         matrices.kernel_matrix(kernel, np.zeros(2, bool), 1) for kernel in (kernels.Laplacian(), kernels.RBF())
     ]
-    return sums.KernelSum(of_kernels, [0.7, 0.3], np.ones((2, 2)), 1)
+    return sums.KernelValues(of_kernels, [0.7, 0.3], np.ones((2, 2)), 1)
 
 
 @pytest.fixture

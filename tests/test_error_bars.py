@@ -7,7 +7,7 @@ from functools import partial
 import naive
 import numpy as np
 import pytest
-from machines import FIXED, assert_same_state
+from machines import FIXED, assert_same_state, with_options
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from threadpoolctl import threadpool_limits
@@ -202,7 +202,7 @@ def test_bad_arguments(fitted, table):
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know
 HALVES = [(np.arange(250), np.arange(250, 400))]
-BINS = {**FIXED, "target_transform": None, "alpha": 0.3, "n_posterior_samples": N_SAMPLES}
+BINS = {**with_options(FIXED, n_posterior_samples=N_SAMPLES), "target_transform": None, "alpha": 0.3}
 
 
 def far_and_near(X):
@@ -249,7 +249,7 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
     options = {
         "features": "fourier",
         "gamma": "scale",
-        "n_posterior_samples": 1,
+        "solver_params": {"n_posterior_samples": 1},
         "random_state": 0,
         "target_transform": None,
     }
@@ -287,7 +287,7 @@ def test_sampled_functions_of_bins(table):
 
 def test_without_samples_all_intervals_have_one_width(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**{**BINS, "n_posterior_samples": None}).fit(X[:300], y[:300])
+    machine = KernelMachineRegressor(**with_options(BINS, n_posterior_samples=None)).fit(X[:300], y[:300])
     np.testing.assert_allclose(np.ptp(np.ptp(machine.predict_interval(X), axis=1)), 0, atol=1e-12)
     for ask in (lambda: machine.predict(X, return_std=True), lambda: machine.sample_y(X)):
         with pytest.raises(ValueError, match="features='binning' require posterior samples"):
@@ -298,7 +298,7 @@ def test_without_samples_all_intervals_have_one_width(table):
 
 def test_samples_change_nothing_else(table, threads):
     X, y, _ = table
-    plain = KernelMachineRegressor(**{**BINS, "n_posterior_samples": None}).fit(X, y)
+    plain = KernelMachineRegressor(**with_options(BINS, n_posterior_samples=None)).fit(X, y)
     machine = KernelMachineRegressor(**BINS).fit(X, y)
     np.testing.assert_array_equal(machine.predict(X), plain.predict(X))
     threads(1)
@@ -320,11 +320,14 @@ def test_samples_from_blocks(table, sampled_rows):
 
 def test_bad_samples(table):
     X, y, _ = table
-    for changed, message in (({"n_posterior_samples": 0}, "at least 1"), ({"alpha": 0}, "requires a positive alpha")):
-        with pytest.raises(ValueError, match=f"n_posterior_samples .*{message}"):
+    for changed, message in (
+        ({"solver_params": {"n_posterior_samples": 0}}, "at least 1"),
+        ({"alpha": 0}, "requires a positive alpha"),
+    ):
+        with pytest.raises(ValueError, match=rf"n_posterior_samples'\] .*{message}"):
             KernelMachineRegressor(**{**BINS, **changed}).fit(X, y)
-    with pytest.raises(TypeError, match="n_posterior_samples must be"):
-        KernelMachineRegressor(n_posterior_samples="many").fit(X, y)
+    with pytest.raises(TypeError, match=r"\['n_posterior_samples'\] must be"):
+        KernelMachineRegressor(solver_params={"n_posterior_samples": "many"}).fit(X, y)
 
 
 def test_one_factor_for_all_threads(table, monkeypatch):
@@ -408,7 +411,9 @@ def test_many_rows_of_which_cells_know_most(rng, many_rows_are):
 
 def test_a_factor_of_each_cell_for_all_threads(table, monkeypatch):
     X, y, _ = table
-    machine = KernelMachineRegressor(**{**GIVEN, "features": "local"}, gamma=GAMMA, cell_rows=100, n_trees=1).fit(X, y)
+    machine = KernelMachineRegressor(
+        **with_options({**GIVEN, "features": "local"}, cell_rows=100, n_trees=1), gamma=GAMMA
+    ).fit(X, y)
     made, real = [], local.ExactPosterior
 
     def counted(*arguments):

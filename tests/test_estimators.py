@@ -24,8 +24,8 @@ ESTIMATORS = [
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
     CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-7, max_iter=200),  # below, rounding makes iterations
     CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
-    KernelMachineRegressor(max_grids=20, random_state=0),
-    KernelMachineClassifier(max_grids=20, random_state=0),
+    KernelMachineRegressor(solver_params={"max_grids": 20}, random_state=0),
+    KernelMachineClassifier(solver_params={"max_grids": 20}, random_state=0),
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
     SpectralClustering(features=RandomBinning(n_grids=32)),
     LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
@@ -37,10 +37,12 @@ OTHERS = [  # of estimators that stand above
     RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
     CGRidge(),
     CGRidgeClassifier(),
-    KernelMachineRegressor(features="fourier", gamma="scale", n_posterior_samples=2, random_state=0),
-    KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
+    KernelMachineRegressor(features="fourier", gamma="scale", solver_params={"n_posterior_samples": 2}, random_state=0),
+    KernelMachineRegressor(
+        features="binning", gamma="scale", alpha=0.1, solver_params={"n_grids": 20}, refit=False, random_state=0
+    ),
     OutlierDetector(fineness=(2, 4), input_share=1.0, n_jobs=1),
-    KernelMachineClassifier(features="binning", gamma="scale", n_grids=20, random_state=0),
+    KernelMachineClassifier(features="binning", gamma="scale", solver_params={"n_grids": 20}, random_state=0),
 ]
 
 

@@ -65,7 +65,7 @@ def table(seed, n_inputs):
 FIRST, SECOND = table(0, 3), table(1, 4)
 WAVES = binfeat.RandomFourier(n_components=8, random_state=0)
 UNION = binfeat.RandomFeatureUnion([("bins", binfeat.RandomBinning(n_grids=3, random_state=0)), ("waves", WAVES)])
-MACHINE = {"n_grids": 5, "max_grids": 8, "random_state": 0}
+MACHINE = {"solver_params": {"n_grids": 5, "max_grids": 8}, "random_state": 0}
 CALLS = {
     "binning": (binfeat.RandomBinning(n_grids=3, random_state=0), "fit"),
     "binning, rare bins": (binfeat.RandomBinning(n_grids=3, min_count=2, random_state=0), "fit_transform"),

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hard import easy
 from limits import limited
+from machines import with_options
 from sklearn.base import BaseEstimator, clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
@@ -43,8 +44,8 @@ def machines():
     yield binfeat.RandomFourier(n_components=5, sampler="fastfood", phase="offset", random_state=0).fit(X), X
     yield binfeat.CGRidge(n_posterior_samples=2).fit(Z, Y), Z
     yield binfeat.CGRidgeClassifier().fit(Z, LABELS), Z
-    fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
-    sampled = {"n_posterior_samples": 2, **fixed}
+    fixed = {"solver_params": {"n_grids": 4}, "gamma": "scale", "alpha": 0.1, "random_state": 0}
+    sampled = with_options(fixed, n_posterior_samples=2)
     yield binfeat.KernelMachineRegressor(features="binning", **sampled).fit(X, Y), X
     yield binfeat.KernelMachineClassifier(features="binning", **fixed).fit(X, LABELS), X
     exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
@@ -389,7 +390,9 @@ def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
 def test_load_knows_kernels(rng, kernel, tmp_path):
     sio = pytest.importorskip("skops.io")
     X = rng.normal(size=(40, 2))
-    machine = binfeat.KernelMachineRegressor(kernel=kernel, gamma="scale", max_grids=10).fit(X, X[:, 0])
+    machine = binfeat.KernelMachineRegressor(kernel=kernel, gamma="scale", solver_params={"max_grids": 10}).fit(
+        X, X[:, 0]
+    )
     sio.dump(machine, tmp_path / "model.skops")
     loaded = binfeat.load(tmp_path / "model.skops")
     assert loaded.kernel == kernel
@@ -457,6 +460,21 @@ def test_files_with_warped_inputs_predict():
     warped = type(machine).__new__(type(machine))
     warped.__setstate__(state)
     np.testing.assert_array_equal(warped.predict(rows), machine.predict(rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("local", {"n_trees": 2, "cell_rows": 20}), ("binning", {"n_grids": 4}), ("exact", None)],
+)
+def test_options_of_older_files_become_solver_params(name, expected):
+    """Parameters of their own up to format 5; "auto" and other defaults are left out."""
+    machine = binfeat.load(FILES / "format_5" / f"{name}.skops")
+    assert machine.solver_params == expected
+    assert not {"n_trees", "cell_rows", "n_grids", "max_grids", "n_posterior_samples"} & vars(machine).keys()
+    state = {k: v for k, v in machine.__getstate__().items() if k != "solver_params"}
+    older = type(machine).__new__(type(machine))
+    older.__setstate__(state | {"_binfeat_format": 5, "max_grids": 1600, "n_trees": "auto", "n_grids": np.int64(7)})
+    assert older.solver_params == {"n_grids": 7}
 
 
 def test_files_of_a_loss_that_is_gone_are_refused():

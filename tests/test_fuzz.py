@@ -272,7 +272,7 @@ MACHINES = {
     "KernelMachineRegressor": binfeat.KernelMachineRegressor,
     "KernelMachineClassifier": binfeat.KernelMachineClassifier,
 }
-FEW = {"features": "binning", "n_grids": 5, "kernel": "laplacian", "random_state": 0}
+FEW = {"features": "binning", "solver_params": {"n_grids": 5}, "kernel": "laplacian", "random_state": 0}
 
 
 @pytest.mark.parametrize("features", ["binning", "exact"])

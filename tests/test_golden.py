@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from machines import with_options
 
 import binfeat
 from binfeat import kernels
@@ -31,7 +32,7 @@ def ridge(Machine, y, **parameters):
 
 
 def machine(Machine, y, **parameters):
-    return Machine(**{**FIXED, "n_grids": 40, **parameters}).fit(X, y)
+    return Machine(**{**with_options(FIXED, n_grids=40), **parameters}).fit(X, y)
 
 
 REGRESSOR, CLASSIFIER = binfeat.KernelMachineRegressor, binfeat.KernelMachineClassifier

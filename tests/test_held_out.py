@@ -35,7 +35,7 @@ def test_numbers_of_groups():
         check_groups(np.array([1, "a"], dtype=object), 2)
 
 
-@pytest.mark.parametrize("name", ["max_seconds", "alpha", "gamma", "n_grids"])
+@pytest.mark.parametrize("name", ["max_seconds", "alpha", "gamma"])
 def test_integers_beyond_floats_are_refused(rng, name):
     X = rng.normal(size=(40, 2))
     with pytest.raises((ValueError, MemoryError), match=rf"{name} must be finite|an integer of 1,329 bits|binning"):

@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
-from machines import moments
+from machines import moments, with_options
 from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import permutation_importance
 
@@ -63,7 +63,7 @@ def test_an_exact_machine_without_each_row():
 
 def test_a_local_machine_without_each_row():
     X, y, weights = rows_of(120)
-    local = KernelMachineRegressor(**GIVEN, features="local", cell_rows=40, n_trees=1)
+    local = KernelMachineRegressor(**with_options(GIVEN, cell_rows=40, n_trees=1), features="local")
     fitted = local.fit(X, y, sample_weight=weights)._fitted
     mean, std = moments(y, weights)
     function, Y = fitted.function, (y - mean) / std
@@ -101,8 +101,8 @@ def table_of(n_rows):
     [
         (1200, {"features": "exact"}),
         *hard(
-            (5000, {"features": "binning", "n_grids": 200}),
-            (1200, {"features": "local", "cell_rows": 150}),
+            (5000, {"features": "binning", "solver_params": {"n_grids": 200}}),
+            (1200, {"features": "local", "solver_params": {"cell_rows": 150}}),
             (5000, {"features": "fourier"}),
         ),
     ],
@@ -157,7 +157,7 @@ def test_one_for_each_input_of_the_table(rng):
 @pytest.mark.parametrize("loss", ["log", "squared_hinge"])
 def test_losses_of_labels(loss, features):
     X, y = table_of(400)
-    options = {"cell_rows": 100, "n_trees": 2} if features == "local" else {}
+    options = {"solver_params": {"cell_rows": 100, "n_trees": 2}} if features == "local" else {}
     given = {**GIVEN, **options, "features": features, "gamma": [1.0, 0.5, 0.5, 0.1, 0.1]}
     machine = KernelMachineClassifier(**given, loss=loss).fit(X, y > 0)
     found = machine.feature_importances_
@@ -178,7 +178,7 @@ def test_labels_of_several_columns(monkeypatch):
 
 def test_files_without_importances_have_relevances():
     X, y = table_of(300)
-    machine = KernelMachineRegressor(features="binning", n_grids=20, random_state=0).fit(X, y)
+    machine = KernelMachineRegressor(features="binning", solver_params={"n_grids": 20}, random_state=0).fit(X, y)
     state = machine.__getstate__()
     state.pop("_rises")
     older = KernelMachineRegressor()
@@ -196,6 +196,6 @@ def test_wide_tables_of_random_features_take_no_time_for_them(monkeypatch):
     monkeypatch.setattr(importance, "_rises", lambda *args: shuffled.append(args))
     for n_terms in (importance._TERMS, 20 * 25 * 30 - 1):
         monkeypatch.setattr(importance, "_TERMS", n_terms)
-        machine = KernelMachineRegressor(features="binning", n_grids=20, random_state=0).fit(X, y)
+        machine = KernelMachineRegressor(features="binning", solver_params={"n_grids": 20}, random_state=0).fit(X, y)
         assert machine.feature_importances_.shape == (5,)
     assert len(shuffled) == 1

@@ -62,7 +62,7 @@ def test_the_factor_takes_the_place_of_the_matrix(rows):
 def test_memory_is_known_first(rng, n_rows, n_targets):
     """Within a fifth: of a factor, and of iterations."""
     X, Y = rng.normal(size=(1, n_rows)).astype(np.float32), rng.normal(size=(n_rows, n_targets)).astype(np.float32)
-    kernel = sums.KernelSum([matrices.kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2)
+    kernel = sums.KernelValues([matrices.kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2)
     taken, _ = peak_bytes(lambda: solve.solve_kernel(solve.matrix_to_solve(kernel, X, n_targets), 1.0, None, Y, 0.1))
     assert taken == pytest.approx(solve.solve_bytes(n_rows, n_targets), rel=0.2)
 

@@ -31,7 +31,7 @@ FRAME = matrices.Frame(np.zeros(3), np.ones(3))
 
 def kernel(n_jobs=None):
     of_kernels = [matrices.kernel_matrix(kernel, CATEGORICAL, n_jobs) for kernel in (Matern(1.5), Laplacian())]
-    return sums.KernelSum(of_kernels, SHARES, GAMMAS, n_jobs)
+    return sums.KernelValues(of_kernels, SHARES, GAMMAS, n_jobs)
 
 
 def values(A, B, n_jobs=None):

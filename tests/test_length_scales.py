@@ -36,7 +36,7 @@ def test_finds_the_inputs_that_matter(rows, kernel):
     assert found.gamma[[1, 3]].min() > 3 * found.gamma[[0, 2, 4]].max()
     assert found.error < found.errors[0] / 2
     assert len(found.errors) == len(found.gammas) == 40
-    assert found.scales.n_rows == 150
+    assert found.found.kernel.n_rows == 150
 
 
 def test_where_it_begins(rows):
@@ -199,7 +199,7 @@ def test_going_on_with_another_kernel(rows):
     other = first.of_kernel(kernels.RBF(), 10)
     np.testing.assert_array_equal(other.gamma, before)
     other.run(20, 150)
-    assert (other.scales.kernel, len(other.errors), len(first.errors)) == (kernels.RBF(), 20, 10)
+    assert (other.found.kernel.main.kernel, len(other.errors), len(first.errors)) == (kernels.RBF(), 20, 10)
     np.testing.assert_array_equal(first.gamma, before)
     first.run(20, 150)
     np.testing.assert_array_equal(first.gammas, search(X, y, kernels.Matern(1.5)).run(20, 150).gammas)

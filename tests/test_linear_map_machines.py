@@ -122,4 +122,7 @@ def test_classes_categories_and_several_targets(rng):
 def test_given_length_scales_get_no_linear_map(fitted):
     _, X, y = fitted
     assert KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0, 0.0]).fit(X, y).linear_map_ is None
-    assert KernelMachineRegressor(features="binning", n_grids=50, random_state=0).fit(X, y).linear_map_ is None
+    assert (
+        KernelMachineRegressor(features="binning", solver_params={"n_grids": 50}, random_state=0).fit(X, y).linear_map_
+        is None
+    )

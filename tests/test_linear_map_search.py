@@ -29,8 +29,8 @@ def rows(rng):
 def test_finds_a_diagonal(rows):
     found, search = searched(*rows)
     assert found.pays()
-    scales = found.scales
-    assert scales.error == found.error < 0.8 * search.error_on(200)
+    scales = found.found.kernel.main
+    assert found.found.error == found.error < 0.8 * search.error_on(200)
     np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
     np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category stays as it is
     np.testing.assert_array_equal(scales.linear_map[:3, 3], 0.0)
@@ -75,7 +75,7 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
     assert found._n_rows <= 0.6 * 400
     np.testing.assert_array_equal(found.linear_map, np.eye(4))
     assert not found.pays()  # it is the same kernel
-    np.testing.assert_allclose(found.scales.gamma, search.gamma)
+    np.testing.assert_allclose(found.found.kernel.main.gamma, search.gamma)
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_rows_that_repeat(rows):
     found, _ = searched(X, y)
     assert np.isfinite(found.linear_map).all()
     found.pays()
-    assert np.isfinite(found.scales.gamma).all()
+    assert np.isfinite(found.found.kernel.main.gamma).all()

@@ -7,7 +7,7 @@ import pytest
 from callbacks import Callback
 from hard import hard
 from interrupts import interrupted
-from machines import assert_same_state
+from machines import assert_same_state, with_options
 from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
@@ -19,9 +19,9 @@ from binfeat.models.table.copies import GivenRows
 pd = pytest.importorskip("pandas")
 
 N_ROWS, N_SAMPLED = 2000, 600
-LOCAL = {"features": "local", "cell_rows": 150, "random_state": 0}
+LOCAL = {"features": "local", "solver_params": {"cell_rows": 150}, "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty.
-GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3, "n_trees": 1}
+GIVEN = {**with_options(LOCAL, n_trees=1), "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3}
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def assert_as_in_memory(options, X, y, weights=None):
 @pytest.mark.parametrize("n_trees", [1, 3])
 def test_machines_are_those_of_rows_in_memory(noisy, weighted, n_trees):
     X, y, weights = noisy
-    whole, streamed = assert_as_in_memory({**GIVEN, "n_trees": n_trees}, X, y, weights if weighted else None)
+    whole, streamed = assert_as_in_memory(with_options(GIVEN, n_trees=n_trees), X, y, weights if weighted else None)
     assert streamed.n_trees_ == n_trees
     np.testing.assert_array_equal(streamed.apply(X), whole.apply(X))
     # Errors are those of leaving out the rows of the sample only.
@@ -93,7 +93,7 @@ def test_other_losses(noisy, loss):
     X, y, weights = (values[:1000] for values in noisy)
     wanted = np.exp(0.5 * smooth(X)) if loss == "poisson" else smooth(X)
     given = np.random.default_rng(0).poisson(wanted) if loss == "poisson" else np.where(weights > 1.98, 50.0, y)
-    options = {**LOCAL, "n_trees": 1, "loss": loss}
+    options = {**with_options(LOCAL, n_trees=1), "loss": loss}
     whole = KernelMachineRegressor(**options).fit(X, given)
     machine = KernelMachineRegressor(**options).fit(blocks(X, given, block_rows=330))
     assert machine.features_ == "local"
@@ -106,7 +106,7 @@ def test_blocks_and_threads_change_nothing(noisy, Machine):
     X, y, weights = noisy
     y = y if Machine is KernelMachineRegressor else np.digitize(y, [-1.0, 1.0])
     one, two, other = (
-        Machine(**LOCAL, n_trees=2, n_jobs=n_jobs).fit(blocks(X, y, weights, block_rows=block_rows))
+        Machine(**with_options(LOCAL, n_trees=2), n_jobs=n_jobs).fit(blocks(X, y, weights, block_rows=block_rows))
         for n_jobs, block_rows in ((1, 2000), (2, 2000), (2, 77))
     )
     assert_same_state(one, two)
@@ -178,7 +178,7 @@ def test_rows_that_are_kept_as_columns(rng):
 
 def test_many_rows_of_a_source_take_cells(noisy):
     X, y, _ = noisy
-    options, source = {"max_grids": 20, "random_state": 0}, blocks(X, y, block_rows=330)
+    options, source = {"solver_params": {"max_grids": 20}, "random_state": 0}, blocks(X, y, block_rows=330)
     machine = KernelMachineRegressor(**options).fit(source)
     assert (machine.features_, machine.status_) == ("local", "converged")
     assert machine.n_trees_ > 1
@@ -222,7 +222,7 @@ def test_rows_are_kept_in_float32_only(rng):
 
 def test_a_callback_stops_it(noisy):
     X, y, _ = noisy
-    machine = KernelMachineRegressor(**LOCAL, n_trees=4).set_callbacks(Callback("step", stop_at=1))
+    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=4)).set_callbacks(Callback("step", stop_at=1))
     machine.fit(blocks(X, y))
     assert (machine.status_, machine.n_trees_) == ("stopped", 1)
 
@@ -231,7 +231,7 @@ def test_a_callback_stops_it(noisy):
 def test_interrupted(noisy, call, n_rows):
     """Ctrl-C leaves the trees so far; before there is one, a machine of the sample."""
     X, y, _ = noisy
-    machine = KernelMachineRegressor(**LOCAL, n_trees=3)
+    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=3))
     with interrupted(forest.Forest, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
         machine.fit(blocks(X, y))
     assert (machine.status_, machine.n_trees_) == ("interrupted", 1)
@@ -241,7 +241,7 @@ def test_interrupted(noisy, call, n_rows):
 
 def test_a_warm_start_keeps_the_kernel(noisy):
     X, y, weights = noisy
-    machine = KernelMachineRegressor(**LOCAL, n_trees=1, warm_start=True)
+    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=1), warm_start=True)
     machine.fit(blocks(X[:1500], y[:1500], weights[:1500]))
     gamma, kernel = machine.gamma_, machine.kernel_
     machine.fit(blocks(X, y, weights))
@@ -253,7 +253,7 @@ def test_a_warm_start_keeps_the_kernel(noisy):
 @pytest.mark.hard
 def test_a_warm_start_from_cells_that_do_not_fit_any_more(noisy):
     X, y, _ = noisy
-    machine = KernelMachineRegressor(max_grids=20, warm_start=True, random_state=0).fit(blocks(X, y))
+    machine = KernelMachineRegressor(solver_params={"max_grids": 20}, warm_start=True, random_state=0).fit(blocks(X, y))
     assert machine.features_ == "local"
     machine.set_params(max_bytes=2_000_000).fit(blocks(X, y))
     assert machine.features_ == "binning"

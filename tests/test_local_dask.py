@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hard import hard
-from machines import assert_same_state, decisions
+from machines import assert_same_state, decisions, with_options
 
 import binfeat
 from binfeat import blocks
@@ -19,7 +19,7 @@ import binfeat.distributed as remote  # noqa: E402
 from binfeat.distributed import _cells  # noqa: E402
 
 N_ROWS, N_SAMPLED = 1500, 500
-LOCAL = {"features": "local", "cell_rows": 150, "n_trees": 2, "random_state": 0}
+LOCAL = {"features": "local", "solver_params": {"cell_rows": 150, "n_trees": 2}, "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty.
 GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3}
 ROUNDING = 1e-5  # moments of the targets are sums in another order
@@ -128,7 +128,7 @@ def test_losses(noisy, loss):
     X, y, weights = noisy
     Y = np.column_stack([y, -y])
     Y = np.ceil(np.exp(Y)) if loss == "poisson" else Y + 100.0 * (np.arange(N_ROWS) % 50 == 0)[:, None]
-    options = {**GIVEN, "gamma": "learn", "alpha": "auto", "n_trees": 1, "loss": loss}
+    options = {**with_options(GIVEN, n_trees=1), "gamma": "learn", "alpha": "auto", "loss": loss}
     expected = binfeat.KernelMachineRegressor(**options).fit(blocks(X, Y, weights))
     machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), Y, weights)
     assert_alike(machine, expected)
@@ -149,7 +149,7 @@ def test_a_warm_start_keeps_the_kernel(noisy):
 @pytest.mark.hard
 def test_many_rows_take_cells(noisy):
     X, y, _ = noisy
-    options = {"cell_rows": 150, "max_grids": 20, "random_state": 0}
+    options = {"solver_params": {"cell_rows": 150, "max_grids": 20}, "random_state": 0}
     machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
     assert (machine.features_, machine.status_) == ("local", "converged")
     small = remote.KernelMachineRegressor(**options, max_bytes=800_000).fit(chunked(X, CHUNKS[1]), y)

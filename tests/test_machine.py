@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from hard import hard
-from machines import BINS, FIXED
+from machines import BINS, FIXED, with_options
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.datasets import load_wine, make_friedman1
@@ -393,11 +393,11 @@ def test_labels_of_any_kind(table, kind):
 def test_scores_choose(table, monkeypatch):
     X, y, labels = table
     for scoring in ("r2", "neg_mean_absolute_error", lambda machine, X, y: -np.abs(machine.predict(X) - y).max()):
-        machine = KernelMachineRegressor(**BINS, scoring=scoring, max_grids=160).fit(X, y)
+        machine = KernelMachineRegressor(**with_options(BINS, max_grids=160), scoring=scoring).fit(X, y)
         assert machine.score(X, y) > 0.9
     assert machine.learning_curve_[0, 1] > 0.1  # the largest error, in the units of y
     for scoring in ("accuracy", "roc_auc", "neg_log_loss"):
-        machine = KernelMachineClassifier(**BINS, scoring=scoring, max_grids=160).fit(X, labels)
+        machine = KernelMachineClassifier(**with_options(BINS, max_grids=160), scoring=scoring).fit(X, labels)
         assert machine.score(X, labels) > 0.9
     machine = KernelMachineClassifier(**FIXED, scoring="accuracy", refit=False, cv=[(range(300), range(300, 400))])
     machine.fit(X, labels)

@@ -161,6 +161,6 @@ def test_the_log_says_what_was_decided(table, caplog):
 def test_nothing_is_printed(table, capfd):
     X, y, labels = table
     KernelMachineRegressor(random_state=0).fit(X, y).predict(X)
-    KernelMachineRegressor(max_grids=40, cv=5, random_state=0).fit(X, y).predict(X)
+    KernelMachineRegressor(solver_params={"max_grids": 40}, cv=5, random_state=0).fit(X, y).predict(X)
     KernelMachineClassifier(**FIXED).fit(X, labels).predict_proba(X)
     assert capfd.readouterr() == ("", "")

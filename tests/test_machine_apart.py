@@ -74,7 +74,7 @@ def test_few_rows_with_cv_have_an_exact_machine_that_the_last_rows_judge(rng, sh
 def test_more_rows_with_cv_have_other_machines(table, short, monkeypatch):
     X, y, _ = table
     monkeypatch.setattr(choice, "TUNING_ROWS", 399)
-    assert KernelMachineRegressor(cv=3, max_grids=10, random_state=0).fit(X, y).features_ != "exact"
+    assert KernelMachineRegressor(cv=3, solver_params={"max_grids": 10}, random_state=0).fit(X, y).features_ != "exact"
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(400) // 5])

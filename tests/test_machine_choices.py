@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hard import hard
 from limits import current_limits
-from machines import BINS, FIXED, GROWING, assert_same_state
+from machines import BINS, FIXED, GROWING, assert_same_state, with_options
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSeriesSplit
 
@@ -98,7 +98,7 @@ def test_without_refit_the_rows_held_out_only_choose(table, rng):
 def test_the_same_bits_again_and_for_any_number_of_threads(table, threads, features):
     threads(2)
     X, y = table[0][:200], table[1][:200]
-    options = {"features": features, "max_grids": 60, "random_state": 3}
+    options = {"features": features, "solver_params": {"max_grids": 60}, "random_state": 3}
     machine = KernelMachineRegressor(**options, n_jobs=1).fit(X, y)
     for n_jobs in (1, 2):
         other = KernelMachineRegressor(**options, n_jobs=n_jobs).fit(X, y)
@@ -131,7 +131,7 @@ def test_fit_again_forgets(table):
 def test_grids_are_added_until_they_gain_little(table):
     X, y, _ = table
     y = y + np.random.default_rng(2).normal(size=y.size)
-    machine = KernelMachineRegressor(**{**GROWING, "max_grids": 5000}).fit(X, y)
+    machine = KernelMachineRegressor(**with_options(GROWING, max_grids=5000)).fit(X, y)
     n_grids, errors = machine.learning_curve_.T
     assert n_grids.size > 1
     assert (np.diff(n_grids) > 0).all()
@@ -142,7 +142,7 @@ def test_grids_are_added_until_they_gain_little(table):
 
 def test_budget_of_grids(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**BINS, max_grids=7).fit(X, y)
+    machine = KernelMachineRegressor(**with_options(BINS, max_grids=7)).fit(X, y)
     assert machine.n_grids_ == 7
     assert machine.score(X, y) > 0.5
 
@@ -176,7 +176,7 @@ def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
 
     monkeypatch.setattr(growth.Growth, "grow", slow_grow)
     monkeypatch.setattr(growth.Growth, "solve", slow_solve)
-    machine = KernelMachineRegressor(**{**GROWING, "max_grids": 50_000}, max_seconds=max_seconds).fit(X, y)
+    machine = KernelMachineRegressor(**with_options(GROWING, max_grids=50_000), max_seconds=max_seconds).fit(X, y)
     assert machine.status_ == "budget"
     assert ("limit", "max_seconds") in machine.decisions_[["what", "choice"]].tolist()
     if max_seconds <= 100:  # with fewer grids there is no machine

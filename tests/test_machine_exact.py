@@ -9,7 +9,7 @@ from callbacks import Callback
 from hard import hard
 from interrupts import SEARCH_STEP, interrupted
 from limits import current_limits
-from machines import assert_same_state, moments
+from machines import assert_same_state, moments, with_options
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
@@ -123,12 +123,12 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, short, limits):
     for given, kernel in (("laplacian", "Laplacian()"), ("rbf", "RBF()"), (kernels.Matern(2.5), "Matern(nu=2.5)")):
         machine = KernelMachineRegressor(kernel=given, random_state=0).fit(X, y)
         assert (machine.features_, machine.kernel_) == ("exact", kernel)
-    for options in ({"kernel": kernels.GammaPitch(8)}, {"n_grids": 10}, {"features": "binning"}):
-        machine = KernelMachineRegressor(**options, max_grids=10, random_state=0).fit(X, y)
+    for options in ({"kernel": kernels.GammaPitch(8)}, {"solver_params": {"n_grids": 10}}, {"features": "binning"}):
+        machine = KernelMachineRegressor(**with_options(options, max_grids=10), random_state=0).fit(X, y)
         assert machine.features_ != "exact"
     for small in ({"exact_rows": 399}, {"exact_work": 400**2 * 4 - 1}):
         limits(n_steps=15, sample_grids=(5, 10), n_fourier=32, **small)
-        assert KernelMachineRegressor(max_grids=10, random_state=0).fit(X, y).features_ != "exact"
+        assert KernelMachineRegressor(solver_params={"max_grids": 10}, random_state=0).fit(X, y).features_ != "exact"
         assert KernelMachineRegressor(**EXACT).fit(X, y).features_ == "exact"
         assert KernelMachineRegressor(kernel="rbf", random_state=0).fit(X, y).features_ == "local"
 
@@ -408,8 +408,8 @@ def test_iterations_give_the_same_machine(table, monkeypatch):
 def test_the_last_rows_of_cholesky(monkeypatch):
     """As many rows as the limit are solved by Cholesky, one more by iterations."""
     X = np.random.default_rng(0).normal(size=(300, 4))
-    used, packed = [], sums.KernelSum.packed
-    monkeypatch.setattr(sums.KernelSum, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
+    used, packed = [], sums.KernelValues.packed
+    monkeypatch.setattr(sums.KernelValues, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
     for limit in (300, 299):
         monkeypatch.setattr(solve, "cholesky_rows", lambda n_targets, limit=limit: limit)
         KernelMachineRegressor(**GIVEN).fit(X, X[:, 0])

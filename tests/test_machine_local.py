@@ -11,7 +11,7 @@ import pytest
 from callbacks import Callback
 from hard import hard
 from interrupts import interrupted
-from machines import assert_same_state, moments
+from machines import assert_same_state, moments, with_options
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
@@ -19,16 +19,16 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
 from binfeat.models.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart
 from binfeat.models.machines import cell_rows, exact_size, forest, local, local_size
 from binfeat.models.machines.fine_tuning import CELLS, second_kernel
-from binfeat.models.search.length_scales import LengthScales
 
 pd = pytest.importorskip("pandas")
 
 GAMMA = [0.5, 0.2, 0.0, 0.1]
-LOCAL = {"features": "local", "cell_rows": 50, "random_state": 0}
+LOCAL = {"features": "local", "solver_params": {"cell_rows": 50}, "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty, two trees.
-GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.3, "n_trees": 2}
+GIVEN = {**with_options(LOCAL, n_trees=2), "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.3}
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_predictions_are_those_of_exact_machines_in_cells(table, weighted):
 
 def test_one_cell_is_an_exact_machine(table):
     X, y, _ = table
-    options = {**GIVEN, "cell_rows": 300, "n_trees": 1}
+    options = with_options(GIVEN, cell_rows=300, n_trees=1)
     local, exact = (
         KernelMachineRegressor(**{**options, "features": features}).fit(X[:300], y[:300])
         for features in ("local", "exact")
@@ -96,7 +96,7 @@ def test_a_cell_alone_has_the_same_bits_for_any_number_of_blas_threads(table):
     machines = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, "blas"):
-            machines.append(KernelMachineRegressor(**{**LOCAL, "cell_rows": 400}).fit(X, y))
+            machines.append(KernelMachineRegressor(**with_options(LOCAL, cell_rows=400)).fit(X, y))
     assert_same_state(*machines)
 
 
@@ -157,7 +157,7 @@ def test_joined_trees_find_their_own_cells(rng):
 
 def test_a_cell_of_one_label_is_constant(rng):
     X = rng.uniform(size=(400, 2))
-    machine = KernelMachineClassifier(**{**GIVEN, "gamma": [9.0, 0.1], "n_trees": 1}).fit(X, X[:, 0] > 0.8)
+    machine = KernelMachineClassifier(**{**with_options(GIVEN, n_trees=1), "gamma": [9.0, 0.1]}).fit(X, X[:, 0] > 0.8)
     arrays = machine._local
     of_cells = np.split(machine.feature_coef_[0], arrays["starts"][1:-1])
     constant = [not coef.any() for coef in of_cells]
@@ -191,7 +191,7 @@ def test_expansions_of_cells(rng, nu):
         matrices.kernel_matrix(radial, categorical, 1, linear_map),
         matrices.kernel_matrix(matrices.Linear(), categorical, 1),
     ]
-    kernel = sums.KernelSum(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
+    kernel = sums.KernelValues(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
     frame = matrices.Frame(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
     support, columns = (
         np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32) for n in (90, 20)
@@ -219,7 +219,7 @@ def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, short, threads)
     y, new = smooth(X), np.column_stack([rng.normal(size=(3000, 3)), rng.integers(3, size=3000)])
     for target in (y, y > np.median(y)):
         kind = KernelMachineClassifier if target.dtype == bool else KernelMachineRegressor
-        machine = kind(**LOCAL, n_trees=3, alpha=0.1, categorical_features=[3]).fit(X, target)
+        machine = kind(**with_options(LOCAL, n_trees=3), alpha=0.1, categorical_features=[3]).fit(X, target)
         many = machine._scores(new)
         for some in (slice(0, 1), slice(5, 15), slice(100, 117), slice(7, 2000)):
             np.testing.assert_array_equal(machine._scores(new[some]), many[some])
@@ -230,7 +230,7 @@ def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, short, threads)
 def test_memory_of_a_first_prediction(rng):
     """4 bytes for each input, kernel and tree of a row, and 8 for each coefficient."""
     X = rng.normal(size=(4000, 4))
-    given = {**LOCAL, "cell_rows": 500, "gamma": "scale", "alpha": 0.1, "n_trees": 2, "kernel": "laplacian"}
+    given = {**with_options(LOCAL, cell_rows=500, n_trees=2), "gamma": "scale", "alpha": 0.1, "kernel": "laplacian"}
     machine = KernelMachineRegressor(**given).fit(X, X[:, 0])
     machine.predict(X[:1])  # kernels are loaded
     assert machine.n_trees_ == 2
@@ -277,7 +277,7 @@ def test_slopes_of_a_sum(rng, with_map):
 def test_length_scales_of_dense_cells_are_shorter(rng, short):
     X = rng.uniform(-2, 2, size=(1500, 2))
     y = np.sin(3 * X[:, 0]) * np.sin(2.5 * X[:, 1])
-    options = {**LOCAL, "cell_rows": 200, "kernel": "laplacian", "n_trees": 1}
+    options = {**with_options(LOCAL, cell_rows=200, n_trees=1), "kernel": "laplacian"}
     machine = KernelMachineRegressor(**options).fit(X, y)
     assert machine.gamma_.min() > machine.length_scale_gammas_[-1].max()
     given = KernelMachineRegressor(**options, alpha=0.2).fit(X, y)
@@ -288,13 +288,13 @@ def test_length_scales_of_dense_cells_are_shorter(rng, short):
 def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
     """With a longer scale, too: targets may change fast along one input and slowly along others."""
     X = rng.uniform(-1, 1, size=(1200, 4))
-    machine = KernelMachineRegressor(**{**LOCAL, "cell_rows": 300}, n_trees=1)
+    machine = KernelMachineRegressor(**with_options(LOCAL, cell_rows=300, n_trees=1))
     machine.fit(X, np.sin(8 * X[:, 0]) * X[:, 1] + X.sum(axis=1))
     assert machine.kernel_.count("Matern") == 2
 
 
 def test_few_rows_do_not_tell_that_a_function_is_smooth():
-    alone = LengthScales(kernels.RBF(), np.array([0.5, 0.2]), 0.1, np.nan, 60, 1)
+    alone = KernelPart(kernels.RBF(), np.array([0.5, 0.2]))
     beside = second_kernel(alone)
     assert beside.kernel == kernels.Matern(1.5)
     np.testing.assert_array_equal(beside.gamma, alone.gamma)
@@ -314,7 +314,7 @@ def test_many_rows_take_cells(rng, limits, scoring):
     limits(n_steps=15, exact_rows=400, sample_grids=(5, 10))
     X, X_new = rng.normal(size=(1600, 4)), rng.normal(size=(500, 4))
     y = smooth(X) + 0.05 * rng.normal(size=1600)
-    options = {"max_grids": 40, "scoring": scoring, "random_state": 0}
+    options = {"solver_params": {"max_grids": 40}, "scoring": scoring, "random_state": 0}
     machine = KernelMachineRegressor(**options).fit(X, y)
     assert (machine.features_, machine.status_, machine.n_grids_) == ("local", "converged", 0)
     grids = KernelMachineRegressor(**options, features="binning").fit(X, y)
@@ -328,7 +328,7 @@ def test_rows_of_a_group_are_left_out_together(rng, short):
     y = np.repeat(rng.normal(size=150), 4)
     groups = np.repeat(np.arange(150), 4)
     leak, honest = (
-        KernelMachineRegressor(**LOCAL, n_trees=1).fit(X, y, groups=given).held_out_error_[0]
+        KernelMachineRegressor(**with_options(LOCAL, n_trees=1)).fit(X, y, groups=given).held_out_error_[0]
         for given in (None, groups)
     )
     assert leak < 0.1 < 0.7 < honest
@@ -343,7 +343,7 @@ def test_the_penalty_is_chosen_by_groups_held_out(seed):
     y = X[:, 0] + 2 * rng.normal(size=400)[groups] + 0.3 * rng.normal(size=1600)
     known = groups < 300
     leak, honest = (
-        KernelMachineRegressor(features="local", cell_rows=300, n_trees=1, random_state=0)
+        KernelMachineRegressor(features="local", solver_params={"cell_rows": 300, "n_trees": 1}, random_state=0)
         .fit(X[known], y[known], groups=given)
         .score(X[~known], y[~known])
         for given in (None, groups[known])
@@ -414,7 +414,7 @@ def test_deviations_are_those_of_the_cells_of_the_first_tree(table):
 
 def test_samples_belong_together_within_a_cell(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**{**GIVEN, "n_trees": 1}).fit(X[:200], y[:200])
+    machine = KernelMachineRegressor(**with_options(GIVEN, n_trees=1)).fit(X[:200], y[:200])
     splits, root = splits_of(machine)[0]
     first = X[0]
     far = next(row for row in X if naive.cell_of(row, splits, root) != naive.cell_of(first, splits, root))
@@ -434,7 +434,7 @@ def test_intervals_hold_what_they_say(rng, short):
     def noisy(X):
         return np.sin(2 * X[:, 0]) + 0.3 * rng.standard_t(4, size=len(X))
 
-    machine = KernelMachineRegressor(**{**LOCAL, "cell_rows": 300}, n_trees=3).fit(X, noisy(X))
+    machine = KernelMachineRegressor(**with_options(LOCAL, cell_rows=300, n_trees=3)).fit(X, noisy(X))
     for coverage in (0.5, 0.8, 0.95):
         low, high = machine.predict_interval(X_new, coverage).T
         y = noisy(X_new)
@@ -452,7 +452,7 @@ def test_trees_are_added_while_they_pay(rng, short):
     np.testing.assert_array_equal(numbers, np.arange(1, machine.n_trees_ + 1))
     assert machine.n_trees_ > 1
     assert errors[-1] < errors[0]
-    assert KernelMachineRegressor(**LOCAL, n_trees=3).fit(X, smooth(X)).n_trees_ == 3
+    assert KernelMachineRegressor(**with_options(LOCAL, n_trees=3)).fit(X, smooth(X)).n_trees_ == 3
     assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
 
 
@@ -471,7 +471,7 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
     monkeypatch.setattr(exact_size, "_PAIR_SECONDS", 1.0)
     X = rng.normal(size=(600, 3))
     free, limited = (
-        KernelMachineRegressor(**LOCAL, n_trees=1, max_seconds=seconds).fit(X, smooth(X))
+        KernelMachineRegressor(**with_options(LOCAL, n_trees=1), max_seconds=seconds).fit(X, smooth(X))
         for seconds in (None, 3 * 600 * 50)
     )
     assert exact_size.exact_seconds(600, 3) > 3 * 600 * 50
@@ -511,13 +511,15 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
     X = rng.normal(size=(600, 4))
 
     def fitted(**options):
-        return KernelMachineRegressor(features="local", n_trees=2, random_state=0, **options).fit(X, smooth(X))
+        return KernelMachineRegressor(features="local", random_state=0, **with_options(options, n_trees=2)).fit(
+            X, smooth(X)
+        )
 
     free, ample = fitted(), fitted(max_seconds=1e6)
     assert [np.diff(machine._local["starts"]).max() > 50 for machine in (free, ample)] == [False, True]
     assert ample.held_out_error_[0] < free.held_out_error_[0]
     assert "rows of a cell" in ample.summary()
-    hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, cell_rows=50)
+    hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
     narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
     monkeypatch.setattr(local, "_GAIN", 1.0)  # cannot be had
     for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
@@ -552,7 +554,7 @@ def test_a_callback_stops_it(rng, short):
 @pytest.mark.parametrize(("call", "n_trees"), [(1, 1), (2, 1), (3, 2)])
 def test_interrupted(rng, short, call, n_trees):
     X = rng.normal(size=(300, 3))
-    machine = KernelMachineRegressor(**LOCAL, n_trees=4)
+    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=4))
     with interrupted(forest.Forest, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
         machine.fit(X, smooth(X))
     assert (machine.status_, machine.n_trees_) == ("interrupted", n_trees)
@@ -581,10 +583,14 @@ def test_a_warm_start_keeps_the_kernel(rng, short):
             ValueError,
             r"features='local' accepts kernel='auto', 'laplacian', 'rbf', or one of .*; got 'hat'\.",
         ),
-        ({"n_trees": 0}, ValueError, "n_trees must be at least 1"),
-        ({"n_trees": "many"}, ValueError, "n_trees must be 'auto', or a number, got 'many'"),
-        ({"cell_rows": 1}, ValueError, "cell_rows must be at least 2"),
-        ({"cell_rows": 2.5}, TypeError, "cell_rows must be"),
+        ({"solver_params": {"n_trees": 0}}, ValueError, r"solver_params\['n_trees'\] must be at least 1, got 0"),
+        (
+            {"solver_params": {"n_trees": "many"}},
+            TypeError,
+            r"\['n_trees'\] must be an integer of at least 1, got 'many'",
+        ),
+        ({"solver_params": {"cell_rows": 1}}, ValueError, r"\['cell_rows'\] must be at least 2"),
+        ({"solver_params": {"cell_rows": 2.5}}, TypeError, r"\['cell_rows'\] must be"),
     ],
 )
 def test_refusals(table, options, error, message):

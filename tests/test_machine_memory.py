@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from machines import FIXED, GROWING
+from machines import FIXED, GROWING, with_options
 from memory import peak_bytes
 from scipy import sparse
 
@@ -64,7 +64,7 @@ def test_targets_solved_one_after_the_other(labelled):
     Of all classes together the last one follows from the others. So it differs as two solutions of one tolerance do.
     """
     X, y = labelled
-    options = {**FIXED, "n_grids": 40, "gamma": 2.0}
+    options = {**with_options(FIXED, n_grids=40), "gamma": 2.0}
     together = KernelMachineClassifier(**options).fit(X, y)
     n_bins, n_rows = together.feature_coef_.shape[1], len(X)
     for pairs, words in ((1, "2 of 6, for less memory"), (2, "4 of 6, for less memory")):
@@ -79,7 +79,7 @@ def test_targets_solved_one_after_the_other(labelled):
 @pytest.mark.hard
 def test_bytes_bound_the_number_of_grids(labelled):
     X, y = labelled
-    options = {**GROWING, "max_grids": 200, "kernel": "laplacian"}
+    options = {**with_options(GROWING, max_grids=200), "kernel": "laplacian"}
     free = KernelMachineRegressor(**options).fit(X, y)
     sizes = []
     for max_bytes in (1, 3 * 10**5, 10**6, 4 * 10**6):
@@ -124,7 +124,7 @@ def test_peak_is_within_the_limit(rng, limits):
     limits(sample_rows=500, sample_out=100, row_grids=25_000)
     X = rng.normal(size=(20_000, 4))
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
-    options = {**FIXED, "n_grids": "auto", "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01, "max_grids": 60}
+    options = {**with_options(FIXED, n_grids=None, max_grids=60), "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01}
     limit = 10**7
     peak, machine = peak_bytes(lambda: KernelMachineRegressor(**options, max_bytes=limit).fit(X, y))
     hashes = 8 * len(X) * machine.n_grids_
@@ -145,7 +145,11 @@ def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_byte
     limits(n_steps=5, sample_grids=(5, 20))
     X = rng.normal(size=(400, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)
-    options = {"features": features, "cell_rows": 50 if features == "local" else "auto", "random_state": 0}
+    options = {
+        "features": features,
+        "solver_params": {"cell_rows": 50} if features == "local" else None,
+        "random_state": 0,
+    }
     machine = KernelMachineRegressor(**options, max_bytes=int(max_bytes)).fit(X, y)
     assert len(re.findall(words, machine.summary())) == 1
     assert "max_bytes" not in KernelMachineRegressor(**options).fit(X, y).summary()

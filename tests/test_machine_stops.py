@@ -173,5 +173,11 @@ def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
         assert "of 20,000, for max_seconds" in machine.summary()
         assert machine.score(X, y) > 0.95
     np.testing.assert_array_equal(*(machine.predict(X) for machine in fitted))
-    assert "max_seconds" not in Machine(max_seconds=0.2, max_grids=5, features="binning").fit(X, y).summary()
-    assert "max_seconds" not in Machine(max_seconds=100.0, n_trees=1, cell_rows=1500).fit(X, y).summary()
+    assert (
+        "max_seconds"
+        not in Machine(max_seconds=0.2, solver_params={"max_grids": 5}, features="binning").fit(X, y).summary()
+    )
+    assert (
+        "max_seconds"
+        not in Machine(max_seconds=100.0, solver_params={"n_trees": 1, "cell_rows": 1500}).fit(X, y).summary()
+    )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hard import easy, hard
-from machines import assert_same_state
+from machines import assert_same_state, with_options
 from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -221,10 +221,12 @@ def test_probabilities_are_near_those_of_the_truth(n_classes, rng):
 def test_cells_are_the_whole_where_there_is_one(loss, rng, to_the_end):
     X, labels = drawn(rng, 200, 3)
     exact = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, labels)
-    local = KernelMachineClassifier(**{**GIVEN, "features": "local"}, n_trees=1, loss=loss).fit(X, labels)
+    local = KernelMachineClassifier(**with_options({**GIVEN, "features": "local"}, n_trees=1), loss=loss).fit(X, labels)
     np.testing.assert_allclose(local._scores(X), exact._scores(X), atol=2e-3)
     np.testing.assert_allclose(local.held_out_error_, exact.held_out_error_, rtol=2e-3)
-    several = KernelMachineClassifier(features="local", cell_rows=80, loss=loss, random_state=0).fit(X, labels)
+    several = KernelMachineClassifier(features="local", solver_params={"cell_rows": 80}, loss=loss, random_state=0).fit(
+        X, labels
+    )
     assert several.n_trees_ > 1
     assert np.mean(several.predict(X) == exact.predict(X)) > 0.85
 
@@ -322,7 +324,7 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
 
 def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
     X, labels = drawn(rng, 100, 3)
-    refused = [{"features": "binning"}, {"features": "fourier"}, {"n_grids": 4}]
+    refused = [{"features": "binning"}, {"features": "fourier"}, {"solver_params": {"n_grids": 4}}]
     for given in refused:
         with pytest.raises(ValueError, match="loss='log' requires a kernel matrix"):
             KernelMachineClassifier(loss="log", **given).fit(X, labels)

@@ -44,7 +44,9 @@ def test_ridge_with_other_parameters(Z, options):
 @pytest.mark.parametrize("features", ["auto", "binning"])
 @pytest.mark.parametrize("scoring", [None, "roc_auc", "f1_macro"])
 def test_kernel_machine(few_steps, features, scoring):
-    machine = KernelMachineClassifier(features=features, scoring=scoring, max_grids=40, random_state=0)
+    machine = KernelMachineClassifier(
+        features=features, scoring=scoring, solver_params={"max_grids": 40}, random_state=0
+    )
     machine.fit(X[:200], Y[:200], sample_weight=np.linspace(1, 2, 200))
     scores, p = machine.decision_function(X), machine.predict_proba(X)
     assert scores.shape == p.shape == Y.shape
@@ -57,7 +59,14 @@ def test_kernel_machine(few_steps, features, scoring):
 
 
 def test_each_label_is_a_machine_of_two_classes():
-    fixed = {"features": "binning", "kernel": "laplacian", "gamma": 0.1, "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    fixed = {
+        "features": "binning",
+        "kernel": "laplacian",
+        "gamma": 0.1,
+        "alpha": 0.1,
+        "solver_params": {"n_grids": 20},
+        "random_state": 0,
+    }
     rows = {"cv": [(range(200), range(200, 300))], "refit": False}
     machine = KernelMachineClassifier(**fixed, **rows).fit(X, Y)
     for k in range(3):
@@ -67,7 +76,7 @@ def test_each_label_is_a_machine_of_two_classes():
 
 def test_blocks(Z, few_steps):
     source = blocks(X, Y, block_rows=90)
-    machine = KernelMachineClassifier(max_grids=40, random_state=0).fit(source)
+    machine = KernelMachineClassifier(solver_params={"max_grids": 40}, random_state=0).fit(source)
     assert machine.predict(X).shape == Y.shape
     assert machine.score(source) == machine.score(X, Y)
     ridge = CGRidgeClassifier(tol=1e-8, max_iter=1000).fit(blocks(Z, Y, block_rows=90))
@@ -87,7 +96,7 @@ def test_bad_indicators(tmp_path):
     for make in (lambda: CGRidgeClassifier(), lambda: KernelMachineClassifier()):
         with pytest.raises(ValueError, match="class_weight is for one label a row"):
             make().set_params(class_weight="balanced").fit(X, Y)
-    fixed = {"features": "binning", "gamma": 0.1, "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    fixed = {"features": "binning", "gamma": 0.1, "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
     machine = KernelMachineClassifier(**fixed).fit(X, Y)
     with pytest.raises(ValueError, match="supports test rows only for one label per row"):
         machine.report(tmp_path / "page.html", X, Y)
@@ -117,7 +126,7 @@ def test_each_column_of_labels_is_a_machine_of_its_own():
 def test_each_column_of_labels_has_a_loss_of_its_own(loss, features, monkeypatch):
     """Nothing but the solution of a machine alone, whose probabilities are calibrated as they are."""
     monkeypatch.setattr(bounded, "_ENOUGH", 1e-9)
-    given = FIXED | {"features": features, "loss": loss, "cell_rows": 100, "n_trees": 2}
+    given = FIXED | {"features": features, "loss": loss, "solver_params": {"cell_rows": 100, "n_trees": 2}}
     machine = KernelMachineClassifier(**given).fit(X, COLUMNS)
     p, predicted = machine.predict_proba(X), machine.predict(X)
     for k in range(2):
@@ -143,7 +152,7 @@ def test_columns_of_labels_are_as_in_forests(few_steps):
 
 def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
     frame = pd.DataFrame({"animal": COLUMNS[:, 0], "count": Y[:, 1] + Y[:, 2]})
-    machine = KernelMachineClassifier(features="binning", max_grids=20, random_state=0).fit(X, frame)
+    machine = KernelMachineClassifier(features="binning", solver_params={"max_grids": 20}, random_state=0).fit(X, frame)
     assert machine.classes_[1].tolist() == [0, 1, 2]
     predicted = machine.predict(X)
     assert predicted.dtype == object

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from machines import with_options
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 
@@ -11,7 +12,7 @@ onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
 GIVEN = {"features": "exact", "alpha": 0.1, "gamma": [0.5, 0.3, 0.2], "random_state": 0}
-LOCAL = {**GIVEN, "features": "local", "cell_rows": 40, "n_trees": 3}
+LOCAL = {**with_options(GIVEN, cell_rows=40, n_trees=3), "features": "local"}
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_what_cannot_be_exported_is_named(rows, few_grids, without_package):
     small = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
     made = {
         "whose features are random": (
-            KernelMachineRegressor(features="binning", n_grids=4, **small),
+            KernelMachineRegressor(features="binning", **with_options(small, n_grids=4)),
             X,
             y,
         ),

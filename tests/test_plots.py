@@ -153,7 +153,9 @@ def test_machines_without_intervals(machine):
         IntervalDisplay.from_estimator(CGRidge(), X, [0, 0, 0])
     with pytest.raises(NotFittedError):
         IntervalDisplay.from_estimator(KernelMachineRegressor(), X, [0, 0, 0])
-    two = KernelMachineRegressor(gamma=0.5, n_grids=5, random_state=0).fit(np.eye(40), np.eye(40)[:, :2])
+    two = KernelMachineRegressor(gamma=0.5, solver_params={"n_grids": 5}, random_state=0).fit(
+        np.eye(40), np.eye(40)[:, :2]
+    )
     with pytest.raises(ValueError, match="machine must have one target, got 2"):
         IntervalDisplay.from_estimator(two, np.eye(40), np.eye(40)[:, :2], coverage=0.5)
 

@@ -106,7 +106,12 @@ def test_several_targets_transforms_weights_and_blocks(rng):
 
 
 @pytest.mark.parametrize(
-    "given", [{"features": "local", "cell_rows": 300}, {"n_grids": 60}, *hard({"features": "fourier"})]
+    "given",
+    [
+        {"features": "local", "solver_params": {"cell_rows": 300}},
+        {"solver_params": {"n_grids": 60}},
+        *hard({"features": "fourier"}),
+    ],
 )
 def test_all_kinds_of_machines_have_quantiles(given, rng):
     X, y, _ = drawn(rng, 1500)

@@ -8,7 +8,7 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
-from machines import FIXED, moments
+from machines import FIXED, moments, with_options
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
@@ -283,7 +283,9 @@ def test_what_limits_the_error():
     found = limits(hungry, X[400:], smooth[400:])
     assert found["Rows"].is_relevant
     assert not found["Noise"].is_relevant
-    coarse = KernelMachineRegressor(features="binning", gamma=1.0, alpha=0.01, max_grids=20, random_state=0)
+    coarse = KernelMachineRegressor(
+        features="binning", gamma=1.0, alpha=0.01, solver_params={"max_grids": 20}, random_state=0
+    )
     found = limits(coarse.fit(X[:400], smooth[:400]), X[400:], smooth[400:])
     assert (found["Time"].text, found["Time"].is_relevant) == (
         "The fit stopped at its limit max_grids; a higher limit may lower the error.",
@@ -334,15 +336,22 @@ def test_gains_of_doublings_are_a_geometric_series():
 
 
 @pytest.mark.parametrize(
-    "options", [{"features": "exact"}, {"features": "local", "cell_rows": 30}, {"features": "local", "cell_rows": 80}]
+    "options",
+    [
+        {"features": "exact"},
+        {"features": "local", "solver_params": {"cell_rows": 30}},
+        {"features": "local", "solver_params": {"cell_rows": 80}},
+    ],
 )
 def test_rows_of_a_machine_with_their_targets(options):
     """They are those of fit; errors are those of naive refits without each row."""
     rng = np.random.default_rng(0)
     X, weights = rng.uniform(-2, 2, size=(120, 2)), rng.uniform(0.5, 2.0, size=120)
     y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
-    given = {"kernel": "laplacian", "gamma": 0.5, "alpha": 0.3, "random_state": 0, "n_trees": 1}
-    fitted = KernelMachineRegressor(**given, **options).fit(X, y, sample_weight=weights)._fitted
+    given = {"kernel": "laplacian", "gamma": 0.5, "alpha": 0.3, "random_state": 0}
+    fitted = (
+        KernelMachineRegressor(**given, **with_options(options, n_trees=1)).fit(X, y, sample_weight=weights)._fitted
+    )
     function = fitted.function
     exact = options["features"] == "exact"
     known = learning._of_rows(function, fitted.intercept) if exact else learning._of_cells(function)
@@ -361,11 +370,11 @@ def test_rows_of_a_machine_with_their_targets(options):
             np.testing.assert_allclose(found[own], shares * residuals[:, 0] ** 2, rtol=0.01, atol=1e-5)
 
 
-@pytest.mark.parametrize(("options", "grown"), [({"n_grids": "auto"}, "grids"), ({"features": "local"}, "trees")])
-def test_growth_is_of_grids_or_trees(table, tmp_path, options, grown):
+@pytest.mark.parametrize(("features", "grown"), [("binning", "grids"), ("local", "trees")])
+def test_growth_is_of_grids_or_trees(table, tmp_path, features, grown):
     X, y, _ = table
-    given = {"features": "binning", "max_grids": 200, "cell_rows": 50, "n_trees": 3}
-    machine = KernelMachineRegressor(**{**FIXED, "n_grids": "auto", **given, **options}).fit(X, y)
+    given = with_options(FIXED, n_grids=None, max_grids=200, cell_rows=50, n_trees=3)
+    machine = KernelMachineRegressor(**{**given, "features": features}).fit(X, y)
     assert len(machine.learning_curve_) > 1
     machine.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from machines import FIXED
+from machines import FIXED, with_options
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
@@ -102,7 +102,7 @@ def test_bad_loss(dirty):
 def test_gross_errors_beyond_memory_do_little(dirty, sampled_rows, weighted):
     """Weights of all rows are learned from a sample of them; rows of weight 0 have no say."""
     X, clean, wrong, X_test, y_test = dirty
-    options, weights = {**FIXED, "n_grids": 60, "loss": "huber"}, None
+    options, weights = {**with_options(FIXED, n_grids=60), "loss": "huber"}, None
     if weighted:
         X, wrong, weights = np.concatenate([X, X]), np.append(wrong, -100 - clean), np.repeat([2.0, 0.0], len(X))
     expected = KernelMachineRegressor(**options).fit(X, wrong, sample_weight=weights).score(X_test, y_test)

@@ -127,7 +127,7 @@ def test_selection_of_inputs(frame, table, few_grids, fixed):
 
 def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_grids):
     _, y, _ = table
-    machine = KernelMachineRegressor(features="binning", alpha=0.1, n_grids=20, random_state=0)
+    machine = KernelMachineRegressor(features="binning", alpha=0.1, solver_params={"n_grids": 20}, random_state=0)
     for selection in (SelectFromModel(machine, threshold=0.1), RFE(machine, n_features_to_select=2)):
         selection.fit(frame, y)
         assert list(selection.get_feature_names_out()) == ["a", "b"]

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from machines import with_options
 from scipy import sparse
 
 from binfeat import (
@@ -28,10 +29,10 @@ GRIDS = {"gamma": 0.5, "n_grids": 8, "random_state": 0}
 
 FITTED = {
     "exact": lambda: KernelMachineRegressor(**SHORT).fit(ROWS, NUMBERS),
-    "local": lambda: KernelMachineRegressor(features="local", cell_rows=20, **SHORT).fit(ROWS, NUMBERS),
-    "features": lambda: KernelMachineRegressor(features="binning", n_grids=16, n_posterior_samples=2, **SHORT).fit(
-        ROWS, NUMBERS
-    ),
+    "local": lambda: KernelMachineRegressor(features="local", **with_options(SHORT, cell_rows=20)).fit(ROWS, NUMBERS),
+    "features": lambda: KernelMachineRegressor(
+        features="binning", **with_options(SHORT, n_grids=16, n_posterior_samples=2)
+    ).fit(ROWS, NUMBERS),
     "poisson": lambda: KernelMachineRegressor(loss="poisson", **SHORT).fit(ROWS, np.exp(NUMBERS)),
     "classifier": lambda: KernelMachineClassifier(**SHORT).fit(ROWS, LABELS),
     "classifier of logistic loss": lambda: KernelMachineClassifier(loss="log", **SHORT).fit(ROWS, LABELS),
@@ -50,7 +51,8 @@ VALUES = {
     "kernel": [kernels.Matern(2.5), "auto"],
     "gamma": [2.0, "learn"],
     "alpha": [7.0, "auto"],
-    "n_grids": [3, "auto"],
+    "n_grids": [3],
+    "solver_params": [{"n_grids": 3}, {"n_posterior_samples": 1}, None],
     "loss": ["huber", "poisson", "log", "squared_hinge"],
     "target_transform": [None],
     "n_posterior_samples": [None, 1],

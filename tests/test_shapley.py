@@ -85,7 +85,9 @@ def test_a_machine_by_hand(rng):
     assert (found.standard_errors == 0).all()
 
 
-@pytest.mark.parametrize("given", [{"features": "exact"}, {"features": "local", "cell_rows": 60, "n_trees": 2}])
+@pytest.mark.parametrize(
+    "given", [{"features": "exact"}, {"features": "local", "solver_params": {"cell_rows": 60, "n_trees": 2}}]
+)
 def test_interactions_of_machines(given, rng):
     """Rows add up to the values; an input that only adds has none; two that are multiplied have most."""
     X = rng.uniform(-1, 1, size=(150, 3))
@@ -106,7 +108,9 @@ def test_interactions_of_machines(given, rng):
 
 def test_interactions_are_in_closed_form_only(rng):
     X, y = drawn(rng, 60)
-    machine = KernelMachineRegressor(features="binning", n_grids=4, gamma="scale", alpha=0.1, random_state=0).fit(X, y)
+    machine = KernelMachineRegressor(
+        features="binning", solver_params={"n_grids": 4}, gamma="scale", alpha=0.1, random_state=0
+    ).fit(X, y)
     with pytest.raises(ValueError, match="interactions need kernels in closed form"):
         machine.shapley_values(X[:3], X, interactions=True)
 
@@ -153,7 +157,14 @@ def test_samples_are_near_the_closed_form(smooth, monkeypatch):
     np.testing.assert_allclose(sampled.values.sum(axis=1) + sampled.base_values, machine.predict(X[:30]))
 
 
-@pytest.mark.parametrize("given", [{"features": "local", "cell_rows": 80}, {"n_grids": 40}, {"features": "fourier"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"features": "local", "solver_params": {"cell_rows": 80}},
+        {"solver_params": {"n_grids": 40}},
+        {"features": "fourier"},
+    ],
+)
 def test_all_kinds_of_machines_add_up(given, rng):
     X, y = drawn(rng)
     machine = KernelMachineRegressor(random_state=0, **given).fit(X, y)
@@ -252,7 +263,7 @@ def test_bad_arguments(smooth, rng):
         machine.shapley_values(X, n_permutations=0)
     with pytest.raises(ValueError, match="features"):
         machine.shapley_values(X, X[:, :2])
-    bins = KernelMachineClassifier(n_grids=20, random_state=0).fit(X, y > 0)
+    bins = KernelMachineClassifier(solver_params={"n_grids": 20}, random_state=0).fit(X, y > 0)
     with pytest.raises(ValueError, match="keeps no rows of fit: give some as background"):
         bins.shapley_values(X[:2])
     assert bins.shapley_values(X[:2], X[:50], n_permutations=2).values.shape == (2, 4)

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from machines import with_options
 from scipy import sparse
 
 import binfeat
@@ -122,7 +123,7 @@ def _fitted():
     yield "ridge", binfeat.CGRidge(n_posterior_samples=2).fit(X, Y)
     yield "ridge classes", binfeat.CGRidgeClassifier().fit(X, LABELS)
     for features in ("exact", "local", "binning"):
-        machine = binfeat.KernelMachineRegressor(features=features, n_posterior_samples=2, **fixed)
+        machine = binfeat.KernelMachineRegressor(features=features, **with_options(fixed, n_posterior_samples=2))
         yield f"machine of {features}", machine.fit(X, Y)
     yield "machine for classes", binfeat.KernelMachineClassifier(**fixed).fit(X, LABELS)
     graph = {"features": codes, "gamma": 0.3, "random_state": 0}

@@ -173,7 +173,7 @@ def test_a_machine_of_a_german_table(tmp_path):
         {"a": [f"{v:,.3f}".translate(str.maketrans(",.", ".,")) for v in X[:, 0]], "b": X[:, 1], "y": y}
     )
     frame.to_csv(tmp_path / "g.csv", sep=";", decimal=",", index=False)
-    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
     machine = KernelMachineRegressor(**given).fit(blocks(tmp_path / "g.csv", target="y"))
     (own,) = blocks(tmp_path / "g.csv", target="y")
     known = KernelMachineRegressor(**given).fit(blocks(pd.DataFrame({"a": X[:, 0].round(3), "b": X[:, 1]}), y))
@@ -237,7 +237,9 @@ def twice_named():
 def test_names_that_repeat_in_frames_are_named(kind):
     X, y = twice_named()[kind], np.arange(20.0)
     message = r"X has 2 columns named 'a' \(columns 1, 2\); rename or remove all but one of them"
-    known = KernelMachineRegressor(random_state=0, features="binning", gamma="scale", alpha=1.0, n_grids=5)
+    known = KernelMachineRegressor(
+        random_state=0, features="binning", gamma="scale", alpha=1.0, solver_params={"n_grids": 5}
+    )
     known.fit(pd.DataFrame({"a": y, "b": y}), y)
     for use in (
         lambda: KernelMachineRegressor().fit(X, y),

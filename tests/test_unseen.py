@@ -352,7 +352,7 @@ def test_of_several_blocks_it_is_said_once(of_arrays):
 @pytest.mark.parametrize("features", ["exact", "local", "binning", "fourier"])
 def test_every_kind_of_machine_and_files(features, few_steps):
     X = frame_of(N)[["size", "gaps"]].to_numpy()
-    n_grids = {"n_grids": 8} if features == "binning" else {}
+    n_grids = {"solver_params": {"n_grids": 8}} if features == "binning" else {}
     machine = binfeat.KernelMachineClassifier(features=features, **n_grids, **PARAMETERS).fit(X, X[:, 0] > 2)
     X = X[:9].copy()
     X[:2, 0] = 1e30

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from interrupts import interrupted
-from machines import assert_same_state
+from machines import assert_same_state, with_options
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
@@ -15,7 +15,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.models.features import growth
 
 WARM = {"warm_start": True, "random_state": 0}
-FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20}
+FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "solver_params": {"n_grids": 20}}
 
 
 def first_line(machine):
@@ -26,7 +26,7 @@ def first_line(machine):
 def test_more_rows(few_steps, table, features):
     X, y, labels = table
     for machine, own in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
-        warm = machine(features=features, max_grids=40, **WARM).fit(X[:150], own[:150])
+        warm = machine(features=features, **with_options(WARM, max_grids=40)).fit(X[:150], own[:150])
         before, score = clone(warm), warm.score(X[300:], own[300:])
         vars(before).update(vars(warm))
         warm.fit(X[:300], own[:300])
@@ -59,9 +59,9 @@ def test_rows_farther_outside_than_before(table):
 
 def test_more_grids(few_grids, table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="binning", gamma="scale", max_grids=20, **WARM).fit(X, y)
+    machine = KernelMachineRegressor(features="binning", gamma="scale", **with_options(WARM, max_grids=20)).fit(X, y)
     before = machine.held_out_error_[0]
-    machine.set_params(max_grids=80).fit(X, y)
+    machine.set_params(solver_params={"max_grids": 80}).fit(X, y)
     assert machine.learning_curve_[0, 0] == 20
     assert machine.n_grids_ > 20
     assert machine.held_out_error_[0] < 1.02 * before
@@ -99,7 +99,7 @@ def test_rows_that_take_another_kind_of_machine(table, limits):
     X, y, _ = table
     few = {"n_steps": 12, "sample_grids": (5, 20), "n_fourier": 64}
     limits(**few, exact_rows=250)
-    machine = KernelMachineRegressor(max_grids=20, **WARM).fit(X[:200], y[:200])
+    machine = KernelMachineRegressor(**with_options(WARM, max_grids=20)).fit(X[:200], y[:200])
     assert machine.fit(X, y).features_ != "exact"
     assert first_line(machine)[:2] == ["warm start", "none: rows are too many for an exact machine"]
     machine.fit(X[:200], y[:200])
@@ -149,7 +149,7 @@ def test_frames_files_and_transforms(few_steps, table):
 
 def test_blocks(few_steps, table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="binning", max_grids=20, **WARM).fit(X[:200], y[:200])
+    machine = KernelMachineRegressor(features="binning", **with_options(WARM, max_grids=20)).fit(X[:200], y[:200])
     gamma = machine.gamma_
     machine.fit(blocks(X, y, block_rows=150))
     np.testing.assert_array_equal(machine.gamma_, gamma)

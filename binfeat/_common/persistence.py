@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.derived import Derived
 from binfeat._common.saved_values import refuse_foreign
 
-_FORMAT = 5  # number of the format of files; the first format had no number
+_FORMAT = 6  # number of the format of files; the first format had no number
 
 
 @functools.cache

@@ -1,5 +1,7 @@
 """``binfeat fit``."""
 
+from typing import Any
+
 from binfeat._common.printable import printable_lines
 from binfeat._rows.datasets import is_table_name
 from binfeat.cli import tables
@@ -10,7 +12,7 @@ from binfeat.models.classifier import KernelMachineClassifier
 from binfeat.models.files import skops_io
 from binfeat.models.regressor import KernelMachineRegressor
 
-_MACHINES = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
+_MACHINES: dict[str, Any] = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
 
 
 def fit(paths, text, target, task, model, seconds):

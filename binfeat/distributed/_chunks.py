@@ -35,7 +35,7 @@ _GONE = (
 )
 _KILLED = (
     "Workers died while they ran {}, the last of them {}; in most cases memory was too little. Make chunks smaller, "
-    "lower max_grids or n_grids, or give workers more memory."
+    "lower max_grids or n_grids in solver_params, or give workers more memory."
 )
 _NO_WORKER = "No worker was left to run {} for as long as the scheduler waits for one. Start workers, and fit again."
 

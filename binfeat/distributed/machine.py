@@ -125,8 +125,8 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
     `CGRidge`. If the sample contains all rows, the model is the same as for rows in memory.
 
     **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels require all rows in
-    memory. `n_posterior_samples` requires rows in memory or a source of blocks. A transformer for `target_transform` is
-    fitted to the sample.
+    memory. "n_posterior_samples" in `solver_params` requires rows in memory or a source of blocks. A transformer for
+    `target_transform` is fitted to the sample.
 
     **Cost of cells.** The collection is read three times: for checks, for the sample, and for all rows. The workers
     keep all rows and this process fetches them, with 4 bytes per input and 8 per target. This process splits the rows
@@ -159,8 +159,10 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
     _in_memory = regressor.KernelMachineRegressor
 
     def _look_at(self, table):
-        if self.n_posterior_samples is not None and not table.is_whole:
-            raise ValueError("n_posterior_samples needs rows in memory or a source of blocks; set it to None on Dask.")
+        if "n_posterior_samples" in (self.solver_params or {}) and not table.is_whole:
+            raise ValueError(
+                "solver_params['n_posterior_samples'] requires rows in memory or a source of blocks; remove it on Dask."
+            )
         if self.loss in DEVIANCES:
             DEVIANCES[self.loss].check(table.extremes(), self.loss)
 

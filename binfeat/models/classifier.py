@@ -50,22 +50,19 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` is accepted, too.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" minimises the leave-one-out or validation error.
-    n_grids : "auto" or int, default="auto"
-        Number of grids. "auto" doubles it until the validation error falls by less than 2 %.
-    n_trees : "auto" or int, default="auto"
-        Number of trees of a local model. "auto": add trees (at most 8) while each cuts the squared error by 0.3 %.
-    cell_rows : "auto" or int, default="auto"
-        Maximum rows in a cell of a local model. "auto" is 1,500, doubled while `max_seconds` and accuracy allow it.
+    solver_params : dict, default=None
+        Options of single representations, all optional. "n_trees": number of trees of a local model; default: add trees
+        (at most 8) while each cuts the squared error by 0.3 %. "cell_rows": maximum rows in a cell of a local model;
+        default: 1,500, doubled while `max_seconds` and accuracy allow it. "n_grids": number of grids; default: double
+        it until the validation error falls by less than 2 %, up to "max_grids" (1,600).
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
         or dates as strings are converted, with a warning.
     loss : {"squared", "log", "squared_hinge"}, default="squared"
         Loss of the scores, before probabilities are calibrated. "log" is logistic regression, "squared_hinge" a support
-        vector machine. Both require all rows in memory, ``n_grids="auto"``, and `features` "auto", "exact" or "local".
+        vector machine. Both require all rows in memory, no "n_grids", and `features` "auto", "exact" or "local".
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`. Not for indicator matrices.
-    max_grids : int, default=1600
-        Maximum number of grids for ``n_grids="auto"``; fewer if the solver would take too long.
     max_seconds : float, default=None
         Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
     max_bytes : int, default=None
@@ -167,13 +164,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         kernel: Any = "auto",
         gamma: ArrayLike = "learn",
         alpha: float | str = "auto",
-        n_grids: int | str = "auto",
-        n_trees: int | str = "auto",
-        cell_rows: int | str = "auto",
+        solver_params: Mapping[str, Any] | None = None,
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
         class_weight: Mapping | str | None = None,
-        max_grids: int = 1600,
         max_seconds: float | None = None,
         max_bytes: int | None = None,
         cv: Any = None,
@@ -186,8 +180,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         random_state: int | np.random.RandomState | None = None,
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
-        self.n_grids, self.max_grids = n_grids, max_grids
-        self.n_trees, self.cell_rows = n_trees, cell_rows
+        self.solver_params = solver_params
         self.categorical_features, self.loss, self.class_weight = categorical_features, loss, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.scoring, self.refit = cv, scoring, refit
@@ -244,17 +237,18 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
 
     def _settings(self) -> Settings:
         check_choice(self.loss, "loss", ("squared", *BOUNDED_LOSSES))
+        settings = super()._settings()
         if self.loss in BOUNDED_LOSSES:
-            self._check_for_matrix()
-        return replace(super()._settings(), loss=self.loss)
+            self._check_for_matrix(settings)
+        return replace(settings, loss=self.loss)
 
-    def _check_for_matrix(self) -> None:
+    def _check_for_matrix(self, settings: Settings) -> None:
         """Raise a ValueError for parameters that require random features."""
         own = f"loss={self.loss!r} requires a kernel matrix"
         if self.features in ("binning", "fourier"):
             raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
-        if not is_word(self.n_grids, "auto"):
-            raise ValueError(f"{own}: n_grids must be 'auto', got {self.n_grids!r}.")
+        if settings.n_grids is not None:
+            raise ValueError(f"{own}: remove 'n_grids' from solver_params, got {settings.n_grids}.")
         if not is_word(self.kernel, "auto"):
             exact_kernel(self.kernel, f"loss={self.loss!r}")
 

@@ -22,7 +22,8 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     """The fitted machine, with calibrated targets and its errors."""
     rows, predictions, settings = solution.rows, solution.predictions, run.settings
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
-    relevances = kernels.relevances(problem, solution.gamma, solution.power, run.limits.sample_rows, settings.seed)
+    main = solution.kernel.main
+    relevances = kernels.relevances(problem, main, run.limits.sample_rows, settings.seed)
     groups = None if settings.has_cv else problem.groups_of(rows)
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = not isinstance(targets, AnyLabels) and not isinstance(problem, WorkingProblem)
@@ -32,18 +33,18 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     status = "budget" if solution.status == "converged" and run.cut_short else solution.status
     return Fitted(
         features=solution.features,
-        kernel=solution.kernel,
+        kernel=str(solution.kernel),
         scaling=kernels.scaling,
-        alpha=solution.alpha,
+        alpha=solution.kernel.alpha,
         encoder=encoder,
         scaler=kernels.scaler,
         targets=targets,
         function=solution.function,
         intercept=solution.intercept,
-        gamma=solution.gamma,
-        linear_map=solution.scales.linear_map,
+        gamma=main.gamma,
+        linear_map=main.linear_map,
         relevances=np.bincount(encoder.source, relevances, minlength=encoder.inputs.n_inputs),
-        history=kernels.history(solution.scales),
+        history=kernels.history(main.kernel),
         held_out_error=error,
         learning_curve=np.array(solution.curve),
         decisions=run.decisions.table(),
@@ -64,7 +65,7 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     rows = solution.rows[some]
     weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
     own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
-    return rises_of_features(function, *own, problem.encoder.source, solution.gamma, run.settings.n_jobs)
+    return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
 
 
 def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:

@@ -39,7 +39,7 @@ from binfeat.models.machines.local_size import rows_in_time
 from binfeat.models.pipeline import fit
 from binfeat.models.problem import Problem, answers_of, n_targets_of
 from binfeat.models.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
-from binfeat.models.settings import Settings
+from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.copies import GivenRows
 from binfeat.models.table.doubts import doubt_limit, doubt_rows
@@ -80,6 +80,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     _migrate = staticmethod(migrate)
     _limits = Limits()
+    _solver_options: tuple[str, ...] = SOLVER_OPTIONS  # keys of solver_params
 
     gamma_: np.ndarray
     feature_relevances_: np.ndarray

@@ -10,11 +10,11 @@ from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.spread import Spread
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.length_scales import LengthScales
 from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.target.targets import Targets
 from binfeat.models.target.transforms import NoTransform
@@ -81,7 +81,7 @@ def _problem_of_sizes(
 
 def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
     """The length scales of the solution, in a kernel that exact machines take."""
-    scales = solution.scales
-    kernel = scales.kernel if isinstance(scales.kernel, RBF | Laplacian | Matern) else Laplacian()
-    own = LengthScales(kernel, scales.gamma, _ALPHA, 1.0, _ROWS, 0, scales.linear_map)
-    return ScaledKernels(kernels.scaling, kernels.scaler, kernels.X, [own], learned=True)
+    main = solution.kernel.main
+    kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
+    own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _ALPHA, _ROWS)
+    return ScaledKernels(kernels.scaling, kernels.scaler, kernels.X, [Trial(own, 1.0)], learned=True)

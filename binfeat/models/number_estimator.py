@@ -43,7 +43,7 @@ class NumbersMachineBase(ServedMachineBase):
         """Draw functions from the Gaussian process with the prediction as its mean, and return their values for rows.
 
         Samples contain no noise, as in scikit-learn's `GaussianProcessRegressor`. For random features they are normal
-        combinations of the `n_posterior_samples`, plus the prior variation of bins without training rows.
+        combinations of the posterior samples, plus the prior variation of bins without training rows.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class NumbersMachineBase(ServedMachineBase):
             "quantiles": intervals between two quantiles of `predict_quantiles`, with equal shares outside on both
             sides. "deviations": symmetric intervals, in multiples of the standard deviation of prediction and constant
             noise together, calibrated on leave-one-out or validation residuals; models on random features without
-            `n_posterior_samples` use the noise only. "auto": "quantiles" if `fit` found that the noise varies (see
+            posterior samples use the noise only. "auto": "quantiles" if `fit` found that the noise varies (see
             `summary`) and there are enough residuals, else "deviations". A 90 % interval needs 19 residuals for
             "quantiles" and 9 for "deviations".
 
@@ -201,7 +201,7 @@ class NumbersMachineBase(ServedMachineBase):
         if isinstance(posterior, NoiseOnly):
             raise ValueError(
                 f"Standard deviations and samples of a model with features='{self._fitted.features}' require posterior "
-                "samples. Set n_posterior_samples, for example to 32, and fit again."
+                "samples. Set solver_params={'n_posterior_samples': 32} and fit again."
             )
         return cast(_Known, posterior)
 

@@ -1,7 +1,8 @@
 """What a fit decides before all else: a transform of the targets, and weights for rows with gross errors."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -9,9 +10,9 @@ from binfeat._common.labels import AnyLabels
 from binfeat._threads import side_by_side
 from binfeat.kernels.families import Matern
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
+from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat.models.machines.candidate import Predictor
-from binfeat.models.machines.descent import Hyperparameters
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.problem import Beyond, HuberWeights, MarginProblem, Problem, WorkingProblem
 from binfeat.models.run import Phase, Run
@@ -28,6 +29,8 @@ _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows
 _ROUNDS = 2  # of weights by residuals or curvatures
 _ROBUST_ROWS = 1500  # of the machine whose residuals they are: as many as have leave-one-out predictions
 _ROBUST_STEPS = 30  # of its search for length scales
+
+_Near = TypeVar("_Near", bound=Problem)
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
@@ -81,18 +84,15 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
 
 
 def _robust(problem: Problem, run: Run) -> Problem:
-    """The problem with the weights of its rows times those of Huber's loss.
+    """The problem with the weights of its rows times those of Huber's loss."""
 
-    Residuals are those of an exact machine on some rows, which is fitted with the weights of the round before:
-    leave-one-out residuals of these rows, and those of all other rows.
-    """
-    weighed = _about_medians(problem)
-    trial = _Trial.of(weighed, run)
-    for _ in range(_ROUNDS):
-        predictions, machine, error = trial.predictions(weighed)
+    def near(predictions: np.ndarray, machine: Predictor) -> Problem:
         reweigh = _huber(problem, predictions)
         _, weights = reweigh(problem.y, problem.weights, predictions)
-        weighed = replace(problem, weights=weights, beyond=Beyond(machine, reweigh))
+        return replace(problem, weights=weights, beyond=Beyond(machine, reweigh))
+
+    weighed, error = _reweighted(_about_medians(problem), near, run)
+    weights = cast(np.ndarray, weighed.weights)
     lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
     run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
     return weighed
@@ -100,13 +100,22 @@ def _robust(problem: Problem, run: Run) -> Problem:
 
 def _working(problem: Problem, run: Run) -> WorkingProblem:
     """The problem whose squares stand for a deviance near predictions of a machine of some rows."""
-    working = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
-    trial = _Trial.of(working, run)
-    for _ in range(_ROUNDS):
-        predictions, machine, error = trial.predictions(working)
-        working = working.at(predictions, machine)
+    start = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
+    working, error = _reweighted(start, start.at, run)
     run.note("loss", run.settings.loss, error)
     return working
+
+
+def _reweighted(start: _Near, near: Callable[[np.ndarray, Predictor], _Near], run: Run) -> tuple[_Near, float]:
+    """The problem near predictions of an exact machine of some rows, in rounds, and the error of that machine.
+
+    Its predictions are leave-one-out predictions for its own rows. Each round has the squares of the round before.
+    """
+    problem, model, error = start, _SmallModel.of(start, run), np.nan
+    for _ in range(_ROUNDS):
+        predictions, machine, error = model.predictions(problem)
+        problem = near(predictions, machine)
+    return problem, error
 
 
 def _about_medians(problem: Problem) -> Problem:
@@ -121,15 +130,15 @@ def _huber(problem: Problem, predictions: np.ndarray) -> HuberWeights:
     return HuberWeights(problem.targets, scales((problem.Y - predictions)[problem.weighty(slice(None))]))
 
 
-class _Trial:
+class _SmallModel:
     """Exact machines of some rows, with kernels and about the penalty of the first of them."""
 
     def __init__(self, kernels: ScaledKernels, run: Run) -> None:
         self._kernels, self._run = kernels, run
-        self._known: Hyperparameters | None = None  # with the penalty of weights as they are
+        self._known: Trial | None = None  # with the penalty of weights as they are
 
     @classmethod
-    def of(cls, problem: Problem, run: Run) -> "_Trial":
+    def of(cls, problem: Problem, run: Run) -> "_SmallModel":
         """Kernels of a short search, of which nothing is said."""
         quiet, kinds = run.quiet(_ROBUST_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
         return cls(KernelSearch(problem, quiet, kinds, set()).run(), quiet)
@@ -139,11 +148,12 @@ class _Trial:
         kernels, run, known = self._kernels, self._run, self._known
         some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
         if known is not None:
-            known = replace(known, alpha=known.alpha / some.mean_weight)
+            known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
         machine = ExactMachine(some, run, kernels, known)
         tuned = machine.tuned()
         solution = machine.solution(tuned)
-        self._known = Hyperparameters(tuned.parts, tuned.alpha * some.mean_weight)
+        kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
+        self._known = Trial(kernel, tuned.error)
         predictions = solution.scores(kernels.X, run.settings.n_jobs)
         predictions[solution.rows] = solution.predictions
         return predictions, solution.predictor(kernels.scaler, run.settings.n_jobs), solution.error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # signatures print as they are written
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
 
@@ -13,7 +13,6 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import (
     check_choice,
     check_flag,
-    check_integer,
     checked_targets,
 )
 from binfeat._rows.scored import SourceScorer
@@ -44,12 +43,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` is accepted, too.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" minimises the leave-one-out or validation error.
-    n_grids : "auto" or int, default="auto"
-        Number of grids. "auto" doubles it until the validation error falls by less than 2 %.
-    n_trees : "auto" or int, default="auto"
-        Number of trees of a local model. "auto": add trees (at most 8) while each cuts the squared error by 0.3 %.
-    cell_rows : "auto" or int, default="auto"
-        Maximum rows in a cell of a local model. "auto" is 1,500, doubled while `max_seconds` and accuracy allow it.
+    solver_params : dict, default=None
+        Options of single representations, all optional. "n_trees": number of trees of a local model; default: add trees
+        (at most 8) while each cuts the squared error by 0.3 %. "cell_rows": maximum rows in a cell of a local model;
+        default: 1,500, doubled while `max_seconds` and accuracy allow it. "n_grids": number of grids; default: double
+        it until the validation error falls by less than 2 %, up to "max_grids" (1,600). "n_posterior_samples":
+        number of posterior samples, for example 32. Models on random features require them for `sample_y` and
+        ``predict(X, return_std=True)``, and use them in `predict_interval`.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
         or dates as strings are converted, with a warning.
@@ -59,8 +59,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     target_transform : "auto", None or transformer, default="auto"
         Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
         `inverse_transform`; it is cloned and fitted to y as columns.
-    max_grids : int, default=1600
-        Maximum number of grids for ``n_grids="auto"``; fewer if the solver would take too long.
     max_seconds : float, default=None
         Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
     max_bytes : int, default=None
@@ -83,9 +81,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Number of threads. None is Numba's setting. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None
         Seed of the random number generator.
-    n_posterior_samples : int, default=None
-        Number of posterior samples, for example 32. Models on random features require them for `sample_y` and
-        ``predict(X, return_std=True)``, and use them in `predict_interval`.
 
     Attributes
     ----------
@@ -149,6 +144,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     __module__ = "binfeat"  # as saved files name it
 
+    _solver_options = (*NumbersMachineBase._solver_options, "n_posterior_samples")
+
     target_transform_: str
     target_transformer_: Any
 
@@ -159,13 +156,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         kernel: Any = "auto",
         gamma: ArrayLike = "learn",
         alpha: float | str = "auto",
-        n_grids: int | str = "auto",
-        n_trees: int | str = "auto",
-        cell_rows: int | str = "auto",
+        solver_params: Mapping[str, Any] | None = None,
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
         target_transform: Any = "auto",
-        max_grids: int = 1600,
         max_seconds: float | None = None,
         max_bytes: int | None = None,
         cv: Any = None,
@@ -176,17 +170,15 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
-        n_posterior_samples: int | None = None,
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
-        self.n_grids, self.max_grids = n_grids, max_grids
-        self.n_trees, self.cell_rows = n_trees, cell_rows
+        self.solver_params = solver_params
         self.categorical_features, self.target_transform = categorical_features, target_transform
         self.loss = loss
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.scoring, self.refit = cv, scoring, refit
         self.on_unseen = on_unseen
-        self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
+        self.warm_start, self.random_state = warm_start, random_state
 
     def __setstate__(self, state: dict) -> None:
         if state.get("loss") == "quantile":
@@ -218,7 +210,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
             first call factorises the kernel matrix in 8 bytes per pair of rows, and keeps a factor of 4 bytes per pair.
             For more rows, an approximation by cells and 400 landmarks overestimates standard deviations by a few
             percent, or up to 25 % where landmarks are uninformative; its factors take about 100 MB. Threads share the
-            factors. Models on random features require `n_posterior_samples`.
+            factors. Models on random features require "n_posterior_samples" in `solver_params`.
 
         Raises
         ------
@@ -232,18 +224,12 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     def _settings(self) -> Settings:
         check_choice(self.loss, "loss", ("squared", "huber", *DEVIANCES))
         check_transform(self.target_transform)
+        settings = super()._settings()
         if self.loss in DEVIANCES:
-            self._check_for_deviance()
-        if self.n_posterior_samples is not None:
-            check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
-            if self.alpha == 0:
-                raise ValueError("n_posterior_samples requires a positive alpha or 'auto', got alpha=0.")
-        return replace(
-            super()._settings(),
-            loss=self.loss,
-            chooses_transform=isinstance(self.target_transform, str),
-            n_posterior_samples=self.n_posterior_samples,
-        )
+            self._check_for_deviance(settings)
+        if settings.n_posterior_samples is not None and self.alpha == 0:
+            raise ValueError("solver_params['n_posterior_samples'] requires a positive alpha or 'auto', got alpha=0.")
+        return replace(settings, loss=self.loss, chooses_transform=isinstance(self.target_transform, str))
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
         y = checked_targets(y)
@@ -251,12 +237,14 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
             DEVIANCES[self.loss].check(y, self.loss)
         return y, sample_weight
 
-    def _check_for_deviance(self) -> None:
+    def _check_for_deviance(self, settings: Settings) -> None:
         """Raise a ValueError for parameters that models with a log link do not support."""
         if not (self.target_transform is None or isinstance(self.target_transform, str)):
             raise ValueError(f"loss={self.loss!r} models the logarithm of y: target_transform must be None or 'auto'.")
-        if self.n_posterior_samples is not None:
-            raise ValueError(f"n_posterior_samples must be None with loss={self.loss!r}.")
+        if settings.n_posterior_samples is not None:
+            raise ValueError(
+                f"solver_params['n_posterior_samples'] is not available with loss={self.loss!r}; remove it."
+            )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets:
         return Targets.of(first_transform(self.target_transform, as_columns(y)), y, weights)

@@ -4,13 +4,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.warned import warn
-from binfeat.models.conclusion import concluded
 from binfeat.models.features.all_rows import RowsOf
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.problem import WorkingProblem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.scaled_kernels import ScaledKernels
-from binfeat.models.warm_start import KnownKernels, known_machine
+from binfeat.models.warm_start import machine_again
 
 _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where steps end, and where that is no end
 _WORSE = 1.01  # from which on a higher error of rows left out is no rounding
@@ -53,9 +52,7 @@ def _step(
 ) -> tuple[WorkingProblem, Solution]:
     """The problem near scores of the solution, and its own solution with the same kernels and penalty."""
     near = problem.at(scores, solution.predictor(kernels.scaler, run.settings.n_jobs))
-    known = concluded(near, kernels, solution, run)
-    machine = known_machine(known, near, KnownKernels(known, near, run).settled(), run)
-    return near, machine.solve(rows(near, run), run)
+    return near, machine_again(solution, near, kernels, run).solve(rows(near, run), run)
 
 
 def _moved(problem: WorkingProblem, steps: np.ndarray) -> float:

@@ -1,6 +1,6 @@
 """What the user asks of a kernel machine: parameters, checked and parsed once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.table.findings import POLICIES
 from binfeat.models.target.deviance import DEVIANCES
 
+# Options of single representations, see `solver_params`; regressors also have "n_posterior_samples".
+SOLVER_OPTIONS = "n_trees", "cell_rows", "n_grids", "max_grids"
+
 _RADIAL = "features='exact', 'local' or 'fourier'"
 
 
@@ -28,11 +31,7 @@ class Settings:
     learns_gamma: bool
     gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
     alpha: float | None
-    n_grids: int | None
-    n_trees: int | None
-    cell_rows: int | None
     categorical_features: ArrayLike | str | None
-    max_grids: int
     max_seconds: float | None
     max_bytes: int | None
     has_cv: bool  # whether the user says which rows are held out
@@ -44,6 +43,10 @@ class Settings:
     seed: int
     chooses_transform: bool = False  # of the targets
     loss: str = "squared"
+    n_grids: int | None = None
+    max_grids: int = 1600
+    n_trees: int | None = None
+    cell_rows: int | None = None
     n_posterior_samples: int | None = None
 
     @property
@@ -71,8 +74,7 @@ class Settings:
     def of(cls, machine: BaseEstimator) -> "Settings":
         """Those of parameters that all kernel machines have; ValueError or TypeError names what is not valid."""
         given = machine.get_params(deep=False)
-        numbers = "alpha", "n_grids", "n_trees", "cell_rows"
-        for name, words in (("gamma", ("learn", "scale")), *((name, ("auto",)) for name in numbers)):
+        for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",))):
             if isinstance(given[name], str) and given[name] not in words:
                 known = " or ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be {known}, or a number, got {given[name]!r}.")
@@ -80,22 +82,16 @@ class Settings:
         check_choice(given["on_unseen"], "on_unseen", POLICIES)
         for name in ("refit", "warm_start"):
             check_flag(given[name], name)
-
-        def chosen(name: str, check: Callable[..., Any], least: float) -> Any:
-            return None if is_word(given[name], "auto") else check(given[name], name, least)
-
+        options = _solver_options(given["solver_params"], machine._solver_options)
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
             features=None if given["features"] == "auto" else given["features"],
-            kernel=_kernel(given["kernel"], given["features"], given["n_grids"]),
+            kernel=_kernel(given["kernel"], given["features"], options.get("n_grids")),
             learns_gamma=is_word(given["gamma"], "learn"),
             gamma=None if isinstance(given["gamma"], str) else given["gamma"],
-            alpha=chosen("alpha", check_real, 0.0),
-            n_grids=chosen("n_grids", check_integer, 1),
-            n_trees=chosen("n_trees", check_integer, 1),
-            cell_rows=chosen("cell_rows", check_integer, 2),
+            alpha=None if is_word(given["alpha"], "auto") else check_real(given["alpha"], "alpha", 0.0),
+            **options,
             categorical_features=given["categorical_features"],
-            max_grids=check_integer(given["max_grids"], "max_grids", 1),
             max_seconds=None if given["max_seconds"] is None else check_real(given["max_seconds"], "max_seconds", 0.0),
             max_bytes=None if given["max_bytes"] is None else check_integer(given["max_bytes"], "max_bytes", 1),
             has_cv=given["cv"] is not None,
@@ -107,12 +103,28 @@ class Settings:
         )
 
 
-def _kernel(kernel: object, features: str, n_grids: object) -> Kernel | None:
+def _solver_options(given: object, known: tuple[str, ...]) -> dict[str, Any]:
+    """The options of `solver_params` that are set; ValueError or TypeError names an option that is not valid."""
+    expected = f"solver_params must be None or a dict with keys among {', '.join(map(repr, known))}"
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{expected}, got {given!r}.")
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise ValueError(f"{expected}; got the unknown key {unknown[0]!r}.")
+    return {
+        name: check_integer(value, f"solver_params[{name!r}]", 2 if name == "cell_rows" else 1)
+        for name, value in given.items()
+    }
+
+
+def _kernel(kernel: object, features: str, n_grids: int | None) -> Kernel | None:
     """The kernel that is asked for, of those that the features have."""
     if is_word(kernel, "auto"):
         return None
     asked = f"features={features!r}"
-    if features == "auto" and is_word(n_grids, "auto"):
+    if features == "auto" and n_grids is None:
         return any_kernel(kernel, asked)
     if features in ("exact", "local"):
         return exact_kernel(kernel, asked)

@@ -12,21 +12,20 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.fitted.attributes import fitted_of
 from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
-from binfeat.models.fitted.kernel_function import KernelFunction, KernelPart
+from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import Linear, is_radial
 from binfeat.models.machines.bins import KERNELS, BinsMachine
-from binfeat.models.machines.candidate import Candidate
+from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
-from binfeat.models.machines.descent import Hyperparameters
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.fourier import FourierMachine
-from binfeat.models.machines.grown import FeaturePlan
 from binfeat.models.machines.local import LocalMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.length_scales import LengthScales
 from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.target.targets import Targets
 
@@ -108,40 +107,65 @@ class KnownKernels:
     def settled(self) -> ScaledKernels:
         """The same, after Ctrl-C."""
         previous, X = self._previous, self._previous.scaled(self._problem.table)
-        found = _scales(previous, self._problem, self._run)
-        histories = [(scales.kernel, *previous.history) for scales in found]
+        found = _kernels(previous, self._problem, self._run)
+        histories = [(own.kernel.main.kernel, *previous.history) for own in found]
         return ScaledKernels(previous.scaling, previous.scaler, X, found, histories=histories)
 
 
 def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
     """A machine of the kind of the earlier fit, with its kernel and penalty."""
-    function, n_jobs = previous.function, run.settings.n_jobs
+    function, first = previous.function, kernels.found[0]
     if isinstance(function, KernelFunction):
-        parts = [KernelPart(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
-        known = Hyperparameters(parts, kernels.scales[0].alpha)
-        if isinstance(function, LocalFunction):
-            levels = None if function.levels is None else function.levels.columns
-            return LocalMachine(problem, run, kernels, known, levels)
-        return ExactMachine(problem, run, kernels, known)
-    (scales,) = kernels.scales
+        parts = [replace(own.kernel.main, share=share) for own, share in zip(kernels.found, function.shares)]
+        return _machine(function, replace(first.kernel, parts=parts), first.error, problem, kernels, run)
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
-    fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
-    plan = FeaturePlan(scales.kernel, previous.gamma, alpha, fourier, function.n_grids)
-    return (BinsMachine if fourier is None else FourierMachine)(problem, kernels, plan)
+    return _machine(function, replace(first.kernel, alpha=alpha), first.error, problem, kernels, run)
 
 
-def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:
-    """Kernels with their length scales: those of the features, or those of an exact machine's sum."""
+def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
+    """A machine of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
+    function, kernel = solution.function, solution.kernel
+    if isinstance(function, KernelFunction):
+        kernel = replace(kernel, alpha=kernel.alpha / problem.mean_weight, n_rows=function.n_rows)
+    found = [Trial(replace(kernel, parts=[replace(part, share=1.0)]), solution.error) for part in kernel.parts]
+    kernels = replace(kernels, found=found, learned=False, is_perfect=False, unseen=None)
+    return _machine(function, kernel, solution.error, problem, kernels, run)
+
+
+def _machine(
+    function: KernelFunction | FeatureFunction,
+    kernel: KernelSum,
+    error: float,
+    problem: Problem,
+    kernels: ScaledKernels,
+    run: Run,
+) -> Candidate:
+    """A machine of the kind of a function, with a kernel."""
+    if isinstance(function, KernelFunction):
+        if not isinstance(function, LocalFunction):
+            return ExactMachine(problem, run, kernels, Trial(kernel, error))
+        levels = None if function.levels is None else function.levels.columns
+        return LocalMachine(problem, run, kernels, Trial(kernel, error), levels)
+    if function.fourier is None:
+        return BinsMachine(problem, kernels, kernel, None, function.n_grids)
+    fourier = FourierMap(function.fourier.features.frequencies, n_jobs=run.settings.n_jobs)
+    return FourierMachine(problem, kernels, kernel, fourier, function.n_grids)
+
+
+def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
+    """The kernel of the features, or those of an exact machine's sum."""
     alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
     if not isinstance(function, KernelFunction):
         given = run.settings.kernel
         kernel = _KNOWN[previous.kernel] if given is None or previous.features == "fourier" else given
-        return [LengthScales(kernel, previous.gamma, alpha, error, 0, 0, previous.linear_map)]
+        part = KernelPart(kernel, previous.gamma, linear_map=previous.linear_map)
+        return [Trial(KernelSum([part], alpha), error)]
     maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
-    return [
-        LengthScales(kernel, gamma / function.unit**kernel.power, alpha, error, function.n_rows, 0, linear_map)
+    parts = [
+        KernelPart(kernel, gamma / function.unit**kernel.power, linear_map=linear_map)
         for kernel, gamma, linear_map in zip(function.kernels, function.gammas, maps)
     ]
+    return [Trial(KernelSum([part], alpha, function.n_rows), error) for part in parts]
 
 
 def _listed(classes: np.ndarray | list[np.ndarray]) -> list:

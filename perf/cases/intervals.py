@@ -55,7 +55,8 @@ def _table(name, most_rows, features, quick, ratios, beyond):
     if not is_regression(split.y):
         return
     options = {"features": features or "auto", **(QUICK if quick else {})}
-    machine = KernelMachineRegressor(**options, n_posterior_samples=N_SAMPLES, random_state=0).fit(split.X, split.y)
+    options["solver_params"] = {**options.get("solver_params", {}), "n_posterior_samples": N_SAMPLES}
+    machine = KernelMachineRegressor(**options, random_state=0).fit(split.X, split.y)
     n = len(split.y_test)
     for coverage in COVERAGES:
         inside, length = _judged(machine.predict_interval(split.X_test, coverage), split.y_test)

@@ -23,7 +23,7 @@ def run(quick):
     X, labels = forest_cover()
     X, y = X.astype(np.float64), labels == 2
     sizes = QUICK_ROWS if quick else ROWS
-    learned = KernelMachineClassifier(n_grids=GRIDS, random_state=0, **(QUICK if quick else {}))
+    learned = KernelMachineClassifier(solver_params={"n_grids": GRIDS}, random_state=0, **(QUICK if quick else {}))
     learned.fit(X[: sizes[1]], y[: sizes[1]])
     yield from guarded("fit", _growth, learned, X, y, sizes)
     yield from guarded("fit, given widths", _given_widths, learned, X, y, sizes, 1 if quick else 3)
@@ -84,7 +84,7 @@ def _one_row(X, y, quick):
 def _machine(n_grids):
     """A machine with given length scales, which do not change the speed of predictions."""
     given = {"kernel": "laplacian", "features": "binning", "gamma": "scale", "alpha": 0.1, "refit": False}
-    return KernelMachineClassifier(n_grids=n_grids, **given, random_state=0)
+    return KernelMachineClassifier(solver_params={"n_grids": n_grids}, **given, random_state=0)
 
 
 def _repeat(predict, row):

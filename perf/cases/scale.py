@@ -78,7 +78,9 @@ def _fit(folder, options):
     """Seconds, most anonymous bytes, kind of machine, and error on new rows of a fit to a folder of files."""
     import pyarrow.dataset as ds
 
-    machine = KernelMachineRegressor(max_grids=N_GRIDS, max_bytes=MAX_BYTES, random_state=0, **options)
+    machine = KernelMachineRegressor(
+        solver_params={"max_grids": N_GRIDS}, max_bytes=MAX_BYTES, random_state=0, **options
+    )
     with AnonymousMemory() as memory:
         start = time.perf_counter()
         machine.fit(blocks(ds.dataset(folder), target="y"))

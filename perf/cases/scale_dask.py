@@ -20,7 +20,7 @@ N_ROWS, N_INPUTS, GRIDS = 4_000_000, 20, 64
 N_WORKERS, N_CHUNKS = 2, 4
 QUICK_ROWS = 50_000
 MANY_ROWS = 10**7  # from which on Dask should cost less in proportion
-MACHINE = {"features": "binning", "max_grids": GRIDS, "random_state": 0}
+MACHINE = {"features": "binning", "solver_params": {"max_grids": GRIDS}, "random_state": 0}
 TEST_ROWS = 100_000
 FEW_STEPS, MANY_STEPS = 2, 12  # iterations of two fits, whose difference in bytes is due to ten iterations
 NARROWING = ("rows",)
@@ -106,7 +106,7 @@ def ways_of_coefficients(n_workers, n_chunks):
 
 def _machine(n_rows, quick):
     """Whole kernel machines on Dask and in memory, with their errors on new rows."""
-    fitted, options = {}, {**MACHINE, **({"max_grids": 8} if quick else {})}
+    fitted, options = {}, {**MACHINE, **({"solver_params": {"max_grids": 8}} if quick else {})}
 
     def fit(home, X, y):
         fitted[home] = home.KernelMachineRegressor(**options).fit(X, y)

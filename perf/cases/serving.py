@@ -23,9 +23,9 @@ from perf.tables.peers import LIGHTGBM, MACHINES, OURS, QUICK_MACHINES
 
 KINDS = {  # rows of fit, settings
     "exact": (5_000, {"features": "exact"}),
-    "local, one tree": (30_000, {"features": "local", "n_trees": 1}),
-    "local, four trees": (30_000, {"features": "local", "n_trees": 4}),
-    "200 grids": (30_000, {"features": "binning", "n_grids": 200}),
+    "local, one tree": (30_000, {"features": "local", "solver_params": {"n_trees": 1}}),
+    "local, four trees": (30_000, {"features": "local", "solver_params": {"n_trees": 4}}),
+    "200 grids": (30_000, {"features": "binning", "solver_params": {"n_grids": 200}}),
     "Fourier features": (30_000, {"features": "fourier"}),
 }
 ROWS_BESIDE = 5_000, 50_000  # of default machines and of boosting

@@ -9,7 +9,7 @@ from perf.suite import guarded
 
 _TABLE = "import numpy as np; X = np.random.default_rng(0).normal(size=(1_000, 10)); y = X[:, 0] > 0"
 _MAP = "RandomBinning().fit_transform(X)"
-_MACHINE = "KernelMachineClassifier(max_grids=32, random_state=0).fit(X, y).predict(X)"
+_MACHINE = "KernelMachineClassifier(solver_params={'max_grids': 32}, random_state=0).fit(X, y).predict(X)"
 
 
 def run(quick):

@@ -1,5 +1,6 @@
 """Two-sample tests by the squared maximum mean discrepancy of binning features."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from binfeat._engine.two_samples import squared_distances
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
+from binfeat.kernels.base import Kernel
 
 MOST_ROWS = 2_000  # of each sample
 _N_GRIDS = 100
@@ -63,7 +65,16 @@ class Drift:
 
 
 def drift_between(
-    first, second, kernel, gamma, categorical, names, n_permutations=N_PERMUTATIONS, seed=0, n_jobs=None, inputs=None
+    first: np.ndarray,
+    second: np.ndarray,
+    kernel: Kernel,
+    gamma: np.ndarray,
+    categorical: np.ndarray,
+    names: Sequence[str],
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    inputs: np.ndarray | None = None,
 ) -> Drift:
     """Test whether two samples of rows, float64, have the same distribution.
 
@@ -86,18 +97,27 @@ def drift_between(
     return Drift(float(whole[0]), float(_p_value(whole)), shares, _p_value(alone.T), np.asarray(names, dtype=object))
 
 
-def _thinned(rows, name, rng):
+def _thinned(rows: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarray:
     if len(rows) < 2:
         raise ValueError(f"{name} must have at least 2 rows for a test of drift, got {len(rows)}.")
     return rows if len(rows) <= MOST_ROWS else rows[np.sort(rng.permutation(len(rows))[:MOST_ROWS])]
 
 
-def _p_value(distances):
+def _p_value(distances: np.ndarray) -> np.ndarray:
     """Share of permutations, the observed order among them, with at least the observed distance, which is the first."""
     return np.mean(distances >= distances[0], axis=0)
 
 
-def _distances(rows, assignments, kernel, gamma, n_grids, seed, categorical, n_jobs=None):
+def _distances(
+    rows: np.ndarray,
+    assignments: np.ndarray,
+    kernel: Kernel,
+    gamma: np.ndarray,
+    n_grids: int,
+    seed: int,
+    categorical: np.ndarray,
+    n_jobs: int | None = None,
+) -> np.ndarray:
     """Squared MMD for each assignment of the rows to two samples."""
     grids, store = Grids.draw(kernel, gamma, n_grids, seed, categorical), CodeStore(len(rows), n_grids)
     bins = count_bins(grids, [rows], len(rows), codes=store, n_jobs=n_jobs)

@@ -1,6 +1,6 @@
 """Ridge machines on a sample of the rows, and how they do on rows held out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
-from binfeat.kernels.base import Kernel
 from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.problem import Losses, Problem
 from binfeat.models.run import Phase, Run
 
@@ -29,20 +29,6 @@ def first_grids(run: Run, n_rows: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class SampleFit:
-    """A ridge machine on binning features, and how it does on held-out rows."""
-
-    gamma: np.ndarray
-    alpha: float
-    grids: Grids
-    losses: np.ndarray
-
-    @property
-    def error(self) -> float:
-        return self.losses.mean()
-
-
-@dataclass(frozen=True, eq=False)
 class Sample:
     """Rows to learn from and rows held out, and the machines fitted to them."""
 
@@ -52,13 +38,12 @@ class Sample:
     X_out: np.ndarray  # (n_out, n_inputs)
     losses: Losses  # of predictions for the rows held out
     categorical: np.ndarray  # (n_inputs,) of bool
-    kernel: Kernel
     n_grids: int
     seed: int
     n_jobs: int | None
 
     @classmethod
-    def of(cls, problem: Problem, run: Run, X: np.ndarray, kernel: Kernel) -> "Sample":
+    def of(cls, problem: Problem, run: Run, X: np.ndarray) -> "Sample":
         """Some training rows and some that are held out, of a scaled table."""
         limits, settings = run.limits, run.settings
         train, out = problem.train[: limits.sample_rows], problem.held_out[: limits.sample_out]
@@ -69,15 +54,14 @@ class Sample:
             X[out],
             problem.losses(out),
             categorical=problem.categorical,
-            kernel=kernel,
             n_grids=first_grids(run, len(train)),
             seed=settings.seed,
             n_jobs=settings.n_jobs,
         )
 
-    def fit(self, gamma: np.ndarray, alphas: np.ndarray) -> SampleFit:
-        """The machine of these gammas with the best of some penalties on the held-out rows."""
-        grids = Grids.draw(self.kernel, gamma, self.n_grids, self.seed, self.categorical)
+    def fit(self, kernel: KernelSum, alphas: np.ndarray) -> Trial:
+        """The kernel with the best of some penalties on the held-out rows."""
+        grids = Grids.draw(kernel.main.kernel, kernel.main.gamma, self.n_grids, self.seed, self.categorical)
         codes = CodeStore(len(self.X), self.n_grids)
         bins = count_bins(grids, [self.X], len(self.X), codes=codes, n_jobs=self.n_jobs)
         Z = BinMatrix._trusted(codes.array, bins.starts, np.dtype(np.float64), self.n_jobs)
@@ -87,5 +71,5 @@ class Sample:
         fits = []
         for alpha, result in zip(alphas, solve_ridge(LocalRows(Z, self.Y, self.weights), alphas, _OPTIONS)):
             losses = self.losses(out @ result.solution + result.intercept)
-            fits.append(SampleFit(gamma, float(alpha), grids, losses))
+            fits.append(Trial(replace(kernel, alpha=float(alpha)), losses.mean(), losses=losses))
         return min(fits, key=lambda fit: fit.error)

@@ -11,7 +11,7 @@ from binfeat._threads import share_blocks
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.kernel_algebra.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
-from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.sums import KernelValues
 
 _KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
 _MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
@@ -27,7 +27,7 @@ class Coordinates:
     What a row is does not depend on the rows beside it, to the last bit.
     """
 
-    def __init__(self, kernel: KernelSum, categorical: np.ndarray, frame: Frame) -> None:
+    def __init__(self, kernel: KernelValues, categorical: np.ndarray, frame: Frame) -> None:
         self._categorical, self._frame = np.flatnonzero(categorical), frame
         self._linear = np.zeros(len(categorical))  # what the inputs are worth in linear kernels
         parts, kinds, shares, jumps = [], [], [], []
@@ -101,7 +101,7 @@ class FullExpansion:
     """
 
     def __init__(
-        self, kernel: KernelSum, categorical: np.ndarray, support: np.ndarray, coef: np.ndarray, frame: Frame
+        self, kernel: KernelValues, categorical: np.ndarray, support: np.ndarray, coef: np.ndarray, frame: Frame
     ) -> None:
         counts = coef.any(axis=0)
         support, coef = support[:, counts], coef[:, counts]
@@ -136,7 +136,7 @@ class CellExpansions:
 
     def __init__(
         self,
-        kernel: KernelSum,
+        kernel: KernelValues,
         categorical: np.ndarray,
         support: np.ndarray,
         frame: Frame,

@@ -9,56 +9,12 @@ from binfeat._common.array_record import ArrayRecord
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.fitted.score_function import ScoreFunction
-from binfeat.models.kernel_algebra.matrices import (
-    DifferentiableMatrix,
-    Frame,
-    Linear,
-    differentiable_matrix,
-    kernel_matrix,
-    linear_squares,
-)
-from binfeat.models.kernel_algebra.sums import KernelSum
-from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum
+from binfeat.models.kernel_algebra.matrices import Frame, Linear, kernel_matrix, linear_squares
+from binfeat.models.kernel_algebra.sums import KernelValues
 
 # What stands for kernels in files; Matern has its nu.
 _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
-
-
-@dataclass(frozen=True, eq=False)
-class KernelPart:
-    """A kernel of a sum."""
-
-    scales: LengthScales
-    factor: float  # of its gamma
-    share: float = 1.0
-
-    @property
-    def gamma(self) -> np.ndarray:
-        return self.factor * self.scales.gamma
-
-
-def main_part(parts: list[KernelPart]) -> KernelPart:
-    """The part with the largest share."""
-    return max(parts, key=lambda part: part.share)
-
-
-def kernel_name(parts: list[KernelPart]) -> str:
-    """The kernel, or the sum, in words."""
-    if len(parts) == 1:
-        return repr(parts[0].scales.kernel)
-    return " + ".join(f"{part.share:.3g} {part.scales.kernel!r}" for part in parts)
-
-
-def matrices_of(parts: list[KernelPart], categorical: np.ndarray, n_jobs: int | None) -> list[DifferentiableMatrix]:
-    """The kernels of the parts."""
-    scales = [part.scales for part in parts]
-    return [differentiable_matrix(own.kernel, categorical, n_jobs, own.linear_map) for own in scales]
-
-
-def kernel_sum(parts: list[KernelPart], frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> KernelSum:
-    """The sum of the parts, of columns in a frame."""
-    gammas = [frame.gamma(part.scales.kernel, part.gamma) for part in parts]
-    return KernelSum(matrices_of(parts, categorical, n_jobs), [part.share for part in parts], gammas, n_jobs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,26 +35,25 @@ class KernelFunction(ArrayRecord, ScoreFunction):
 
     @staticmethod
     def arrays_of(
-        parts: list[KernelPart],
+        kernel: KernelSum,
         categorical: np.ndarray,
         support: np.ndarray,
         frame: Frame,
-        alpha: float,
         weights: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
         """All but the coefficients."""
-        kernels = [part.scales.kernel for part in parts]
-        nus = [kernel.nu if isinstance(kernel, Matern) else _NUS[type(kernel)] for kernel in kernels]
-        maps = [part.scales.linear_map for part in parts if part.scales.linear_map is not None]
+        kernels = [part.kernel for part in kernel.parts]
+        nus = [own.nu if isinstance(own, Matern) else _NUS[type(own)] for own in kernels]
+        maps = [part.linear_map for part in kernel.parts if part.linear_map is not None]
         return {
             "nus": np.array(nus),
-            "shares": np.array([part.share for part in parts]),
-            "gammas": np.array([frame.gamma(part.scales.kernel, part.gamma) for part in parts]),
+            "shares": np.array([part.share for part in kernel.parts]),
+            "gammas": kernel.gammas(frame),
             "categorical": categorical,
             "support": support,
             "center": frame.center,
             "unit": frame.unit,
-            "alpha": np.array(float(alpha)),
+            "alpha": np.array(float(kernel.alpha)),
             "weights": np.ones(support.shape[1]) if weights is None else weights,
             **({"rotation": maps[0]} if maps else {}),
         }
@@ -132,10 +87,10 @@ class KernelFunction(ArrayRecord, ScoreFunction):
         """The power of distances that the kernel with most of the sum multiplies by its gamma."""
         return self.kernels[int(np.argmax(self.shares))].power
 
-    def kernel(self, n_jobs: int | None = None) -> KernelSum:
+    def kernel(self, n_jobs: int | None = None) -> KernelValues:
         """The whole kernel, of columns."""
         matrices = [kernel_matrix(kernel, self.categorical, n_jobs, self.linear_map) for kernel in self.kernels]
-        return KernelSum(matrices, self.shares, self.gammas, n_jobs)
+        return KernelValues(matrices, self.shares, self.gammas, n_jobs)
 
     def kernel_diagonal(self, A: np.ndarray) -> np.ndarray:
         """Values of the kernel for each of the rows A, (n_inputs, n), with itself."""

@@ -1,5 +1,6 @@
 """Checks of a kernel machine that is loaded from a file."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from binfeat._common.saved_values import (
 from binfeat.models.fitted.saved_function import check_function, check_posterior, check_spread
 from binfeat.models.fitted.saved_table import check_scaler, check_scaling, check_table
 from binfeat.models.fitted.saved_targets import check_labels, check_targets, n_calibrated
+from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.ranks import NO_RANKS
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that a compact machine has in float32
@@ -31,6 +33,7 @@ _HISTORY = {
     "length_scale_gammas_": (np.float64, "steps", "any inputs"),
 }
 _KERNEL_GAMMA = 5  # the first format whose `gamma_` is the gamma of the kernel, and not one over a length
+_OPTIONS = *SOLVER_OPTIONS, "n_posterior_samples"  # parameters up to format 5
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
 
@@ -39,6 +42,7 @@ def migrate(state: dict, file_format: int) -> None:
     for old, new in _RENAMED.items():
         if old in state:
             state[new] = state.pop(old)
+    _move_options(state)
     if "_exact" in state:
         state.setdefault("_fitted_with", np.array(["of an older version"]))  # no fit goes on from it
         state.setdefault("_rotation", np.empty((0, 0)))
@@ -54,6 +58,16 @@ def migrate(state: dict, file_format: int) -> None:
     if "sharpness_" in state:
         calibration = Calibration.of_factor(state.pop("sharpness_"), n_calibrated(state))
         state |= {"calibration_coef_": calibration.coef, "calibration_intercept_": calibration.intercept}
+
+
+def _move_options(state: dict) -> None:
+    """Move parameters of older formats to `solver_params`, and leave "auto" out."""
+    given = {name: state.pop(name) for name in _OPTIONS if name in state}
+    if given:
+        options = {name: int(value) for name, value in given.items() if isinstance(value, Integral)}
+        if options.get("max_grids") == Settings.max_grids:
+            del options["max_grids"]
+        state["solver_params"] = options or None
 
 
 def _is_radial(state: dict) -> bool:

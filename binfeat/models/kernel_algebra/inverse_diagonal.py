@@ -14,7 +14,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     precise_inverse_root,
     squared_row_norms,
 )
-from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.sums import KernelValues
 
 _JITTER = 1e-4  # of the mean value of a landmark with itself
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
@@ -46,7 +46,7 @@ class CellInverse:
     """
 
     def __init__(
-        self, kernel: KernelSum, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
+        self, kernel: KernelValues, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
     ) -> None:
         self._kernel = kernel
         with one_blas_thread():
@@ -92,7 +92,7 @@ class CellInverse:
 
 
 def inverse_diagonals(
-    kernel: KernelSum, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
+    kernel: KernelValues, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
 ) -> list[np.ndarray]:
     """Diagonal of ``(K + 1 1' + alpha / v)^-1``, for the rows of each cell; of many, by `CellInverse`."""
     if len(cells) == 1:
@@ -102,7 +102,7 @@ def inverse_diagonals(
     return CellInverse(kernel, cells, landmarks, alpha, n_jobs).diagonals()
 
 
-def _nystroem(kernel: KernelSum, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _nystroem(kernel: KernelValues, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Features of rows (n_inputs, n), whose inner products are the kernel by landmarks, plus 1."""
     K = kernel(landmarks, landmarks)
     # Less one, since `inverse_root` adds 1 1'.

@@ -14,7 +14,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     needs_precision,
 )
 from binfeat.models.kernel_algebra.packed import PackedKernel, packed_bytes
-from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.sums import KernelValues
 
 MOST_FACTORED = 14_000  # rows, whose matrix takes 0.8 GB; iterations with more rows take a quarter of the memory
 _RANK = 500  # of the preconditioner
@@ -36,8 +36,8 @@ def solve_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
     return np.where(n_rows <= cholesky_rows(n_targets), 4 * n_rows**2, iterations)
 
 
-def matrix_to_solve(kernel: KernelSum, X: np.ndarray, n_targets: int) -> np.ndarray | PackedKernel:
-    """Values of a KernelSum for all pairs of rows X, (n_inputs, n_rows), as `solve_kernel` takes them."""
+def matrix_to_solve(kernel: KernelValues, X: np.ndarray, n_targets: int) -> np.ndarray | PackedKernel:
+    """Values of a KernelValues for all pairs of rows X, (n_inputs, n_rows), as `solve_kernel` takes them."""
     return kernel(X, X) if X.shape[1] <= cholesky_rows(n_targets) else kernel.packed(X)
 
 

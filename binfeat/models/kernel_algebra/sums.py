@@ -16,8 +16,8 @@ _SIDE = 384  # of a tile, whose arrays stay in the second-level cache
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSum:
-    """The kernel ``sum_p share_p k_p``, of rows that are columns, float32, as `Frame.columns` makes them."""
+class KernelValues:
+    """Values of the kernel ``sum_p share_p k_p``, of rows that are columns, float32, as `Frame.columns` makes them."""
 
     matrices: Sequence[KernelMatrix]
     shares: Sequence[float] | np.ndarray

@@ -1,7 +1,6 @@
 """Machines of random binning features."""
 
-from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -9,12 +8,12 @@ from binfeat.features.binning.grids import Grids
 from binfeat.kernels.families import GammaPitch
 from binfeat.kernels.skip import Skip
 from binfeat.models.features.all_rows import AllRows, GridLaw
-from binfeat.models.features.sample import Sample, SampleFit
+from binfeat.models.features.sample import Sample
 from binfeat.models.features.sizing import Sizing, most_batches
-from binfeat.models.machines.grown import FeaturePlan, GrownMachine
+from binfeat.models.kernel_algebra.kernel_sum import Trial
+from binfeat.models.machines.grown import GrownMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import LengthScales
 from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FACTOR = 2.0  # between overall factors of the length scales that are tried on a sample
@@ -31,55 +30,49 @@ class BinsMachine(GrownMachine):
 
     features: ClassVar[str] = "binning"
 
-    @property
-    def _scales(self) -> LengthScales:
-        return self._kernels.binning
-
     def judge(self, run: Run) -> np.ndarray:
         """The best kernel, length scales and penalty on a sample."""
         kernels, settings = self._kernels, run.settings
-        scales = kernels.binning
-        sample = Sample.of(self._problem, run, kernels.X, scales.kernel)
-        first = scales.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else ALPHAS
-        best = sample.fit(scales.gamma, penalties(run, first))
+        sample = Sample.of(self._problem, run, kernels.X)
+        first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else ALPHAS
+        best = sample.fit(kernels.binning, penalties(run, first))
         if kernels.learned:
             best = self._finer(sample, best, run)
         if settings.kernel is None:
-            sample, best = self._other_kernels(sample, best, run)
-            run.note("kernel", sample.kernel, best.error)
-        self._known = FeaturePlan(sample.kernel, best.gamma, best.alpha)
-        return best.losses
+            best = self._other_kernels(sample, best, run)
+            run.note("kernel", best.kernel, best.error)
+        self._known = best.kernel
+        return cast(np.ndarray, best.losses)
 
-    def _finer(self, sample: Sample, best: SampleFit, run: Run) -> SampleFit:
+    def _finer(self, sample: Sample, best: Trial, run: Run) -> Trial:
         """Shorter length scales, as long as they do better: there are more rows than they were learned on."""
         while may_search(self._kernels, run):
-            alphas = penalties(run, best.alpha / np.array([1.0, DECREASE]))
-            other = sample.fit(_FACTOR * best.gamma, alphas)
+            alphas = penalties(run, best.kernel.alpha / np.array([1.0, DECREASE]))
+            other = sample.fit(best.kernel.scaled(_FACTOR), alphas)
             if not other.error < best.error:
                 break
             best = other
         return best
 
-    def _other_kernels(self, sample: Sample, best: SampleFit, run: Run) -> tuple[Sample, SampleFit]:
+    def _other_kernels(self, sample: Sample, best: Trial, run: Run) -> Trial:
         for kernel in KERNELS:
             if may_search(self._kernels, run):
-                other = replace(sample, kernel=kernel)
-                rival = other.fit(best.gamma, np.array([best.alpha]))
+                rival = sample.fit(best.kernel.of_kernel(kernel), np.array([best.kernel.alpha]))
                 if rival.error < best.error:
-                    sample, best = other, rival
-        return sample, best
+                    best = rival
+        return best
 
     def _grow(self, rows: AllRows, run: Run) -> Sizing:
         if tries_factors(self._problem, run, self._kernels.learned):
-            self._known = replace(self._plan, gamma=self._plan.gamma * self._overall_factor(rows, run))
-        plan, law = self._plan, self._law(run)
+            self._known = self._kernel.scaled(self._overall_factor(rows, run))
+        law = self._law(run)
         first, most = run.settings.n_grids, None
         if first is None:
             first, most = rows.first_and_most_grids(self._kernels, law)
-            first = first if plan.n_grids is None else min(plan.n_grids, most)
+            first = first if self._n_grids is None else min(self._n_grids, most)
         with run.stage("grids", most_batches(first, most)):
             growth = rows.new_growth(self._kernels, law)
-            self._sizing = sizing = Sizing(growth, self._problem, run, plan.alpha)
+            self._sizing = sizing = Sizing(growth, self._problem, run, self._kernel.alpha)
             sizing.run(first, most)
         run.note("grids", growth.n_grids, sizing.error)
         if growth.n_together < growth.rows.n_targets:
@@ -88,8 +81,8 @@ class BinsMachine(GrownMachine):
         return sizing
 
     def _law(self, run: Run, factor: float = 1.0) -> GridLaw:
-        plan, seed, categorical = self._plan, run.settings.seed, self._problem.categorical
-        return lambda n_grids: Grids.draw(plan.kernel, plan.gamma * factor, n_grids, seed, categorical)
+        main, seed, categorical = self._kernel.scaled(factor).main, run.settings.seed, self._problem.categorical
+        return lambda n_grids: Grids.draw(main.kernel, main.gamma, n_grids, seed, categorical)
 
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
         """What gamma is multiplied by for more rows than the sample's, which take finer grids."""
@@ -110,7 +103,7 @@ class BinsMachine(GrownMachine):
         """Held-out error of a few grids with an overall factor of gamma."""
         growth = rows.new_growth(self._kernels, self._law(run, factor))
         growth.grow(run.limits.few_grids)
-        growth.solve(self._plan.alpha, _TOL, _MAX_ITER)
+        growth.solve(self._kernel.alpha, _TOL, _MAX_ITER)
         return self._problem.losses(self._problem.held_out)(growth.held_out()).mean()
 
 

@@ -13,8 +13,8 @@ from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.run import Run
-from binfeat.models.search.length_scales import LengthScales
 from binfeat.models.table.scalers import InputScaler
 
 _LARGE = 0.01  # of what is minimised, that a step which was not taken may promise
@@ -25,13 +25,9 @@ class Solution:
     """A machine that is solved for, and predictions that it was judged by."""
 
     features: str
-    kernel: str
-    alpha: float
+    kernel: KernelSum  # with the penalty for the weights of the caller
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
-    scales: LengthScales  # of the machine's kernel, or those that its own come from
-    gamma: np.ndarray  # (n_inputs,), of the machine
-    power: int  # of distances, by which gamma is an inverse
     rows: np.ndarray  # numbers of rows, by which choices were made
     predictions: np.ndarray  # (len(rows), n_targets), of a machine that had not seen them
     curve: list[tuple[int, float]]  # number of grids or trees, and the error, each time that some were added

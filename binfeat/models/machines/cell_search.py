@@ -9,7 +9,7 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._threads import side_by_side
-from binfeat.models.fitted.kernel_function import KernelPart, main_part, matrices_of
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
 from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.kernel_algebra.sum_slopes import SumWithSlopes
@@ -33,8 +33,7 @@ class CellSearch:
 
     def __init__(
         self,
-        parts: list[KernelPart],
-        alpha: float,
+        kernel: KernelSum,
         frame: Frame,
         categorical: np.ndarray,
         *,
@@ -45,17 +44,17 @@ class CellSearch:
         seed: int,
         n_jobs: int | None,
     ) -> None:
-        self._parts, self._frame, self._n_jobs, self._seed = parts, frame, n_jobs, seed
+        parts = kernel.parts
+        self._start_kernel, self._frame, self._n_jobs, self._seed = kernel, frame, n_jobs, seed
         self._least_alpha, self._prior = least_alpha, 2 * _PRIOR / n_rows
-        self._matrices = matrices_of(parts, categorical, 1)
-        gammas = np.array([frame.gamma(part.scales.kernel, part.gamma) for part in parts])
+        self._matrices, gammas = kernel.matrices(categorical, 1), kernel.gammas(frame)
         self._live = gammas > 0
         self._moves = learns_gamma & self._live
         self._learns_shares, self._learns_alpha = learns_gamma and len(parts) > 1, learns_alpha
         self._logs = np.log(np.where(self._live, gammas, 1.0))  # of gamma, (n_parts, n_inputs)
         self._start = self._logs.copy()
         self._log_shares = np.log([part.share for part in parts])
-        self._log_alpha = float(np.log(alpha))
+        self._log_alpha = float(np.log(kernel.alpha))
         shapes = self._logs.shape, (len(parts), 1), (len(parts),), ()
         self._of_gammas, self._of_factors, self._of_shares, self._of_alpha = map(Adam, shapes)
         self._lanes: list[tuple[SumWithSlopes, Scratch]] = []
@@ -75,27 +74,23 @@ class CellSearch:
         return shares / shares.sum()
 
     @property
-    def parts(self) -> list[KernelPart]:
-        """The parts of the kernel that are worth their time, after the steps so far."""
+    def kernel(self) -> KernelSum:
+        """The kernel after the steps so far, of the parts that are worth their time."""
+        known = self._start_kernel
         parts = [
-            replace(
-                part, scales=replace(part.scales, gamma=self._in_inputs(part, gamma)), factor=1.0, share=float(share)
-            )
-            for part, gamma, share in zip(self._parts, self._gammas, self._shares, strict=True)
+            replace(part, base=gamma / self._frame.gamma(part.kernel, 1.0), factor=1.0, share=float(share))
+            for part, gamma, share in zip(known.parts, self._gammas, self._shares, strict=True)
         ]
-        main, worths = main_part(parts), self._worths
+        main, worths = replace(known, parts=parts).main, self._worths
         kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= _LEAST_WORTH]
         total = sum(part.share for part in kept)
-        return [replace(part, share=part.share / total) for part in kept]
+        return replace(known, parts=[replace(part, share=part.share / total) for part in kept], alpha=self.alpha)
 
     @property
     def _worths(self) -> np.ndarray:
         """Of each kernel, how much of what rows differ by is its part: a wide kernel has a large share of little."""
         spreads = self._shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
         return spreads / spreads.sum() if self._lanes and spreads.sum() > 0 else self._shares
-
-    def _in_inputs(self, part: KernelPart, gamma: np.ndarray) -> np.ndarray:
-        return gamma / self._frame.gamma(part.scales.kernel, 1.0)
 
     def step(self, sets: list[Cell], progress: float, number: int) -> None:
         """A step by these sets of rows, when this share of the steps is done."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from binfeat.models.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat.models.kernel_algebra.cholesky import times_square
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.leave_one_out import (
     Weights,
     left_out_variances,
@@ -15,7 +15,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     solver_by,
     squared_row_norms,
 )
-from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.problem import MarginProblem
 
@@ -48,16 +48,16 @@ def is_constant(Y: np.ndarray) -> bool:
 class CellSolver:
     """A kernel, a penalty, and what is minimised; it can be sent to where rows are."""
 
-    kernel: KernelSum
+    kernel: KernelValues
     alpha: float
     loss: BoundedLoss | None  # None is the squared error
     most: int  # rows of a cell, unless they do not differ
 
     @classmethod
-    def of(cls, rows: CellRows, parts: list[KernelPart], alpha: float, most: int) -> "CellSolver":
+    def of(cls, rows: CellRows, kernel: KernelSum, most: int) -> "CellSolver":
         problem = rows.problem
-        kernel = kernel_sum(parts, rows.frame, problem.categorical, 1)
-        return cls(kernel, alpha, problem.loss if isinstance(problem, MarginProblem) else None, most)
+        values = kernel.values(rows.frame, problem.categorical, 1)
+        return cls(values, kernel.alpha, problem.loss if isinstance(problem, MarginProblem) else None, most)
 
     def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         """The machine of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""

@@ -97,7 +97,8 @@ class MachineChoice:
         if self.run.settings.features == "fourier":
             return FourierMachine(self.problem, kernels)
         if not kernels.vary:  # all kernels are constants
-            kernels = replace(kernels, scales=[replace(kernels.scales[0], kernel=Laplacian())])
+            first = kernels.found[0]
+            kernels = replace(kernels, found=[replace(first, kernel=first.kernel.of_kernel(Laplacian()))])
         return BinsMachine(self.problem, kernels)
 
     def _rival(self, kernels: ScaledKernels) -> GrownMachine | None:

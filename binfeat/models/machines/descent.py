@@ -1,76 +1,48 @@
 """Steps of an overall length scale or a penalty, as long as rows left out gain by them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from binfeat._threads import side_by_side, threads_are_free
-from binfeat.models.fitted.kernel_function import KernelPart
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
 
-_Place = tuple[np.float32, ...]  # of hyperparameters
+_Trial = TypeVar("_Trial", bound=Trial)
+Move = Callable[[KernelSum, float], KernelSum]  # by a factor
 
 
-@dataclass(frozen=True, eq=False)
-class Hyperparameters:
-    """A kernel, or a sum, with a penalty."""
-
-    parts: list[KernelPart]
-    alpha: float
-    K: np.ndarray | None = None  # float32, if known: values for pairs of known rows, then of those held out
-
-    @property
-    def place(self) -> _Place:
-        """What they differ from others of the same kernels in, but for rounding."""
-        return *(np.float32(part.factor) for part in self.parts), np.float32(self.alpha)
+def place(kernel: KernelSum) -> tuple[np.float32, ...]:
+    """What differs between kernels of one descent, up to rounding."""
+    return *(np.float32(part.factor) for part in kernel.parts), np.float32(kernel.alpha)
 
 
-@dataclass(frozen=True, eq=False)
-class Try:
-    """Hyperparameters, and their loss for rows left out."""
-
-    params: Hyperparameters
-    loss: float
-
-    @property
-    def parts(self) -> list[KernelPart]:
-        return self.params.parts
-
-    @property
-    def alpha(self) -> float:
-        return self.params.alpha
-
-
-_Try = TypeVar("_Try", bound=Try)
-Move = Callable[[Hyperparameters, float], Hyperparameters]  # by a factor
-
-
-class Descent(Generic[_Try]):
+class Descent(Generic[_Trial]):
     """Steps down while that helps, or else steps up; what was tried before, and was not better, is not tried again.
 
-    Of what was tried the best is always at hand. `make` makes a try, `may_try` tells of the best so far whether another
-    may gain something. Penalties stay between two ends. A descent that looks ahead tries what may follow in another
-    thread, if it is free.
+    `make` tries a kernel next to a trial that is known, which may have the same parts. `may_try` decides by the best
+    trial so far whether another one may gain something. Penalties stay between two ends. A descent that looks ahead
+    makes the trial that may follow in another thread, if a thread is free.
     """
 
     def __init__(
         self,
-        make: Callable[[Hyperparameters], _Try],
-        may_try: Callable[[_Try], bool],
+        make: Callable[[KernelSum, _Trial], _Trial],
+        may_try: Callable[[_Trial], bool],
         alphas: tuple[float, float],
         n_jobs: int | None = 1,
         looks_ahead: bool = False,
     ) -> None:
         self._make, self._may_try, self._alphas, self._n_jobs = make, may_try, alphas, n_jobs
         self._looks_ahead = looks_ahead
-        self._seen: set[_Place] = set()
-        self._ahead: dict[_Place, _Try] = {}
+        self._seen: set[tuple[np.float32, ...]] = set()
+        self._ahead: dict[tuple[np.float32, ...], _Trial] = {}
 
-    def in_turn(self, start: _Try, learns_alpha: bool, learns_factor: bool) -> _Try:
+    def in_turn(self, start: _Trial, learns_alpha: bool, learns_factor: bool) -> _Trial:
         """The best penalty and the best overall factor, each in turn."""
         best = start
         for _ in range(_ROUNDS):
@@ -78,30 +50,31 @@ class Descent(Generic[_Try]):
             if learns_alpha:
                 best = self.penalty(best)
             if learns_factor:
-                best = self._best(best, _with_factor, _FACTOR)
+                best = self._best(best, KernelSum.scaled, _FACTOR)
             if best is before:
                 break
         return best
 
-    def penalty(self, start: _Try) -> _Try:
+    def penalty(self, start: _Trial) -> _Trial:
         """The best penalty."""
         return self._best(start, self._with_alpha, _DECREASE)
 
-    def _with_alpha(self, params: Hyperparameters, step: float) -> Hyperparameters:
-        return replace(params, alpha=min(max(params.alpha * step, self._alphas[0]), self._alphas[1]))
+    def _with_alpha(self, kernel: KernelSum, step: float) -> KernelSum:
+        return replace(kernel, alpha=min(max(kernel.alpha * step, self._alphas[0]), self._alphas[1]))
 
-    def _best(self, start: _Try, move: Move, step: float) -> _Try:
-        """The best of the tries that a move leads to from `start`."""
-        self._seen.add(start.params.place)
+    def _best(self, start: _Trial, move: Move, step: float) -> _Trial:
+        """The best of the trials that a move leads to from `start`."""
+        self._seen.add(place(start.kernel))
         for factor in (1 / step, step):
             best = start
             while self._may_try(best):
-                params = move(best.params, factor)
-                if params.place in self._seen:
+                kernel = move(best.kernel, factor)
+                if place(kernel) in self._seen:
                     break
-                self._seen.add(params.place)
-                other = self._tried(params, move(best.params, step) if best is start else move(params, factor))
-                if other.loss >= best.loss:
+                self._seen.add(place(kernel))
+                following = move(best.kernel, step) if best is start else move(kernel, factor)
+                other = self._tried(kernel, following, best)
+                if other.error >= best.error:
                     break
                 best = other
             if best is not start:
@@ -109,14 +82,11 @@ class Descent(Generic[_Try]):
         self._ahead.clear()
         return best
 
-    def _tried(self, params: Hyperparameters, following: Hyperparameters) -> _Try:
-        if params.place not in self._ahead:
-            wanted = {params.place: params}
-            if self._looks_ahead and following.place not in self._seen and threads_are_free(self._n_jobs):
-                wanted[following.place] = following
-            self._ahead |= zip(wanted, side_by_side(self._make, wanted.values(), self._n_jobs), strict=True)
-        return self._ahead.pop(params.place)
-
-
-def _with_factor(params: Hyperparameters, step: float) -> Hyperparameters:
-    return Hyperparameters([replace(part, factor=part.factor * step) for part in params.parts], params.alpha)
+    def _tried(self, kernel: KernelSum, following: KernelSum, near: _Trial) -> _Trial:
+        if place(kernel) not in self._ahead:
+            wanted = {place(kernel): kernel}
+            if self._looks_ahead and place(following) not in self._seen and threads_are_free(self._n_jobs):
+                wanted[place(following)] = following
+            made = side_by_side(lambda own: self._make(own, near), wanted.values(), self._n_jobs)
+            self._ahead |= zip(wanted, made, strict=True)
+        return self._ahead.pop(place(kernel))

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat.kernels.families import RBF, Matern
-from binfeat.models.fitted.kernel_function import KernelPart, kernel_sum
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.leave_one_out import inverse_root, residuals
 from binfeat.models.machines.cell_search import Cell, CellSearch
 from binfeat.models.machines.cell_solver import is_constant
-from binfeat.models.machines.descent import Hyperparameters
-from binfeat.models.machines.exact_tuning import Tuned
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_ALPHA, LengthScales
+from binfeat.models.search.length_scales import MOST_ALPHA
 from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FEWEST = 150  # rows of a cell that is learned from
@@ -50,18 +48,16 @@ class FineTuning:
         self._cell_rows = rows.cells(rows.known)
         self._learns_alpha = run.settings.alpha is None
 
-    def of(self, known: Hyperparameters | None, seconds: float) -> Tuned:
+    def of(self, known: Trial | None, seconds: float) -> Trial:
         """Kernels, whose length scales are kept if they are known, and the penalty; `seconds` have to be left."""
         rows, run = self._rows, self._run
         start = self._start() if known is None else known
-        parts, alpha = start.parts, start.alpha
+        kernel, error = start.kernel, start.error
         learns_gamma = known is None and self._kernels.learned and run.limits.mechanisms.fine_tuning
-        error = min(part.scales.error for part in parts)
-        cells = self._cells(parts)
+        cells = self._cells(kernel)
         if not self._kernels.is_perfect and (learns_gamma or self._learns_alpha):
             search = CellSearch(
-                parts,
-                alpha,
+                kernel,
                 rows.frame,
                 rows.problem.categorical,
                 n_rows=len(rows.known),
@@ -73,30 +69,29 @@ class FineTuning:
             )
             n_trees = self._plan.n_trees if learns_gamma else 1  # given length scales would split the same cells
             self._search(search, cells, n_trees, lambda: run.step() and run.may_continue(self._plan.phase, seconds))
-            parts, alpha, error = search.parts, search.alpha, search.error
+            kernel, error = search.kernel, search.error
         if not rows.problem.is_judged_by_squares and self._learns_alpha:
-            alpha = self._scored(cells[:_SCORED], parts, alpha, seconds)
-        return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
+            kernel = replace(kernel, alpha=self._scored(cells[:_SCORED], kernel, seconds))
+        return Trial(kernel, self._error(cells[:_LANES], kernel) if np.isnan(error) else error)
 
-    def _start(self) -> Hyperparameters:
+    def _start(self) -> Trial:
         """More of the better kernel than of the other."""
         rows, run, settings = self._rows, self._run, self._run.settings
-        scales, mechanisms = sorted(self._kernels.scales, key=lambda scales: scales.error), run.limits.mechanisms
-        scales = scales if mechanisms.second_kernel else scales[:1]
-        if mechanisms.second_kernel and len(scales) == 1 and settings.kernel is None and self._kernels.learned:
-            scales.append(second_kernel(scales[0]))
-        shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
-        parts = [KernelPart(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
-        given = rows.problem.relative_alpha(settings.alpha)
-        if given is not None:
-            return Hyperparameters(parts, given)
-        alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
-        return Hyperparameters(parts, alpha)
+        found, has_second = sorted(self._kernels.found, key=lambda own: own.error), run.limits.mechanisms.second_kernel
+        kernels = [own.kernel for own in (found if has_second else found[:1])]
+        if has_second and len(kernels) == 1 and settings.kernel is None and self._kernels.learned:
+            kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
+        shares = [1.0] if len(kernels) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
+        parts = [replace(own.main, share=share) for own, share in zip(kernels, shares, strict=True)]
+        alpha = rows.problem.relative_alpha(settings.alpha)
+        if alpha is None:
+            alpha = _DENSER * float(np.exp(sum(share * np.log(own.alpha) for own, share in zip(kernels, shares))))
+        return Trial(replace(kernels[0], parts=parts, alpha=alpha), found[0].error)
 
-    def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:
+    def _cells(self, kernel: KernelSum) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""
         seed = self._run.settings.seed
-        cells = self._cell_rows.samples(parts, self._plan.set_rows, seed)
+        cells = self._cell_rows.samples(kernel, self._plan.set_rows, seed)
         known = [own for own in cells if len(own) >= _FEWEST and not is_constant(self._rows.problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
@@ -106,7 +101,7 @@ class FineTuning:
             if k and not k % (n_steps // _LOOKS) and not goes_on():
                 break
             if k and not k % (n_steps // n_trees):
-                sets = self._sets(self._cells(search.parts))
+                sets = self._sets(self._cells(search.kernel))
             search.step([next(sets) for _ in range(_LANES)], k / n_steps, k)
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
@@ -120,21 +115,21 @@ class FineTuning:
                     if not is_constant(Y[some]):
                         yield self._cell_rows.part(some)
 
-    def _error(self, cells: list[np.ndarray], parts: list[KernelPart], alpha: float) -> float:
+    def _error(self, cells: list[np.ndarray], kernel: KernelSum) -> float:
         """Squared leave-one-out error of rows in some cells, where nothing was learned that tells it."""
-        kernel = kernel_sum(parts, self._rows.frame, self._rows.problem.categorical, 1)
+        values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
         known = map(self._cell_rows.part, cells)
-        left = [residuals(kernel(X, X), alpha, weights, Y) for X, Y, weights in known]
+        left = [residuals(values(X, X), kernel.alpha, weights, Y) for X, Y, weights in known]
         return float(np.mean(np.concatenate(left) ** 2))
 
-    def _scored(self, cells: list[np.ndarray], parts: list[KernelPart], alpha: float, seconds: float) -> float:
+    def _scored(self, cells: list[np.ndarray], kernel: KernelSum, seconds: float) -> float:
         """The penalty by what rows left out are judged by, from one that squared errors are best with.
 
         It is as good as time allows: `seconds` have to be left.
         """
-        problem, numbers = self._rows.problem, np.concatenate(cells)
-        kernel, losses = kernel_sum(parts, self._rows.frame, problem.categorical, 1), problem.losses(numbers)
-        known = [kernel(X, X) for X in map(self._rows.columns, cells)]
+        problem, numbers, alpha = self._rows.problem, np.concatenate(cells), kernel.alpha
+        values, losses = kernel.values(self._rows.frame, problem.categorical, 1), problem.losses(numbers)
+        known = [values(X, X) for X in map(self._rows.columns, cells)]
 
         def loss(alpha: float) -> float:
             left = [problem.left_out(rows, K, alpha, inverse_root) for rows, K in zip(cells, known, strict=True)]
@@ -156,8 +151,8 @@ class FineTuning:
         return alpha
 
 
-def second_kernel(scales: LengthScales) -> LengthScales:
+def second_kernel(part: KernelPart) -> KernelPart:
     """Beside a kernel that is alone: the same with longer scales; or a rough one, where few rows found a smooth one."""
-    if isinstance(scales.kernel, RBF):
-        return replace(scales, kernel=Matern(1.5))
-    return replace(scales, gamma=_LONGER * scales.gamma)
+    if isinstance(part.kernel, RBF):
+        return replace(part, kernel=Matern(1.5))
+    return replace(part, base=_LONGER * part.base)

@@ -8,9 +8,10 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat.models.fitted.cell_trees import CellTrees
-from binfeat.models.fitted.kernel_function import KernelFunction, KernelPart
+from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.column_rows import EachCell
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.levels import LevelColumns
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.cell_solver import CellSolver, SolvedCell
@@ -32,15 +33,14 @@ class Forest:
     def __init__(
         self,
         rows: CellRows,
-        parts: list[KernelPart],
-        alpha: float,
+        kernel: KernelSum,
         most: int,
         seed: int,
         n_jobs: int | None,
         each_cell: EachCell | None,  # None works on cells in this process
         columns: LevelColumns | None = None,  # of levels with effects that all cells share
     ) -> None:
-        self._rows, self._parts, self._alpha, self._seed = rows, parts, alpha, seed
+        self._rows, self._kernel, self._seed = rows, kernel, seed
         self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
         self._trees: list[CellTrees] = []
@@ -53,8 +53,10 @@ class Forest:
         self._variances = np.zeros(len(rows.X))
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
         self._counts = np.zeros(len(rows.X))  # of trees that have a row
-        self._solver = CellSolver.of(rows, parts, alpha, most)
-        self._levels = None if columns is None else LevelSolver(rows, self._solver.kernel, alpha, columns, n_jobs)
+        self._solver = CellSolver.of(rows, kernel, most)
+        self._levels = (
+            None if columns is None else LevelSolver(rows, self._solver.kernel, kernel.alpha, columns, n_jobs)
+        )
         self._level_weights: np.ndarray | float = 0.0  # sums over trees
 
     @property
@@ -112,7 +114,7 @@ class Forest:
     def _started(self) -> NextTree:
         """The tree that comes next, some of whose cells may be solved."""
         if self._next is None:
-            self._next = NextTree(*self._rows.split(self._parts, self.most, self._seed, self.n_trees), {})
+            self._next = NextTree(*self._rows.split(self._kernel, self.most, self._seed, self.n_trees), {})
         return self._next
 
     def _solved(self, numbers: Sequence[int]) -> list[SolvedCell]:
@@ -155,7 +157,7 @@ class Forest:
             weights = np.ones(len(ordered)) if weights is None else weights.copy()
             weights[numbers[list(self._totals)]] = list(self._totals.values())
         return LocalFunction(
-            **KernelFunction.arrays_of(self._parts, known.problem.categorical, X, known.frame, self._alpha, weights),
+            **KernelFunction.arrays_of(self._kernel, known.problem.categorical, X, known.frame, weights),
             **CellTrees.joined(self._trees).arrays(),
             coef=np.ascontiguousarray(np.concatenate([cell.coef for cell in cells]).T, np.float64),
             starts=np.cumsum([0, *map(len, cell_rows)]),

@@ -6,9 +6,8 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat.models.features.feature_bytes import fit_bytes
-from binfeat.models.fitted.kernel_function import kernel_sum
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns
-from binfeat.models.machines.descent import Hyperparameters
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.machines.level_solver import CellParts, LevelSolver
 from binfeat.models.run import Phase, Run
@@ -28,10 +27,10 @@ _WORTH = 0.01  # share of the leave-one-out error that effects have to take away
 
 @dataclass(frozen=True, eq=False)
 class FoundLevels:
-    """Columns of levels with variances, a penalty, and the leave-one-out errors of some rows."""
+    """Columns of levels with variances, a kernel, and the leave-one-out errors of some rows."""
 
     columns: LevelColumns
-    params: Hyperparameters
+    kernel: KernelSum
     error: float = np.nan
     error_without: float = np.nan
 
@@ -47,12 +46,12 @@ class LevelSearch:
         self._rows, self._run, self._most = rows, run, most
         self._cells = rows.cells(rows.known)
 
-    def run(self, start: Hyperparameters, seconds: float) -> FoundLevels | None:
+    def run(self, start: KernelSum, seconds: float) -> FoundLevels | None:
         """What is found; None where effects gain too little, or time is short of `seconds`."""
         columns = self._columns()
         if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None
-        cells = self._cells.split(start.parts, self._most, self._run.settings.seed, 0)[1]
+        cells = self._cells.split(start, self._most, self._run.settings.seed, 0)[1]
         if max(map(len, cells)) > self._most:  # of rows that do not differ
             return None
         tried = self._tried(columns)
@@ -66,7 +65,7 @@ class LevelSearch:
             best = self._with_penalty(best, some, seconds)
         return replace(best, columns=replace(columns, level_variances=best.columns.level_variances))
 
-    def known(self, start: Hyperparameters, earlier: LevelColumns) -> FoundLevels | None:
+    def known(self, start: KernelSum, earlier: LevelColumns) -> FoundLevels | None:
         """The same with the variances of an earlier fit."""
         columns = self._columns()
         if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs):
@@ -106,17 +105,17 @@ class LevelSearch:
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
         return [some[number] for number in evenly_spaced(len(some), max(1, _TRIED_ROWS // mean))]
 
-    def _found(self, params: Hyperparameters, tried: LevelColumns, some: list[np.ndarray]) -> FoundLevels:
+    def _found(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> FoundLevels:
         """The best variances for a penalty."""
-        kernel = kernel_sum(params.parts, self._rows.frame, self._rows.problem.categorical, 1)
-        known = LevelSolver(self._cells, kernel, params.alpha, tried, self._run.settings.n_jobs).parts(some)
+        values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
+        known = LevelSolver(self._cells, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
         start = np.full(tried.level_inputs.size, _START)
         likely = known.equations.likeliest_variances(tried.groups, start)
         without = self._error(known, some, None)
         trials = [replace(tried, level_variances=likely * factor) for factor in _FACTORS]
         errors = [self._error(known, some, own) for own in trials]
         best = int(np.argmin(errors))
-        return FoundLevels(trials[best], params, errors[best], without)
+        return FoundLevels(trials[best], kernel, errors[best], without)
 
     def _error(self, known: CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
         """Leave-one-out error of some rows, with effects of levels, or without."""
@@ -131,9 +130,9 @@ class LevelSearch:
 
     def _with_penalty(self, best: FoundLevels, some: list[np.ndarray], seconds: float) -> FoundLevels:
         """The best penalty, which is larger than without effects: the kernel has less to explain."""
-        while self._run.may_continue(Phase.CELLS, seconds) and best.params.alpha * _INCREASE <= MOST_ALPHA:
-            params = replace(best.params, alpha=best.params.alpha * _INCREASE)
-            other = self._found(params, best.columns, some)
+        while self._run.may_continue(Phase.CELLS, seconds) and best.kernel.alpha * _INCREASE <= MOST_ALPHA:
+            kernel = replace(best.kernel, alpha=best.kernel.alpha * _INCREASE)
+            other = self._found(kernel, best.columns, some)
             if other.error >= best.error:
                 break
             best = replace(other, error_without=best.error_without)

@@ -9,7 +9,7 @@ from binfeat._threads import side_by_side
 from binfeat.models.kernel_algebra.leave_one_out import left_out_variances
 from binfeat.models.kernel_algebra.level_effects import CellPart, LevelEquations, LevelWeights
 from binfeat.models.kernel_algebra.levels import LevelColumns, PresentLevels
-from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.cell_solver import SolvedCell
 
@@ -29,7 +29,7 @@ class LevelSolver:
     """Solves the cells of a tree and the effects of levels, which the cells share, as one linear system."""
 
     def __init__(
-        self, rows: CellRows, kernel: KernelSum, alpha: float, columns: LevelColumns, n_jobs: int | None
+        self, rows: CellRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
     ) -> None:
         self._rows, self._kernel, self._alpha, self.columns, self._n_jobs = rows, kernel, alpha, columns, n_jobs
         self.effects: LevelWeights | None = None  # of the last tree

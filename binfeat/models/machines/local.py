@@ -1,7 +1,6 @@
 """Local machines: exact kernel machines of all rows, each in a cell of its own."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -10,9 +9,10 @@ from binfeat._common.subsets import evenly_spaced
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.local import CellPosteriors
 from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.levels import LevelColumns
 from binfeat.models.machines.candidate import Solution, warn_of_steps
-from binfeat.models.machines.descent import Descent, Hyperparameters, Try
+from binfeat.models.machines.descent import Descent
 from binfeat.models.machines.fine_tuning import CELLS, FineTuning
 from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.kernel_candidate import KernelCandidate
@@ -33,8 +33,8 @@ _LEVEL_COST = 4  # times the gain, which one more tree with effects of levels ha
 _MOST_ERRORS = 10_000  # residuals that are kept
 
 
-@dataclass(frozen=True, eq=False)
-class _OneTree(Try):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _OneTree(Trial):
     """With the tree, and the seconds that it took."""
 
     forest: Forest
@@ -51,8 +51,8 @@ class LocalMachine(KernelCandidate):
         problem: Problem,
         run: Run,
         kernels: ScaledKernels,
-        known: Hyperparameters | None = None,
-        earlier_levels: LevelColumns | None = None,  # of the fit that the hyperparameters are known from
+        known: Trial | None = None,
+        earlier_levels: LevelColumns | None = None,  # of the fit that the kernel is known from
     ) -> None:
         super().__init__(problem, run, kernels, known)
         self._earlier_levels = earlier_levels
@@ -102,17 +102,18 @@ class LocalMachine(KernelCandidate):
         """The kernel, and the first tree."""
         known = self._known
         if known is not None:  # its penalty is for weights of mean 1 in the table
-            known = replace(known, alpha=known.alpha * (self._problem.mean_weight / self._rows.problem.mean_weight))
+            ratio = self._problem.mean_weight / self._rows.problem.mean_weight
+            known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
         tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
-        first = self._with_one_tree(Hyperparameters(tuned.parts, tuned.alpha), cell_rows(run))
+        first = self._with_one_tree(tuned.kernel, cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
         self._keep(first)
         return first
 
     def _keep(self, tree: _OneTree) -> None:
-        self._params, self._forest, self._tree_seconds = tree.params, tree.forest, tree.seconds
-        self._curve = [(1, tree.loss)]
+        self._kernel, self._forest, self._tree_seconds = tree.kernel, tree.forest, tree.seconds
+        self._curve = [(1, tree.error)]
 
     def _with_levels(self, plain: _OneTree, run: Run) -> _OneTree:
         """The first tree with effects of the levels of categories that all cells share, if rows left out gain by them.
@@ -123,20 +124,20 @@ class LocalMachine(KernelCandidate):
             return plain
         search, earlier = LevelSearch(self._rows, run, plain.forest.most), self._earlier_levels
         if earlier is not None:
-            found = search.known(plain.params, earlier)
+            found = search.known(plain.kernel, earlier)
         elif self._known is None:
-            found = search.run(plain.params, _LEVEL_TREES * plain.seconds)
+            found = search.run(plain.kernel, _LEVEL_TREES * plain.seconds)
         else:
             found = None  # the earlier fit did not gain by them
         if found is None:
             return plain
         self._levels = found.columns
-        joint = self._with_one_tree(found.params, plain.forest.most)
-        if joint.loss > (1 - _GAIN) * plain.loss:
+        joint = self._with_one_tree(found.kernel, plain.forest.most)
+        if joint.error > (1 - _GAIN) * plain.error:
             self._levels = None
             return plain
         self._keep(joint)
-        run.note("categories", f"additive: {found.columns.share:.2g}", joint.loss)
+        run.note("categories", f"additive: {found.columns.share:.2g}", joint.error)
         return joint
 
     @property
@@ -149,10 +150,12 @@ class LocalMachine(KernelCandidate):
         """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
 
         def may_gain(best: _OneTree) -> bool:
-            is_open = best.loss > self._problem.negligible and not self._kernels.is_perfect
+            is_open = best.error > self._problem.negligible and not self._kernels.is_perfect
             return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
-        one_tree = partial(self._with_one_tree, most=start.forest.most)
+        def one_tree(kernel: KernelSum, near: _OneTree) -> _OneTree:
+            return self._with_one_tree(kernel, near.forest.most)
+
         return Descent(one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
 
     def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
@@ -162,29 +165,27 @@ class LocalMachine(KernelCandidate):
         """
 
         def may_gain(tree: _OneTree) -> bool:
-            is_open = self._each_cell is None and tree.loss > self._problem.negligible
+            is_open = self._each_cell is None and tree.error > self._problem.negligible
             return is_open and may_double(tree.forest.most, tree.seconds, rows, self._problem, run)
 
         goes_on = run.step()
         while goes_on and may_gain(best):
-            larger = self._with_one_tree(best.params, 2 * best.forest.most)
-            if larger.loss > (1 - _GAIN) * best.loss:
+            larger = self._with_one_tree(best.kernel, 2 * best.forest.most)
+            if larger.error > (1 - _GAIN) * best.error:
                 break
             self._keep(larger)
-            run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.loss)
+            run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.error)
             best, goes_on = larger, run.step()
         return goes_on
 
-    def _with_one_tree(self, params: Hyperparameters, most: int) -> _OneTree:
-        start, forest = self._run.clock.used, self._new_forest(self._rows.known, params, most)
-        loss = self._grow(forest)
-        return _OneTree(params, loss, forest, self._run.clock.used - start)
+    def _with_one_tree(self, kernel: KernelSum, most: int) -> _OneTree:
+        start, forest = self._run.clock.used, self._new_forest(self._rows.known, kernel, most)
+        error = self._grow(forest)
+        return _OneTree(kernel, error, forest=forest, seconds=self._run.clock.used - start)
 
-    def _new_forest(self, rows: np.ndarray, known: Hyperparameters, most: int) -> Forest:
+    def _new_forest(self, rows: np.ndarray, kernel: KernelSum, most: int) -> Forest:
         cells, settings = self._rows.cells(rows), self._run.settings
-        return Forest(
-            cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell, self._levels
-        )
+        return Forest(cells, kernel, most, settings.seed, settings.n_jobs, self._each_cell, self._levels)
 
     def _grow(self, forest: Forest) -> float:
         """Add a tree; the error with it."""
@@ -227,7 +228,7 @@ class LocalMachine(KernelCandidate):
         """The same trees with the rows that were held out."""
         self._judged = self._judgement()
         n_trees, most = self._grown.n_trees, self._grown.most
-        self._forest = self._new_forest(np.sort(self._rows.all), self._params, most)
+        self._forest = self._new_forest(np.sort(self._rows.all), self._kernel, most)
         while self._grown.n_trees < n_trees:
             self._grown.grow()
 
@@ -235,7 +236,7 @@ class LocalMachine(KernelCandidate):
         forest = self._grown
         predictions, errors = self._judgement() if self._judged is None else self._judged
         return self._solution_with(
-            self._params,
+            self._kernel,
             self._rows.problem.mean_weight,
             function=forest.function(),
             intercept=np.zeros(self._problem.n_targets),

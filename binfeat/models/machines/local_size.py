@@ -11,7 +11,7 @@ from binfeat.kernels.families import Laplacian, Matern
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.features.feature_bytes import fit_bytes
 from binfeat.models.kernel_algebra.matrices import kernel_matrix
-from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines.cell_solver import CellSolver
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run
@@ -73,7 +73,7 @@ def _cell_seconds(n_rows: int, n_inputs: int) -> float:
     """Of a cell in one thread, with two kernels, as this computer has it: measured, and more for more than many."""
     d, n = min(n_inputs, _MANY_INPUTS), min(n_rows, _MANY_ROWS)
     matrices = [kernel_matrix(kernel, np.zeros(d, bool), 1) for kernel in (Laplacian(), Matern(1.5))]
-    kernel = KernelSum(matrices, [0.5, 0.5], np.full((2, d), 1 / d), 1)
+    kernel = KernelValues(matrices, [0.5, 0.5], np.full((2, d), 1 / d), 1)
     X = np.random.default_rng(0).normal(size=(d, n)).astype(np.float32)
     solve = CellSolver(kernel, 0.1, None, n)
     with one_blas_thread():

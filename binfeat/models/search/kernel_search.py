@@ -1,9 +1,10 @@
 """The search for length scales, by leave-one-out errors of exact machines on few rows."""
 
 from binfeat._threads import one_blas_thread
+from binfeat.models.kernel_algebra.kernel_sum import Trial
+from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.length_scales import LengthScales
 from binfeat.models.search.linear_maps import LinearMapSearch
 from binfeat.models.search.plan import SearchPlan
 from binfeat.models.search.race import FAR, Race, kind_of, with_one_radial
@@ -28,7 +29,7 @@ class KernelSearch:
         self._plan = SearchPlan.of(run.limits.n_steps, n_rows)
         self._setup = SearchSetup(problem, run.settings, self._plan, kinds)
         self._race = Race(needed, self._plan, run, problem)
-        self._scales: list[LengthScales] = []
+        self._found: list[Trial] = []
 
     @property
     def n_stages(self) -> int:
@@ -38,45 +39,46 @@ class KernelSearch:
     def run(self) -> ScaledKernels:
         """The kernels, as far as the user leaves them open."""
         if not self._run.settings.learns_gamma:
-            self._scales = self._setup.given()
+            self._found = self._setup.given()
             return self._kernels()
         try:
             with one_blas_thread(), self._run.stage("length scales", self._plan.n_looks(bool(self._needed))):
                 self._search()
         finally:
-            if self._scales:
+            if self._found:
                 self._note()
         return self._kernels()
 
     def settled(self) -> ScaledKernels | None:
         """After Ctrl-C: what was found so far, or None if that is nothing."""
         started = any(search.errors for search in self._race.searches)
-        if not self._scales and started:
-            searches = [s for s in self._race.searches if s.errors or kind_of(s) in self._needed]
-            self._scales = [search.scales for search in with_one_radial(searches)]
+        if not self._found and started:
+            searches = [s for s in self._race.searches if s.errors or kind_of(s.kernel) in self._needed]
+            self._found = [search.found for search in with_one_radial(searches)]
             self._note()
-        return self._kernels() if self._scales else None
+        return self._kernels() if self._found else None
 
     def _search(self) -> None:
         """Search for length scales, then for a linear map."""
         self._race.searches = [self._setup.search(kernel) for kernel in self._setup.kernels]
-        self._scales = self._race.run()
+        self._found = self._race.run()
         linear_map = self._linear_map()
         if linear_map is None:
             return
         linear_map.run(int(_JUDGED * self._plan.n_steps), self._race.may_step)
         if linear_map.pays():
             self._run.note("linear map", "of all inputs", linear_map.error)
-            self._scales = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._scales]
+            self._found = [linear_map.found if is_radial(own.kernel.main.kernel) else own for own in self._found]
 
     def _linear_map(self) -> LinearMapSearch | None:
         """A search for a linear map of the inputs of the radial kernel."""
         if not self._run.limits.mechanisms.linear_maps:
             return None
-        far = FAR * _least_error(self._scales)
-        for scales in self._scales:
-            if kind_of(scales) == "radial" and scales.error <= far:
-                (search,) = (search for search in self._race.searches if search.kernel == scales.kernel)
+        far = FAR * min(own.error for own in self._found)
+        for own in self._found:
+            kernel = own.kernel.main.kernel
+            if is_radial(kernel) and own.error <= far:
+                (search,) = (search for search in self._race.searches if search.kernel == kernel)
                 if LinearMapSearch.suits(search, self._problem.categorical) and self._race.may_step():
                     return LinearMapSearch(search, self._run.settings.seed)
         return None
@@ -84,13 +86,9 @@ class KernelSearch:
     def _kernels(self) -> ScaledKernels:
         problem, race, learned = self._problem, self._race, self._run.settings.learns_gamma
         scaling = "ranks" if problem.encoder.ranks.source.size else "standard"
-        known = self._scales, learned, race.is_perfect, race.histories
+        known = self._found, learned, race.is_perfect, race.histories
         return ScaledKernels(scaling, NoScaler(), problem.table, *known)
 
     def _note(self) -> None:
-        best = min(self._scales, key=lambda scales: scales.error)
-        self._run.note("length scales", f"{best.kernel!r}, {best.n_steps} steps", best.error)
-
-
-def _least_error(found: list[LengthScales]) -> float:
-    return min(scales.error for scales in found)
+        best = min(self._found, key=lambda own: own.error)
+        self._run.note("length scales", f"{best.kernel}, {best.n_steps} steps", best.error)

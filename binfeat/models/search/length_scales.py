@@ -11,6 +11,7 @@ from binfeat._common.arrays import Scratch, quotients
 from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat.kernels.base import Kernel
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.leave_one_out import (
     LeaveOneOut,
     SingularKernelError,
@@ -78,23 +79,6 @@ class SearchRows:
         return thinned(self.used, most)
 
 
-@dataclass(frozen=True, eq=False)
-class LengthScales:
-    """A kernel with a gamma for each input, a penalty, and their leave-one-out error on few rows.
-
-    `n_rows` is how many rows the penalty is taken to come from: those of a step in a search, elsewhere all rows of a
-    machine, say, and 0 where any rows know better. An exact machine that has more rows tunes the penalty.
-    """
-
-    kernel: Kernel
-    gamma: np.ndarray
-    alpha: float
-    error: float
-    n_rows: int
-    n_steps: int
-    linear_map: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
-
-
 class LengthScaleSearch:
     """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
 
@@ -157,9 +141,10 @@ class LengthScaleSearch:
         return float(np.mean(self.errors[-_LAST:])) if self.errors else np.nan
 
     @property
-    def scales(self) -> LengthScales:
-        """The length scales after the steps so far."""
-        return LengthScales(self.kernel, self.gamma, self.alpha, self.error, self.n_rows, len(self.errors))
+    def found(self) -> Trial:
+        """The kernel after the steps so far."""
+        kernel = KernelSum([KernelPart(self.kernel, self.gamma)], self.alpha, self.n_rows)
+        return Trial(kernel, self.error, len(self.errors))
 
     def run(self, n_steps: int, most_rows: int, until: int | None = None, progress: float = 0.0) -> Self:
         """Go on to step `until` of `n_steps`, of `most_rows` rows at most, with a rate that falls towards the end.

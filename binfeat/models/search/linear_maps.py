@@ -11,10 +11,11 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._common.held_out import surely_less
+from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
 from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, differentiable_matrix
 from binfeat.models.search.adam import Adam
-from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScales, LengthScaleSearch
+from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScaleSearch
 
 _ROWS = 500  # of a step, at most
 _UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most
@@ -56,11 +57,12 @@ class LinearMapSearch:
         return 1 < n_inputs <= _MOST_INPUTS and n_rows >= max(_FEWEST, n_inputs**2)
 
     @property
-    def scales(self) -> LengthScales:
-        """The length scales with the map: its rows get norm 1, so gammas are inverse length scales along inputs."""
-        norms, known = np.linalg.norm(self.linear_map, axis=1), self._search.scales
-        linear_map = self.linear_map / norms[:, np.newaxis]
-        return replace(known, gamma=known.gamma * norms**2, alpha=self.alpha, error=self.error, linear_map=linear_map)
+    def found(self) -> Trial:
+        """The kernel with the map: its rows get norm 1, so gammas are inverse length scales along inputs."""
+        norms, known = np.linalg.norm(self.linear_map, axis=1), self._search.found
+        part = known.kernel.main
+        part = replace(part, base=part.base * norms**2, linear_map=self.linear_map / norms[:, np.newaxis])
+        return replace(known, kernel=replace(known.kernel, parts=[part], alpha=self.alpha), error=self.error)
 
     def run(self, n_steps: int, goes_on: Callable[[], bool]) -> Self:
         """`n_steps` steps, while `goes_on()`; fewer if rows that no step sees do not have less error after some."""

@@ -10,10 +10,11 @@ import numpy as np
 from binfeat._threads import side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF
+from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat.models.search.length_scales import LengthScaleSearch
 from binfeat.models.search.plan import CHUNK, MOST_ROWS, SearchPlan
 
 _Result = TypeVar("_Result")
@@ -24,9 +25,9 @@ _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 
 
-def kind_of(scales: LengthScales | LengthScaleSearch) -> str:
+def kind_of(kernel: Kernel) -> str:
     """Which features a kernel is for."""
-    return "radial" if is_radial(scales.kernel) else "binning"
+    return "radial" if is_radial(kernel) else "binning"
 
 
 def with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
@@ -67,7 +68,7 @@ class Race:
             self._side_by_side(partial(LengthScaleSearch.run, **options))
             self._run.step()
 
-    def run(self) -> list[LengthScales]:
+    def run(self) -> list[Trial]:
         """Run the searches to their end, but for those that fall behind; what they find, compared."""
         plan, late_rows = self._plan, self._plan.late_rows
         if self._needed:
@@ -80,7 +81,7 @@ class Race:
         if self.may_step() and self._revived(_MORE * late_rows):
             late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
         is_open = self._run.settings.kernel is None
-        radial = [search for search in self.searches if is_open and kind_of(search) == "radial"]
+        radial = [search for search in self.searches if is_open and is_radial(search.kernel)]
         self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
         self.step(plan.race, late_rows)
         self.searches = with_one_radial(self.searches)
@@ -91,7 +92,7 @@ class Race:
         return side_by_side(act, self.searches, self._run.settings.n_jobs)
 
     def _is_needed(self, search: LengthScaleSearch) -> bool:
-        return kind_of(search) in self._needed
+        return kind_of(search.kernel) in self._needed
 
     def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
         """Give up the searches that are not needed and fall behind."""
@@ -103,10 +104,10 @@ class Race:
             return False
         return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
 
-    def _compared(self) -> list[LengthScales]:
+    def _compared(self) -> list[Trial]:
         """What is found, with errors of the same rows."""
         errors = self._side_by_side(lambda search: search.error_on(_COMMON_ROWS))
-        return [replace(search.scales, error=error) for search, error in zip(self.searches, errors)]
+        return [replace(search.found, error=error) for search, error in zip(self.searches, errors)]
 
     @property
     def histories(self) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:

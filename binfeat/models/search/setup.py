@@ -9,9 +9,10 @@ from binfeat._common.arrays import quotients
 from binfeat._common.validation import check_gamma
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import Laplacian, Matern
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.problem import Problem
-from binfeat.models.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat.models.search.length_scales import LengthScaleSearch
 from binfeat.models.search.plan import SearchPlan
 from binfeat.models.settings import Settings
 
@@ -46,10 +47,10 @@ class SearchSetup:
         alpha = problem.relative_alpha(settings.alpha)
         return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
 
-    def given(self) -> list[LengthScales]:
+    def given(self) -> list[Trial]:
         """The kernels with gammas that are not learned."""
-        gammas = [self._given_gamma(kernel.power) for kernel in self.kernels]
-        return [LengthScales(*own, _FIRST_ALPHA, np.nan, 0, 0) for own in zip(self.kernels, gammas)]
+        parts = [KernelPart(kernel, self._given_gamma(kernel.power)) for kernel in self.kernels]
+        return [Trial(KernelSum([part], _FIRST_ALPHA), np.nan) for part in parts]
 
     def _given_gamma(self, power: int) -> np.ndarray:
         """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""

@@ -11,11 +11,12 @@ from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Matern
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat.models.kernel_algebra.matrices import radial_values
 from binfeat.models.problem import Losses, MarginProblem, Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_INPUTS, LengthScales, LengthScaleSearch
+from binfeat.models.search.length_scales import MOST_INPUTS, LengthScaleSearch
 from binfeat.models.search.plan import CHUNK, SearchPlan
 from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.settings import Settings
@@ -53,7 +54,7 @@ class WideSearch:
         self._problem = problem.of_squares if isinstance(problem, MarginProblem) else problem
         self._run, self._negligible = run, problem.negligible
         self._rows = problem.train[problem.weighty(problem.train)]
-        self._found: LengthScales | None = None
+        self._found: Trial | None = None
         self._history: list[tuple[Kernel, np.ndarray, np.ndarray]] = []
         self._unseen: np.ndarray | None = None  # rows that no step saw, where steps were taken
 
@@ -62,7 +63,7 @@ class WideSearch:
         run = self._run
         with one_blas_thread(), run.stage("length scales"):
             self._found, is_standard = self._of_all()
-            words = f"{self._found.kernel!r}, one for all{' standardised' * is_standard} inputs"
+            words = f"{self._found.kernel}, one for all{' standardised' * is_standard} inputs"
             run.note("length scales", words, self._found.error)
             if run.step() and self._may_step():
                 self._found = self._learn(self._found, is_standard)
@@ -72,23 +73,24 @@ class WideSearch:
         """After Ctrl-C: what was found so far, or None if that is nothing."""
         return None if self._found is None else self._kernels(self._found)
 
-    def _of_all(self) -> tuple[LengthScales, bool]:
+    def _of_all(self) -> tuple[Trial, bool]:
         """The best length scale for all inputs, and whether it is that of standardised ones."""
         problem, settings, some = self._problem, self._run.settings, thinned(self._rows, _ROWS)
         std, X = problem.table[thinned(self._rows, _STD_ROWS)].std(axis=0), problem.table[some]
         squares = SquaredErrors(problem.Y[some], problem.weights_of(some))
 
-        def look(unit: str) -> LengthScales:
+        def look(unit: str) -> Trial:
             gamma = _gamma(std, unit == "standard")
             scaled = ((X - X.mean(axis=0)) * np.sqrt(gamma)).astype(np.float32)
             products, found = scaled @ scaled.T, []
             for kernel, exponent in product(_KERNELS, _EXPONENTS):
                 K = _values(kernel, products, exponent)
                 error, alpha = self._least_error(some, K, exponent * _PENALTIES, squares)
-                found.append((LengthScales(kernel, exponent * gamma, alpha, error, len(some), 0), K, exponent))
+                own = KernelSum([KernelPart(kernel, exponent * gamma)], alpha, len(some))
+                found.append((Trial(own, error), K, exponent))
             best, K, exponent = min(found, key=lambda own: own[0].error)
             _, alpha = self._least_error(some, K, exponent * _FINER, problem.losses_of_wide(some))
-            return replace(best, alpha=alpha)
+            return replace(best, kernel=replace(best.kernel, alpha=alpha))
 
         units = ["none", "standard"]
         found = side_by_side(look, units, settings.n_jobs)
@@ -105,24 +107,24 @@ class WideSearch:
                 found.append((float(losses(left_out).mean()), float(alpha)))
         return min(found)
 
-    def _learn(self, start: LengthScales, is_standard: bool) -> LengthScales:
+    def _learn(self, start: Trial, is_standard: bool) -> Trial:
         """A length scale for each input, or the start, if rows that no step has seen do not surely gain by it."""
         plan, n_rows = SearchPlan.of(self._run.limits.n_steps, len(self._rows)), len(self._rows)
         unseen = evenly_spaced(n_rows, min(_UNSEEN, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
-        search = self._search_of(start.kernel, seen, is_standard)
+        search = self._search_of(start.kernel.main.kernel, seen, is_standard)
         judge = _Judge(self._problem, thinned(seen, _SEEN), unseen, search)
         _, before = judge.of(start)
         for until, n_deviations in ((plan.n_steps // 2, _LOOK), (plan.n_steps, _LEAST_GAIN)):
             self._step(search, plan, until)
             if not search.errors:
                 return start
-            found, losses = judge.of(search.scales)
+            found, losses = judge.of(search.found)
             if not surely_less(losses, before, n_deviations):
                 return start
         self._unseen = unseen
-        self._history = [(found.kernel, np.array(search.errors), np.array(search.gammas))]
-        self._run.note("length scales", f"{found.kernel!r}, {found.n_steps} steps", found.error)
+        self._history = [(found.kernel.main.kernel, np.array(search.errors), np.array(search.gammas))]
+        self._run.note("length scales", f"{found.kernel}, {found.n_steps} steps", found.error)
         return found
 
     def _step(self, search: LengthScaleSearch, plan: SearchPlan, last: int) -> None:
@@ -148,9 +150,9 @@ class WideSearch:
         """The penalty, if it is given."""
         return self._problem.relative_alpha(self._run.settings.alpha)
 
-    def _kernels(self, scales: LengthScales) -> ScaledKernels:
-        is_perfect = scales.error < self._negligible
-        known = "standard", NoScaler(), self._problem.table, [scales], True, is_perfect
+    def _kernels(self, found: Trial) -> ScaledKernels:
+        is_perfect = found.error < self._negligible
+        known = "standard", NoScaler(), self._problem.table, [found], True, is_perfect
         return ScaledKernels(*known, histories=self._history, unseen=self._unseen)
 
 
@@ -176,15 +178,15 @@ class _Judge:
         self._columns = search.rows.frame.columns(problem.table[np.append(seen, unseen)])
         self._losses = replace(problem, scoring=None).losses_of_wide(unseen)
 
-    def of(self, scales: LengthScales) -> tuple[LengthScales, np.ndarray]:
+    def of(self, trial: Trial) -> tuple[Trial, np.ndarray]:
         """The same with the best penalty, if it is not given, and its own error; and the loss of each row."""
-        gamma = self._search.rows.frame.gamma(scales.kernel, scales.gamma)
+        (gamma,), known = trial.kernel.gammas(self._search.rows.frame), trial.kernel.alpha
         K = self._search.matrix(self._columns, self._columns, gamma)
-        found = [(scales.alpha, np.zeros((len(self._unseen), self._problem.n_targets)))]
-        for alpha in scales.alpha * _FACTORS if self._search.learns_alpha else [scales.alpha]:
+        found = [(known, np.zeros((len(self._unseen), self._problem.n_targets)))]
+        for alpha in known * _FACTORS if self._search.learns_alpha else [known]:
             with suppress(SingularKernelError):
                 found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
         judged = ((self._losses(predictions), alpha, predictions) for alpha, predictions in found)
         losses, alpha, predictions = min(judged, key=lambda each: each[0].mean())
         error = float(self._problem.own_losses(self._unseen)(predictions).mean())
-        return replace(scales, alpha=alpha, error=error), losses
+        return replace(trial, kernel=replace(trial.kernel, alpha=alpha), error=error), losses

@@ -16,7 +16,7 @@ from binfeat.models.table.columns import Columns, RawTable, infinite_in, read_ta
 from binfeat.models.table.findings import Finding
 from binfeat.models.table.learned import categories_in, chosen_in, doubt_digits, medians_of, ranges_of
 from binfeat.models.table.levels import Levels
-from binfeat.models.table.novelty import SeenCategories, SeenNumbers
+from binfeat.models.table.novelty import unseen_categories, unseen_gaps, unseen_numbers
 from binfeat.models.table.texts import NUMBERS
 
 _ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
@@ -104,14 +104,16 @@ class Inputs:
         self, X: RawTable, table: Columns, matrix: np.ndarray, words: np.ndarray, had_gaps: np.ndarray
     ) -> Iterator[Finding]:
         """Findings in another table, by its matrix and a mask of its values that are no numbers."""
-        ends, are_empty = self._ends_of(X), self.lows > self.highs
+        ends = self._ends_of(X)
         for j, column in enumerate(table.columns):
-            seen: SeenNumbers | SeenCategories = SeenNumbers(
-                self.lows[j], self.highs[j], str(self.times[j]), bool(had_gaps[j] or are_empty[j])
-            )
+            values = matrix[:, j]
             if self.are_categories[j]:
-                seen = SeenCategories(sum(levels.size for levels in self.levels.of(j)[:2]))
-            yield from seen.news(column, matrix[:, j], words[:, j], ends[:, j])
+                n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
+                yield from unseen_categories(column, values > ends[1, j], n_categories)
+                continue
+            if not had_gaps[j] and self.lows[j] <= self.highs[j]:
+                yield from unseen_gaps(column, np.isnan(values) & ~words[:, j])
+            yield from unseen_numbers(column, values, ends[:, j], self.lows[j], self.highs[j], str(self.times[j]))
 
     @cached_property
     def ends(self) -> np.ndarray:

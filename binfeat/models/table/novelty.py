@@ -1,7 +1,6 @@
-"""What a column has that it had not in `fit`."""
+"""Values of a column that differ from the training rows, as findings."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,55 +10,48 @@ from binfeat.models.table.findings import CATEGORIES, CODES, MISSING, OUTSIDE, S
 from binfeat.models.table.texts import NUMBERS
 
 
-@dataclass(frozen=True, eq=False)
-class SeenNumbers:
-    """What a column of numbers had in `fit`."""
+def unseen_numbers(
+    column: Column, values: np.ndarray, ends: np.ndarray, least: float, largest: float, times: str
+) -> Iterator[Finding]:
+    """Numbers beyond `ends`, and numbers as strings; values are NaN if they are missing or words.
 
-    least: float
-    largest: float  # below the least one if all were missing
-    times: str  # as `times_of` has it
-    had_gaps: bool
+    The training rows have numbers from `least` to `largest`, which is below `least` if all of them are missing.
+    """
 
-    def news(self, column: Column, values: np.ndarray, words: np.ndarray, ends: np.ndarray) -> Iterator[Finding]:
-        """By numbers, NaN where they are missing, a mask of those that are words, and the ends of what is near."""
-        missing, beyond = np.isnan(values) & ~words, (values < ends[0]) | (values > ends[1])
-        if missing.any() and not self.had_gaps:
-            yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
-        if beyond.any():
-            shown = in_words(map(self._in_words, np.unique(values[beyond])))
-            extremes = f"{self._in_words(self.least)} to {self._in_words(self.largest)}"
-            known = extremes if self.least <= self.largest else "missing everywhere"
-            yield Finding(column.name, OUTSIDE, int(beyond.sum()), shown, known)
-        n_strings, strings = column.strings() if column.holds_strings else (0, ())
-        if n_strings:
-            yield Finding(column.name, STRINGS, n_strings, strings, "numbers")
+    def shown(value: float) -> str:
+        return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)
 
-    def _in_words(self, value: float) -> str:
-        return f"{value:.6g}" if self.times in ("", NUMBERS) else time_in_words(value, self.times)
+    beyond = (values < ends[0]) | (values > ends[1])
+    if beyond.any():
+        known = f"{shown(least)} to {shown(largest)}" if least <= largest else "missing everywhere"
+        examples = in_words(map(shown, np.unique(values[beyond])))
+        yield Finding(column.name, OUTSIDE, int(beyond.sum()), examples, known)
+    n_strings, strings = column.strings() if column.holds_strings else (0, ())
+    if n_strings:
+        yield Finding(column.name, STRINGS, n_strings, strings, "numbers")
 
 
-@dataclass(frozen=True, eq=False)
-class SeenCategories:
-    """What a column of categories had in `fit`."""
+def unseen_categories(column: Column, unknown: np.ndarray, n_categories: int) -> Iterator[Finding]:
+    """New categories, by a mask of the unknown ones; not of a column of ids, which has no known categories."""
+    if not (n_categories and unknown.any()):
+        return
+    missing = column.missing() & unknown
+    yield from unseen_gaps(column, missing)
+    fresh = unknown & ~missing
+    if fresh.any():
+        numbers, strings, _ = column.at(fresh).categories()
+        examples = in_words(map(repr, [*numbers.tolist(), *strings.tolist()]))
+        yield Finding(column.name, CATEGORIES, int(fresh.sum()), examples, f"{n_categories:,} categories")
 
-    n_categories: int  # 0 of an id
 
-    def news(self, column: Column, codes: np.ndarray, words: np.ndarray, ends: np.ndarray) -> Iterator[Finding]:
-        """By codes, of which those above the last end are unknown."""
-        unknown = codes > ends[1]
-        if not (unknown.any() and self.n_categories):
-            return
-        missing = column.missing() & unknown
-        if missing.any():
-            yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
-        if missing.sum() < unknown.sum():
-            numbers, strings, _ = column.at(unknown & ~missing).categories()
-            fresh, known = [*numbers.tolist(), *strings.tolist()], f"{self.n_categories:,} categories"
-            yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
+def unseen_gaps(column: Column, missing: np.ndarray) -> Iterator[Finding]:
+    """Missing values of a column that was complete."""
+    if missing.any():
+        yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
 
 
 def unseen_codes(name: str, values: np.ndarray, known: np.ndarray) -> Iterator[Finding]:
-    """Whole numbers of a column of codes that it had not: the number alone counts for them."""
+    """New whole numbers of a column that is also encoded as categories; they count as numbers only."""
     fresh = values[~np.isnan(values) & ~np.isin(values, known)]
     if fresh.size and (known == np.rint(known)).all():
         shown = in_words(f"{value:g}" for value in np.unique(fresh))

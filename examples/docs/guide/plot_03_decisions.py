@@ -57,8 +57,9 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"{page.stat().st_size / 1000:.0f} kB")
 
 # %%
-# Every automatic choice can be overridden by a parameter: ``features``, ``kernel``, ``gamma``, ``alpha``, ``n_grids``.
-# ``max_seconds`` limits the time, and ``scoring`` sets the score that hyperparameter selection maximizes.
+# Every automatic choice can be overridden by a parameter: ``features``, ``kernel``, ``gamma``, ``alpha``, and the
+# options in ``solver_params``. ``max_seconds`` limits the time, and ``scoring`` sets the score that hyperparameter
+# selection maximizes.
 #
 # Weights and groups
 # ------------------
@@ -78,7 +79,7 @@ visits = habits[patients] + 0.05 * rng.normal(size=(1200, 3))
 ill = (habits[:, 0] + 0.7 * rng.normal(size=300) > 1.2)[patients]
 known = patients < 200
 
-options = {"features": "binning", "max_grids": 100, "random_state": 0}
+options = {"features": "binning", "solver_params": {"max_grids": 100}, "random_state": 0}
 for class_weight in (None, "balanced"):
     weighted = KernelMachineClassifier(class_weight=class_weight, **options)
     weighted.fit(visits[known], ill[known], groups=patients[known])
@@ -108,7 +109,7 @@ for name, weight in (("equal weights", None), ("weights by precision", deviation
 # %%
 # Warm start
 # ----------
-# With ``warm_start=True`` a second ``fit``, on more rows or with a larger ``max_grids``, keeps the length scales and
+# With ``warm_start=True`` a second ``fit``, on more rows or with a larger "max_grids", keeps the length scales and
 # the kernel. Only the penalty is chosen again, grids are added, and the coefficients are computed. The first line of
 # ``summary()`` confirms the warm start, or contains the reason for a full search.
 

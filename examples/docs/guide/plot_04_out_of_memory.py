@@ -44,7 +44,8 @@ print(local.features_, f"R^2 {local.score(table[['a', 'b', 'c']], table['y']):.3
 # grids explicitly. ``max_bytes`` limits the memory for codes; larger codes are kept in a scratch file without a name,
 # which disappears when the process ends.
 
-grids = KernelMachineRegressor(features="binning", max_grids=200, max_bytes=10**8, random_state=0).fit(source)
+options = {"max_grids": 200}
+grids = KernelMachineRegressor(features="binning", solver_params=options, max_bytes=10**8, random_state=0).fit(source)
 print(grids.summary())
 
 # %%

@@ -15,7 +15,7 @@ from sklearn.datasets import make_friedman1
 from binfeat import KernelMachineRegressor, kernels, transform
 
 X, y = make_friedman1(n_samples=900, noise=1.0, random_state=0)
-options = {"features": "binning", "max_grids": 100, "random_state": 0}
+options = {"features": "binning", "solver_params": {"max_grids": 100}, "random_state": 0}
 first, second = (KernelMachineRegressor(n_jobs=n_jobs, **options).fit(X[:600], y[:600]) for n_jobs in (1, 2))
 print("same coefficients:", np.array_equal(first.feature_coef_, second.feature_coef_))
 

@@ -156,7 +156,7 @@ print("finite differences ", np.round(differences, 7))
 # --------------------------------
 # ``features="auto"`` selects the representation in this order (``models/machines/choice.py``):
 #
-# 1. *Exact* for up to 10,000 rows in memory (fewer with more than 200 inputs), if ``n_grids`` is "auto", the kernel is
+# 1. *Exact* for up to 10,000 rows in memory (fewer with more than 200 inputs), if "n_grids" is not set, the kernel is
 #    supported, and the solution should take at most half of ``max_seconds``. With ``cv`` or ``groups`` the limit is
 #    1,500 rows.
 # 2. *Local* for more rows, also for sources of blocks and Dask collections. With ``cv`` or ``groups`` only for a radial
@@ -347,7 +347,7 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 #
 # Warm start and interruption
 # ---------------------------
-# A warm start selects the penalty again, adds grids up to ``max_grids``, and solves for coefficients. Other columns,
+# A warm start selects the penalty again, adds grids up to "max_grids", and solves for coefficients. Other columns,
 # classes or numbers of targets raise an error. A new search starts if ``features``, ``kernel``, ``gamma``,
 # ``categorical_features``, ``loss`` or ``target_transform`` changed, or if the number of rows requires another
 # representation; the first line of ``summary`` gives the reason. At most a third of ``max_seconds`` is spent on length

@@ -125,6 +125,9 @@ print(loaded.check(strange))
 #    * - 5
 #      - checkouts after 0.2
 #      - checkouts after 0.2
+#    * - 6
+#      - checkouts after 0.2
+#      - checkouts after 0.2
 #
 # Every release reads the formats of all earlier releases. The tests contain files of each.
 #

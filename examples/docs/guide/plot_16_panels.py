@@ -41,10 +41,10 @@ train, test = np.arange(n_rows) < 12_000, np.arange(n_rows) >= 12_000
 # One model for levels and functions
 # ----------------------------------
 # With more than 10,000 rows, the model is local: one kernel matrix per cell of a k-d tree. A cell contains only some
-# rows of a person, so a model of single cells would estimate the effect of a person from too few rows. Effects of levels
-# are therefore estimated from all cells, in the same linear system as the coefficients of the cells. They are used if
-# they reduce the leave-one-out error. The line "categories" of the summary then contains their share in the prior
-# variance of the function, where the kernel has the value 1 for equal rows.
+# rows of a person, so a model of single cells would estimate the effect of a person from too few rows. Effects of
+# levels are therefore estimated from all cells, in the same linear system as the coefficients of the cells. They are
+# used if they reduce the leave-one-out error. The line "categories" of the summary then contains their share in the
+# prior variance of the function, where the kernel has the value 1 for equal rows.
 
 model = KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X[train], y[train])
 print(model.summary())
