@@ -1,0 +1,151 @@
+"""Arguments of the command, and its errors as one line."""
+
+import argparse
+import math
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+from binfeat._common.printable import printable
+from binfeat.cli.messages import one_line, say, spoken_warnings
+from binfeat.cli.streams import Terminated, drop_output, open_closed_streams, terminable
+
+# Errors of files, their contents, missing packages and memory. Any other error is a bug of the command.
+_FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
+
+_TABLE = (
+    "a CSV, TSV, Parquet or Arrow file, or a folder of files; CSV and TSV may be compressed (.gz); several files are "
+    "read block by block"
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    The code is 0, 1 after an error, 3 if `check` finds differences, 130 after Ctrl-C, and 128 plus the number of a
+    signal that ends the process. Wrong arguments exit with 2.
+    """
+    is_closed = sys.stdout is None
+    open_closed_streams()
+    arguments = vars(_parser().parse_args(argv))
+    name = arguments.pop("command")
+    with spoken_warnings():
+        try:
+            if is_closed and arguments.get("out", name) is None:
+                raise ValueError("standard output is closed. Pass an output file by --out.")
+            with terminable():
+                return _run(name, arguments)
+        except BrokenPipeError:  # the reader of the output has closed it
+            drop_output()
+            return 1
+        except _FAILURES as error:
+            say(f"error: {one_line(error)}")
+            return 1
+        except KeyboardInterrupt:
+            say("interrupted; no file was written.")
+            return 130
+        except Terminated as error:
+            say("terminated; no file was written.")
+            return 128 + error.args[0]
+
+
+def _run(name, arguments):
+    arguments["text"] = {option: arguments.pop(option) for option in ("delimiter", "decimal", "encoding")}
+    command = getattr(import_module(f"binfeat.cli.{name}"), name)  # imported late, so that --help is fast
+    code = command(**arguments) or 0
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+        raise
+    return code
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        super().error(printable(message))
+
+
+def _parser():
+    parser = _Parser(prog="binfeat", description="Kernel models for tables in files.")
+    parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
+    commands = parser.add_subparsers(
+        required=True, dest="command", metavar="{fit,predict,check,explain,report,outliers}"
+    )
+    _add_fit(commands)
+    words = "Write a prediction for each row of a table, and class probabilities for a classifier."
+    predict = commands.add_parser("predict", help="predict the rows of a table", description=words)
+    words = "Print the differences between a table and the training table. The exit code is 3 if there are any, else 0."
+    check = commands.add_parser("check", help="compare a table with the training table", description=words)
+    words = (
+        "Write the Shapley values of the rows of a table: how much each input moves the prediction away from the "
+        "average. Values have the unit of the target, or of its logarithm if the model transforms it. For classifiers "
+        "they are in units of the class scores (with two classes, of the second one)."
+    )
+    explain = commands.add_parser("explain", help="explain predictions", description=words)
+    words = "Write an HTML report on a model next to its file: model.html for model.skops."
+    report = commands.add_parser("report", help="write a report on a model", description=words)
+    for command in (predict, check, explain, report):
+        command.add_argument("model", type=Path, metavar="MODEL", help="a file written by fit")
+    words = "output file (.csv, .tsv, also with .gz, .parquet or .pq), replaced if it exists; default: standard output"
+    for command in (predict, check, explain):
+        command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    for command in (predict, explain):
+        command.add_argument("--out", type=Path, metavar="FILE", help=words)
+    words = (
+        "background rows; Shapley values are relative to their average prediction (at most 300 are used); default: "
+        "training rows, which models with random features do not store"
+    )
+    explain.add_argument("--background", type=Path, metavar="TABLE", help=words)
+    words = "test rows with the target column; a random sample of 100,000 is used if there are more"
+    report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
+    _add_outliers(commands)
+    for command in commands.choices.values():
+        _add_text_options(command)
+    return parser
+
+
+def _add_outliers(commands):
+    words = "Write a score for each row of a table (lower for more abnormal rows), and mark outliers."
+    outliers = commands.add_parser("outliers", help="find outliers in a table", description=words)
+    outliers.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    words = "output file: .csv, .csv.gz, .parquet or .pq; default: standard output"
+    outliers.add_argument("--out", type=Path, metavar="FILE", help=words)
+
+
+def _add_fit(commands):
+    words = "Fit a kernel model to a table. Columns of strings are categories; empty cells are missing values."
+    fit = commands.add_parser("fit", help="fit a model to a table", description=words)
+    fit.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    fit.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
+    words = "default: classification for strings, booleans, and at most 20 different integers; otherwise regression"
+    fit.add_argument("--task", choices=("regression", "classification"), help=words)
+    fit.add_argument(
+        "--model",
+        default=Path("model.skops"),
+        type=Path,
+        metavar="FILE",
+        help="output file; an existing file is replaced; default: %(default)s",
+    )
+    fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit for the fit; default: none")
+
+
+def _add_text_options(command):
+    text = command.add_argument_group(
+        "CSV files", "By default these are detected from the first lines of the first file."
+    )
+    text.add_argument("--delimiter", metavar="C", help="character between columns; write tab for a tab")
+    text.add_argument("--decimal", choices=(".", ","), help="decimal separator")
+    words = "encoding, such as utf-8, utf-16, windows-1252 or latin-1"
+    text.add_argument("--encoding", metavar="NAME", help=words)
+
+
+def _seconds(text):
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return seconds

@@ -1,0 +1,45 @@
+"""Kernel models in skops files, with the names of their targets."""
+
+import numpy as np
+
+from binfeat._common.whole_files import written
+from binfeat.models import files
+
+
+def require_finite(machine):
+    """Raise ValueError if an error or a coefficient of a model is not finite."""
+    error = machine.held_out_error_[0]
+    infinite = np.flatnonzero(np.isinf(machine.decisions_["error"]))
+    if np.isfinite(error) and not infinite.size and np.isfinite(machine.feature_coef_).all():
+        return
+    place = (
+        f"error of the decision '{machine.decisions_['what'][infinite[0]]}'" if infinite.size else "validation error"
+    )
+    raise ValueError(
+        f"The {place} is not finite, so no model was written. Check the values of the table, and pass at least 4 rows."
+    )
+
+
+def save(machine, target, path):
+    """Write a model and the name of its target to a file."""
+    machine._target = target
+    with written(path) as out:
+        files.skops_io().dump(machine, out)
+
+
+def load(path):
+    """Load a model with column names from a file; see `binfeat.load`."""
+    machine = files.load(path)
+    if not hasattr(machine, "feature_coef_") or not hasattr(machine, "feature_names_in_"):
+        raise ValueError(f"{path} contains a model without column names. Fit it to a data frame, or by this command.")
+    return machine
+
+
+def target_of(machine, path):
+    """Return the name of the target of a model; ValueError if the file does not contain it."""
+    target = vars(machine).get("_target")
+    if target is None:
+        raise ValueError(
+            f"{path} does not contain the name of the target. Fit the model by this command, or call its report()."
+        )
+    return target

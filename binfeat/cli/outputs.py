@@ -1,0 +1,99 @@
+"""Tables written by the command, and checks of all output files."""
+
+import os
+import sys
+from contextlib import contextmanager, nullcontext
+from itertools import chain
+
+from binfeat._common.whole_files import require_writable, written
+from binfeat.cli import models, tables
+from binfeat.cli.messages import say
+from binfeat.cli.streams import TerminalBytes
+from binfeat.models.table.findings import NoveltyPolicy
+
+_PARQUET = ".parquet", ".pq"
+_OTHERS = ".feather", ".arrow", ".skops", ".html"  # formats that the command does not write as tables
+
+
+def require_output(path, *inputs):
+    """OSError or ValueError if a file cannot be written, or would replace a file that the command reads."""
+    require_writable(path)
+    for name in chain.from_iterable(_files_of(given) for given in inputs if given is not None):
+        if path.exists() and name.exists() and os.path.samefile(path, name):
+            raise ValueError(f"The output {path} is also an input of this command. Pass another file.")
+
+
+def _files_of(path):
+    return path.rglob("*") if path.is_dir() else [path]
+
+
+def opened(model, paths, text, out=None, others=None):
+    """Check that `out` can be written, and return the model of a file and blocks of the rows of a table.
+
+    `others` is another input file of the command.
+    """
+    if out is not None:
+        require_output(out, model, *paths, others)
+        if out.suffix in _OTHERS:
+            raise ValueError(
+                f"The output {out} is a table, so its name must end in .csv, .csv.gz, .tsv, {' or '.join(_PARQUET)}. "
+                "Pass another name."
+            )
+    table = tables.open_table(paths, text)
+    machine = models.load(model)
+    return machine, tables.read_in_blocks(tables.for_machine(table, machine))
+
+
+@contextmanager
+def finding_news(machine, blocks):
+    """Yield the blocks, and print one warning at the end if they differ from the training rows."""
+    policy = NoveltyPolicy(machine)
+    if machine.on_unseen == "warn":
+        machine.on_unseen = "ignore"
+        blocks = _checked(machine, blocks, policy.report)
+    yield blocks
+    if policy.found:
+        say("warning: the table differs from the training table, so some predictions are extrapolations:")
+        for line in str(policy.found).splitlines():
+            say(f"  {line}")
+
+
+def _checked(machine, blocks, note):
+    """Yield the blocks unchanged, and call `note` with the findings of each."""
+    for X in blocks:
+        note(machine.check(X))
+        yield X
+
+
+def write(blocks, out):
+    """Write the rows of all Arrow tables to the file `out` or to standard output."""
+    endings = [] if out is None else out.suffixes
+    with _output() if out is None else written(out) as stream:
+        first = next(blocks, None)
+        if first is None:
+            raise ValueError("The table has no rows. Pass a table with at least one row.")
+        with _writer(stream, endings, first.schema) as writer:
+            for block in chain([first], blocks):
+                writer.write_table(block)
+
+
+def _output():
+    return nullcontext(TerminalBytes(sys.stdout) if sys.stdout.isatty() else sys.stdout.buffer)
+
+
+@contextmanager
+def _writer(stream, endings, schema):
+    """Return a writer of Arrow tables to a binary stream; the endings of the file name determine the format."""
+    import pyarrow as pa
+    from pyarrow.csv import CSVWriter, WriteOptions
+
+    if endings and endings[-1] in _PARQUET:
+        from pyarrow.parquet import ParquetWriter
+
+        with ParquetWriter(stream, schema) as writer:
+            yield writer
+        return
+    packed = pa.CompressedOutputStream(stream, "gzip") if endings[-1:] == [".gz"] else nullcontext(stream)
+    mark = "\t" if ".tsv" in endings[-2:] else ","
+    with packed as plain, CSVWriter(plain, schema, write_options=WriteOptions(delimiter=mark)) as writer:
+        yield writer

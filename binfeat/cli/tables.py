@@ -1,0 +1,141 @@
+"""Tables in files: the type of the target, training rows, and blocks of rows for a model."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from binfeat._rows.datasets import DatasetBlocks, common_schema, opened, without_index
+from binfeat.cli.messages import say
+
+_MOST_CLASSES = 20  # a target with more different integers is a regression target
+_BLOCK_ROWS = 2**17
+_REPORT_ROWS = 100_000  # enough for the printed digits of the errors
+
+
+def open_table(paths, text):
+    """Open all columns of files and folders as a source; print the detected CSV format unless it is the usual one.
+
+    `text` contains the options for CSV files. OSError, ImportError or ValueError if a file cannot be read.
+    """
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"There is no file or folder {path}. Check its name.")
+    dataset, files = opened(*paths, **text)
+    if files is not None and files.differs:
+        say(f"{paths[0]}: {files}.")
+    schema = common_schema(dataset, files)
+    return DatasetBlocks(dataset, schema, without_index(dataset.schema, schema.names), [], [], _BLOCK_ROWS, files)
+
+
+def task_of(table, target):
+    """Return the task, "regression" or "classification", and a description of the values of the target.
+
+    ValueError if the column does not exist, or has missing values, or contains neither numbers nor labels.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    _require(table, [target])
+    values = read(replace(table, inputs=[target])).column(0)
+    if not len(values):
+        raise ValueError("The table has no rows. Pass a table with at least one row.")
+    n_missing = pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0
+    if n_missing:
+        raise ValueError(
+            f"The target {target!r} is missing in {n_missing:,} of {len(values):,} rows. Remove these rows."
+        )
+    kind = values.type.value_type if kinds.is_dictionary(values.type) else values.type
+    n_values = pc.count_distinct(values).as_py()
+    if kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
+        return "classification", f"{n_values} labels"
+    if kinds.is_integer(kind):
+        task = "classification" if n_values <= _MOST_CLASSES else "regression"
+        return task, f"{n_values} different integers"
+    if kinds.is_floating(kind) or kinds.is_decimal(kind):
+        return "regression", "real numbers"
+    raise ValueError(f"The target {target!r} has values of type {kind}. Use a column of numbers or labels.")
+
+
+def training_rows(table, target):
+    """Return X and y in memory for one file, or a source and None for several files."""
+    inputs = [name for name in table.inputs if name != target]
+    if not inputs:
+        raise ValueError(f"The table has no column except the target {target!r}. Add at least one input column.")
+    if len(table.dataset.files) > 1:
+        return replace(table, inputs=inputs, targets=[target]), None
+    return _split_target(read(replace(table, inputs=[*inputs, target])), target)
+
+
+def sample_with_target(table, target):
+    """Return X and y of at most 100,000 rows for a report, and the number of rows in the files; see `sample`."""
+    rows, n_rows = sample(table, _REPORT_ROWS)
+    return *_split_target(rows, target), n_rows
+
+
+def sample(table, most):
+    """Return an Arrow table of at most `most` rows, drawn with a fixed seed and sorted, and the number of all rows."""
+    import pyarrow as pa
+
+    n_rows, start, parts = table.dataset.count_rows(), 0, []
+    if not n_rows:
+        raise ValueError("The table has no rows. Pass a table with at least one row.")
+    if n_rows <= most:
+        return read(table), n_rows
+    chosen = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
+    for batch, _ in table.batches():
+        here = chosen[slice(*np.searchsorted(chosen, (start, start + batch.num_rows)))]
+        parts.append(batch.take(pa.array(here - start)))
+        start += batch.num_rows
+    return pa.Table.from_batches(parts, _schema(table)), n_rows
+
+
+def _split_target(rows, target):
+    return rows.drop_columns(target), rows.column(target).to_numpy()
+
+
+def for_machine(table, machine, target=None):
+    """Select the columns that a model requires, with their types, and the target if its name is given.
+
+    The types do not depend on the rows of a CSV file, where labels such as 01 look like numbers, and empty columns have
+    no type. ValueError if a column is missing.
+    """
+    import pyarrow as pa
+
+    wanted = [*machine.feature_names_in_, *([] if target is None else [target])]
+    _require(table, wanted)
+    types = dict(zip(table.schema.names, table.schema.types))
+    encoder = machine._fitted.encoder
+    for name, categorical, times in zip(machine.feature_names_in_, encoder.categorical, encoder.times):
+        if categorical and not pa.types.is_dictionary(types[name]):
+            types[name] = pa.string()
+        elif pa.types.is_null(types[name]):
+            types[name] = pa.timestamp("us") if times.startswith("dates") else pa.float64()
+    return replace(table, schema=pa.schema([(name, types[name]) for name in wanted]), inputs=wanted)
+
+
+def read(table):
+    """Read all rows as an Arrow table."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches((batch for batch, _ in table.batches()), _schema(table))
+
+
+def _schema(table):
+    import pyarrow as pa
+
+    return pa.schema([table.schema.field(name) for name in table.inputs])
+
+
+def read_in_blocks(table):
+    """Iterate over the rows, in their order, as non-empty Arrow tables."""
+    import pyarrow as pa
+
+    return (pa.Table.from_batches([batch]) for batch, _ in table.batches() if batch.num_rows)
+
+
+def _require(table, wanted):
+    missing = [name for name in wanted if name not in table.inputs]
+    if missing:
+        raise ValueError(
+            f"The table has no column {', '.join(map(repr, missing))}. Its columns are {', '.join(table.inputs)}."
+        )

@@ -1,0 +1,115 @@
+"""Limits of the error of a model (time, grids, rows, noise), estimated in about a second."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from binfeat._common.subsets import evenly_spaced
+from binfeat.kernels.families import Laplacian
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat.models.kernel_algebra.matrices import Frame, kernel_matrix
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
+
+_ROWS = 1000  # test rows that are compared with their neighbours
+_CERTAIN = 2.0  # standard errors
+_MUCH = 0.03  # a smaller relative reduction of the error is not worth more grids or rows
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A possible limit of the error."""
+
+    title: str
+    text: str
+    is_relevant: bool
+
+
+def limits_of(model, evaluation):
+    """Return time, features and rows as limits, and the noise if there are test rows that `fit` did not use."""
+    limits = [_time(model), _grids(model), _rows(model)]
+    return limits if evaluation is None or evaluation.seen else [*limits, _noise(model, evaluation)]
+
+
+def _time(model):
+    if model.status_ == "converged":
+        return Limit("Time", "The fit was not cut short by a limit.", False)
+    if model.status_ == "budget":
+        limits = [choice for what, choice, *_ in model.decisions_.tolist() if what == "limit"]
+        limit = limits[-1] if limits else "max_seconds, max_grids or max_bytes"  # in a file of 0.2.0
+        return Limit("Time", f"The fit stopped at its limit {limit}; a higher limit may lower the error.", True)
+    return Limit("Time", f"The fit was {model.status_} before it converged.", True)
+
+
+def _grids(model):
+    """Extrapolate the learning curve to infinitely many grids or trees.
+
+    The random error of features is proportional to 1 / n_grids, and the error at the borders of cells to 1 / n_trees.
+    So a line in 1 / n through the last two points of the curve has the limit as its intercept.
+    """
+    curve = model.learning_curve_
+    if model.features_ == "exact":
+        return Limit("Random features", "The model is exact and uses no random features.", False)
+    title, many_of = ("Trees", "trees") if model.features_ == "local" else ("Random features", "grids")
+    if len(curve) < 2 or curve[-1, 0] == curve[-2, 0]:
+        return Limit(title, f"Unknown, because the number of {many_of} was constant during the fit.", False)
+    (few, before), (many, error) = curve[-2:]
+    share = max(0.0, few * (before - error) / (many - few)) / error if error else 0.0
+    text = (
+        f"The model uses {many:,.0f} {many_of}. Infinitely many would lower the validation error by about {share:.1%}."
+    )
+    return Limit(title, text, share > _MUCH)
+
+
+def _rows(model):
+    """Estimate the gain from twice as many rows, if the model stores its rows."""
+    fitted = model._fitted
+    function, n_jobs = fitted.function, model.n_jobs
+    if not isinstance(function, KernelFunction):
+        return Limit("Rows", "The gain from more rows is unknown, because the model stores no rows.", False)
+    if model.loss in (*DEVIANCES, *BOUNDED_LOSSES):  # their weights depend on all rows, so halves cannot be refitted
+        return Limit("Rows", f"The gain from more rows is unknown with loss={model.loss!r}.", False)
+    if function.n_rows < FEWEST:
+        return Limit("Rows", f"{function.n_rows} rows are too few to estimate the gain from more rows.", True)
+    try:
+        gain = gain_of_twice_the_rows(function, fitted.intercept, n_jobs)
+    except SingularKernelError:
+        return Limit("Rows", "The gain from more rows is unknown, because the kernel matrix is singular.", False)
+    if gain is None:
+        return Limit("Rows", "The leave-one-out error of the training rows is 0.", False)
+    share, spread = gain
+    is_certain = share > _CERTAIN * spread
+    figure = f"{share:.1%} ± {spread:.1%}"
+    effect = f"by about {figure}" if is_certain else f"by {figure}, which is within chance"
+    text = (
+        f"Twice as many rows would lower the squared error {effect}, extrapolated from leave-one-out errors of halves "
+        "and quarters of the rows. The gain may be higher if hyperparameters are selected again."
+    )
+    return Limit("Rows", text, is_certain and share > _MUCH)
+
+
+def _noise(model, evaluation):
+    """Estimate the share of noise in the error from the residuals of neighbouring rows.
+
+    Half the mean squared difference of neighbouring residuals estimates the variance of the noise from above
+    (Rice 1984), because the function may differ between neighbours, too.
+    """
+    chosen = evenly_spaced(len(evaluation.table), _ROWS)
+    R = np.ascontiguousarray(evaluation.residuals[chosen], np.float32)
+    squares = (R**2).mean(dtype=np.float64)
+    if not squares:
+        return Limit("Noise", "The error on the test rows is 0.", False)
+    table, categorical = model._fitted.scaled(evaluation.table[chosen]), model._fitted.encoder.categorical
+    frame, matrix = Frame.of(table, categorical), kernel_matrix(Laplacian(), categorical, model.n_jobs)
+    columns, gamma = frame.columns(table), frame.gamma(Laplacian(), model._fitted.inverse_lengths)
+    K = matrix(columns, columns, gamma)
+    np.fill_diagonal(K, -1.0)
+    differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(dtype=np.float64)
+    noise = min(1.0, 0.5 * differences / squares)
+    text = (
+        f"About {noise:.0%} of the squared error looks like noise: even neighbouring rows have different targets. "
+        f"More rows or a better model could remove at least the other {1 - noise:.0%}."
+    )
+    return Limit("Noise", text, noise > 0.5)

@@ -1,0 +1,76 @@
+"""Effects of inputs: partial dependence (Friedman 2001), and the distribution of the values of each input."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from binfeat._common.subsets import thinned
+from binfeat.models.target.targets import as_columns
+
+_INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """Mean prediction of some rows as a function of one input, which has the same value in all of them."""
+
+    name: str
+    kind: str  # "numbers", "dates" or "categories"
+    values: np.ndarray  # (n_points,), numbers or days
+    levels: list  # names of the values of a categorical input
+    means: np.ndarray  # (n_points, n_outputs)
+    output_name: str  # label of the vertical axis
+    outputs: list  # names of the columns of means
+    rows: np.ndarray  # values of the input in all rows
+
+
+def effects_of(model, table, names):
+    """Compute the effects of the most important inputs on predictions, or on the probabilities of some classes."""
+    importances = model.feature_importances_
+    chosen = [j for j in np.argsort(-importances, kind="stable")[:_INPUTS] if importances[j] > 0]
+    found = []
+    for j in chosen:
+        parts = [(place, f"{names[j]}, {part}") for place, part in model._fitted.encoder.parts_of(j)]
+        found += [_effect(model, table, place, name) for place, name in [(j, names[j]), *parts]]
+    return found
+
+
+def _effect(model, table, j, name):
+    """Compute the effect of one encoded column; a date has several, and only one of them is changed."""
+    fitted, column = model._fitted, table[:, j]
+    encoder = fitted.encoder
+    levels: list = []
+    if encoder.categorical[j]:
+        codes, counts = np.unique(column, return_counts=True)
+        values = np.sort(codes[np.argsort(-counts, kind="stable")][:_LEVELS])
+        levels, kind = [encoder.level(j, int(code)) for code in values], "categories"
+    else:
+        values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, _POINTS)))
+        kind = "dates" if j < encoder.times.size and encoder.times[j].startswith("dates") else "numbers"
+    background = thinned(table, _ROWS)
+    outputs, label, words = _outputs(model)
+    tables = (fitted.scaled(encoder.with_value(background, j, value)) for value in values)
+    means = [outputs(fitted.scores(rows, model.n_jobs)) for rows in tables]
+    return Effect(name, kind, values, levels, np.array([mean.mean(axis=0) for mean in means]), label, words, column)
+
+
+def _outputs(model):
+    """Return a function from scores to outputs (n_rows, n_outputs), their label, and the names of their columns."""
+    if not is_classifier(model):
+        targets = model._fitted.targets
+        words = [f"target {k}" for k in range(targets.mean.size)]
+        return (lambda scores: as_columns(targets.decode(scores))), "prediction", words
+    classes = model.classes_
+    if isinstance(classes, list):
+        words = [str(own[-1]) for own in classes]
+        return (lambda scores: _last(model._fitted.targets.probabilities(scores))), "probability", words
+    chosen = [1] if classes.size == 2 else list(range(min(classes.size, _CLASSES)))
+    words = [str(classes[k]) for k in chosen]
+    label = f"probability of {words[0]}" if len(words) == 1 else "probability"
+    return (lambda scores: model._fitted.targets.probabilities(scores)[:, chosen]), label, words
+
+
+def _last(probabilities):
+    """Return the probability of the last class of each column of labels."""
+    return np.column_stack([own[:, -1] for own in probabilities])
