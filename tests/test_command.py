@@ -86,7 +86,7 @@ def failed(capsys, *words):
 def test_fit_says_what_it_took(capsys, tmp_path):
     assert run("fit", "flights.parquet", "--target", "late", "--model", tmp_path / "m.skops", "--seconds", 9) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines()[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
+    assert out.splitlines()[0].split() == ["decision", "choice", "validation", "error", "seconds"]
     assert "binfeat: classification: the target 'late' contains 2 labels." in err
     assert "binfeat: penalty: " in err  # a line for each decision
     assert f"model saved to {tmp_path / 'm.skops'}." in err

@@ -284,7 +284,7 @@ def test_other_bad_input(rows, small_sample):
         remote.KernelMachineRegressor(**with_options(FIXED, n_posterior_samples=2)).fit(dX, y)
     own, (one, *_) = np.zeros(N), sampled.sampled_rows(N, 3, 0)
     own[one] = 1.0
-    with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all rows held out"):
+    with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all validation rows"):
         machine.fit(dX, y, own)
     with pytest.raises(NotFittedError):
         machine.predict(dX)

@@ -191,7 +191,7 @@ def test_bad_arguments(fitted, table):
     with pytest.raises(ValueError, match="n_samples must be at least 1"):
         fitted.sample_y(X, 0)
     few = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:8], y[:8])
-    with pytest.raises(ValueError, match=r"coverage must be at most 0\.889 where 8 rows"):
+    with pytest.raises(ValueError, match=r"coverage must be at most 0\.889 with 8 validation rows"):
         few.predict_interval(X, 0.9)
     assert few.predict_interval(X, 0.88).shape == (400, 2)
     assert not hasattr(KernelMachineClassifier, "predict_interval")
@@ -292,7 +292,7 @@ def test_without_samples_all_intervals_have_one_width(table):
     for ask in (lambda: machine.predict(X, return_std=True), lambda: machine.sample_y(X)):
         with pytest.raises(ValueError, match="features='binning' require posterior samples"):
             ask()
-    with pytest.raises(ValueError, match=r"coverage must be at most 0\.968 where 30 rows"):
+    with pytest.raises(ValueError, match=r"coverage must be at most 0\.968 with 30 validation rows"):
         machine.predict_interval(X, 0.99)
 
 

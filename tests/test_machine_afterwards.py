@@ -131,7 +131,7 @@ def test_summary_and_html(table):
         machine.summary()
     machine.fit(X, y)
     lines = machine.summary().splitlines()
-    assert lines[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
+    assert lines[0].split() == ["decision", "choice", "validation", "error", "seconds"]
     assert [line.split("  ")[0] for line in lines[1:]] == list(machine.decisions_["what"])
     for what in ("length scales", "kernel", "grids", "penalty"):
         assert what in machine.decisions_["what"]
@@ -154,7 +154,7 @@ def test_the_log_says_what_was_decided(table, caplog):
     with caplog.at_level("INFO", logger="binfeat"):
         KernelMachineRegressor(**BINS).fit(X, y)
     text = caplog.text
-    for words in ("length scales: ", "kernel: ", "grids: held-out error", "penalty: "):
+    for words in ("length scales: ", "kernel: ", "grids: validation error", "penalty: "):
         assert words in text
 
 

@@ -181,7 +181,7 @@ def test_series_of_polars():
 def test_no_weight_in_a_part():
     machine = KernelMachineRegressor(cv=[([0, 1, 2], [3, 4])])
     for weights in ([0, 0, 0, 1, 1], [1, 1, 1, 0, 0]):
-        with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all rows held out"):
+        with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all validation rows"):
             machine.fit(ONES, Y5, sample_weight=weights)
 
 

@@ -117,13 +117,13 @@ def test_what_cannot_be_exported_is_named(rows, few_grids, without_package):
     X, y = rows
     small = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
     made = {
-        "whose features are random": (
+        "to_onnx supports exact and local models": (
             KernelMachineRegressor(features="binning", **with_options(small, n_grids=4)),
             X,
             y,
         ),
         "takes columns of numbers": (KernelMachineRegressor(**small), pd.DataFrame({"a": ["u", "v"] * 150}), y),
-        "takes one label a row": (KernelMachineClassifier(**small), X, (X > 0).astype(int)),
+        "supports one label per row": (KernelMachineClassifier(**small), X, (X > 0).astype(int)),
     }
     for words, (machine, table, target) in made.items():
         with pytest.raises(ValueError, match=words):

@@ -183,7 +183,7 @@ def test_intervals_of_few_rows_are_told_or_refused(n_rows, by_deviations, by_qua
         return machine.predict_interval(X, 0.9, method=method)
 
     for method, refusal, known in (
-        ("deviations", f"coverage must be at most 0.889 where {n_rows} rows", by_deviations),
+        ("deviations", f"coverage must be at most 0.889 with {n_rows} validation rows", by_deviations),
         ("quantiles", f"{n_rows} residuals determine quantiles from .*, got .*0.05", by_quantiles),
     ):
         if known:

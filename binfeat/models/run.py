@@ -57,7 +57,7 @@ class Clock:
         return min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
 
 
-HEADER = "decision", "choice", "held-out error", "seconds"
+HEADER = "decision", "choice", "validation error", "seconds"
 _WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
 
 
@@ -81,7 +81,7 @@ class Decisions:
         row = what, str(choice), float(error), self._clock.used
         self.rows.append(row)
         if self._logs:
-            _log.info("%s: %s, held-out error %.4g after %.1f s", *row)
+            _log.info("%s: %s, validation error %.4g after %.1f s", *row)
         self._print(decision_words(*row))
 
     def compiling(self) -> None:

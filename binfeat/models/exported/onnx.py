@@ -25,11 +25,11 @@ def model_of(fitted: Fitted) -> Any:
     """A model of ONNX; ValueError for what it cannot have."""
     if not isinstance(fitted.function, KernelFunction):
         raise ValueError(
-            f"to_onnx needs an exact or a local machine; this one has features_={fitted.features!r}, whose features "
-            "are random and no matrix products. Give features='exact' or 'local' to fit."
+            f"to_onnx supports exact and local models; this model has features_={fitted.features!r}. Fit a model with "
+            "features='exact' or 'local'."
         )
     if isinstance(fitted.targets, LabelColumns):
-        raise ValueError("to_onnx takes one column of labels; fit a machine for each column.")
+        raise ValueError("to_onnx supports one column of labels. Fit one model per column.")
     graph = Graph()
     rows = _scaled(graph, fitted.scaler, _encoded(graph, fitted.encoder), fitted.encoder.source.size)
     scores = graph.add("Add", function_of_kernels(graph, fitted.function, rows), fitted.intercept)
@@ -121,7 +121,7 @@ def _numbers(graph: Graph, targets: Targets, scores: str) -> Outputs:
 def _classes(graph: Graph, labels: Labels, scores: str) -> tuple[Outputs, dict[str, str]]:
     """The number of the most probable class, and all probabilities; and the classes in words."""
     if labels.is_multilabel:
-        raise ValueError("to_onnx takes one label a row; this machine was fitted to an indicator matrix.")
+        raise ValueError("to_onnx supports one label per row, not an indicator matrix. Fit one model per label.")
     if labels.classes.size == 2:
         scores = graph.add("MatMul", scores, np.array([[-1.0, 1.0]]))
     calibration: Any = labels.calibration

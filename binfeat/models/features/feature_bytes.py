@@ -40,7 +40,7 @@ def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max
     n_bytes = n_rows * (8 * n_copies * n_columns + row_bytes(n_targets)) - _ON_TOP
     if n_bytes > 0:
         words = f"dense copies of X, {n_rows:,} rows of {n_columns:,} columns, and of {n_targets:,} targets"
-        require_bytes(n_bytes, max_bytes, words, "Use fewer columns, such as those of TruncatedSVD, or fewer rows.")
+        require_bytes(n_bytes, max_bytes, words, "Use fewer columns, for example by TruncatedSVD, or fewer rows.")
 
 
 def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> int:

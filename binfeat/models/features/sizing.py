@@ -101,7 +101,7 @@ class Sizing:
             alpha = self.alpha
             self._tune((_DOWN,))
             self._alpha_falls = self.alpha < alpha
-        _log.info("%d grids: held-out error %.4g", *self.curve[-1])
+        _log.info("%d grids: validation error %.4g", *self.curve[-1])
 
     def _stopped(self) -> bool:
         if not self._run.step():

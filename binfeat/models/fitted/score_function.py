@@ -39,8 +39,8 @@ class HeldOutErrors(ArrayRecord):
         place = int(np.ceil(coverage * (n_rows + 1)))
         if place > n_rows:
             raise ValueError(
-                f"coverage must be at most {n_rows / (n_rows + 1):.3g} where {n_rows} rows were left out; "
-                f"got {coverage:g}. Give fit more rows; of random features, a cv that holds out more will do, too."
+                f"coverage must be at most {n_rows / (n_rows + 1):.3g} with {n_rows} validation rows, got {coverage:g}."
+                " Fit to more rows, or, with random features, use a larger validation set."
             )
         return self.scores[place - 1]
 

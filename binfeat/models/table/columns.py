@@ -229,7 +229,7 @@ def infinite_in(names: list[str]) -> str:
     words = [name.removeprefix("Column ") for name in names]
     few = words if len(words) <= _FEW_NAMES else [*words[:_FEW_NAMES], f"{len(words) - _FEW_NAMES} others"]
     listed = f"column {few[0]}" if len(few) == 1 else f"columns {', '.join(few[:-1])} and {few[-1]}"
-    return f"{INFINITE.removesuffix('.')}; it is in {listed}. Where it stands for a missing value, write NaN."
+    return f"{INFINITE.removesuffix('.')}; it is in {listed}. If it represents a missing value, replace it by NaN."
 
 
 def places_among(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
@@ -263,8 +263,8 @@ class Columns:
                 warn(f"{column.name} of X {doubt}")
             if kind:
                 warn(
-                    f"{column.name} of X has {kind}, and is read as what they say. If they are names, make the column "
-                    "categorical, as Series.astype('category') does.",
+                    f"{column.name} of X has {kind}, which are converted. If they are names, make the column "
+                    "categorical, for example by Series.astype('category').",
                 )
         columns = [column.read_as(kind) if kind else column for column, kind in zip(self.columns, kinds)]
         return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])

@@ -57,7 +57,7 @@ class GivenRows:
         """
         rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights)
         if rows.size < 2:
-            raise ValueError("sample_weight must be above 0 for at least 2 rows, so that one can be held out; got 1.")
+            raise ValueError("sample_weight must be above 0 for at least 2 rows, got 1. Pass more weighted rows.")
         if self.weights is None and self.share_of_copies <= _LEAST:
             return self, rows
         keys = (self.hashes + cells.astype(np.uint64) * _KEY)[rows]

@@ -34,9 +34,9 @@ def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
         n_numbers, n_left = column.lost()
         if n_left < n_numbers:
             warn(
-                f"{column.name} of X has {n_numbers:,} different numbers beyond 2^53, of which float64 keeps "
-                f"{n_left:,} apart. If they are names, make the column categorical, as Series.astype('category') does; "
-                "otherwise subtract a constant."
+                f"{column.name} of X has {n_numbers:,} different numbers beyond 2^53, but only {n_left:,} of them "
+                "differ in float64. If they are names, make the column categorical, for example by "
+                "Series.astype('category'). Otherwise subtract a constant."
             )
 
 

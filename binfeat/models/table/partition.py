@@ -41,7 +41,7 @@ class Partition:
     def require_weight(self, weights: np.ndarray | None) -> None:
         """ValueError if no row that is trained on has a weight, or none that is held out."""
         if weights is not None and not (weights[self.train].any() and weights[self.held_out].any()):
-            raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
+            raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
 
     def of_rows(self, rows: np.ndarray, n_rows: int) -> Self:
         """That of some of so many rows, by new numbers."""

@@ -80,8 +80,8 @@ def doubt_of(strings: Sequence[str]) -> str:
     words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
     if words and _are_few(words, strings):
         return (
-            f"has numbers as strings, and few that are none, {_few(words)}: all are taken for categories. Where these "
-            "stand for missing values, write NaN in their place."
+            f"has mostly numeric strings, and a few other strings, {_few(words)}, so it is treated as categorical. If "
+            "the other strings represent missing values, replace them by NaN."
         )
     for what, (form, remedy) in _SEEMING.items():
         seeming = [own for own in words if form.fullmatch(own)]
