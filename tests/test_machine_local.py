@@ -482,10 +482,10 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
 def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, monkeypatch):
     gammas, samples = [], cell_rows.CellRows.samples
 
-    def noted(self, parts, most, seed):
+    def noted(self, kernel, most, seed):
         if most == CELLS.set_rows:
-            gammas.append(parts[0].gamma.copy())
-        return samples(self, parts, most, seed)
+            gammas.append(kernel.parts[0].gamma.copy())
+        return samples(self, kernel, most, seed)
 
     monkeypatch.setattr(cell_rows.CellRows, "samples", noted)
     X = rng.normal(size=(600, 3))
