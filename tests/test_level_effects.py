@@ -210,6 +210,15 @@ def test_damaged_effects_are_refused(fitted, name, change, words):
         type(machine).__new__(type(machine)).__setstate__({**state, "_local": arrays})
 
 
+@pytest.mark.parametrize("value", [[], np.empty(0), np.empty((0, 1), np.int32)])
+def test_damaged_empty_effects_are_refused(fitted, value):
+    _, rows, _, y = fitted
+    plain = KernelMachineRegressor(**{**GIVEN, "gamma": GAMMA[:2]}, alpha=0.3).fit(rows[["x", "z"]][:400], y[:400])
+    state = {**plain.__getstate__(), "_local": {**plain._local, "level_inputs": value}}
+    with pytest.raises(ValueError, match="level_inputs should be"):
+        type(plain).__new__(type(plain)).__setstate__(state)
+
+
 def test_files_without_effects_load(fitted):
     _, rows, _, y = fitted
     plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows[["x", "z"]].assign(a=0.0, b=1.0)[:400], y[:400])
@@ -360,6 +369,27 @@ def test_too_many_levels_keep_the_most_frequent(monkeypatch):
     assert kept.sum() == 30
     counts = np.concatenate([np.bincount(own) for own in codes.T])
     assert counts[kept].min() >= counts[~kept].max()
+
+
+def test_a_memory_limit_reduces_the_levels(monkeypatch):
+    numbers, codes, y = panel(600)
+    rows = table(numbers, codes)
+    n_columns = []
+    for n_bytes in (None, 160 * 30**2, 1000):
+        monkeypatch.setattr(level_search, "fit_bytes", lambda _, n_bytes=n_bytes: n_bytes or 10**9)
+        machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+        n_columns.append(machine._local["level_weights"].size)
+    assert n_columns == [45, 30, 0]
+
+
+def test_rows_that_do_not_differ_go_without(rng):
+    """More of them than a cell takes."""
+    numbers, codes, y = panel(300)
+    numbers[:100], codes[:100] = numbers[0], codes[0]
+    weights = rng.uniform(0.5, 2.0, 300)
+    machine = KernelMachineRegressor(**GIVEN, alpha=0.3)
+    machine.fit(table(numbers, codes), y, sample_weight=weights)
+    assert not machine._local["level_inputs"].size
 
 
 def test_choices_by_some_levels_of_the_largest_category(monkeypatch):

@@ -188,7 +188,7 @@ def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
         yield _KernelRows(function, replace(function, **own, coef=function.coef[:, rows]), n_judged // len(chosen))
 
 
-def _of_local(function: LocalFunction, n_jobs: int | None) -> Iterator[_Judged]:
+def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Judged]:
     """Of the cells of the first tree."""
     first, cells = function.first_tree()
     joint = None

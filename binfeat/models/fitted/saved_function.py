@@ -162,10 +162,11 @@ def _check_local(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 def _check_levels(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     """Refuse effects of levels that do not fit to the inputs or to each other; empty arrays stand for none."""
     check_keys(arrays, (*_LEVELS, "level_starts"), arrays, "_local")
-    if not np.size(arrays["level_inputs"]):
-        return
-    own = {name: sizes[name] for name in ("inputs", "targets")}
+    is_empty = not np.size(arrays["level_inputs"])
+    own = {} if is_empty else {name: sizes[name] for name in ("inputs", "targets")}
     check_arrays(arrays, _LEVELS, own)
+    if is_empty:
+        return
     check_starts(arrays, "level_starts", own["categories"], own["codes"])
     check_bounds(arrays, "level_variances", above=0.0)
     inputs, columns = arrays["level_inputs"], arrays["level_columns"]

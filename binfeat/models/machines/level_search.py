@@ -51,8 +51,8 @@ class LevelSearch:
         columns = self._columns()
         if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None
-        cells = self._cells.split(start, self._most, self._run.settings.seed, 0)[1]
-        if max(map(len, cells)) > self._most:  # of rows that do not differ
+        cells = self._split(start)
+        if cells is None:
             return None
         tried = self._tried(columns)
         some = self._some(cells, tried)
@@ -68,9 +68,14 @@ class LevelSearch:
     def known(self, start: KernelSum, earlier: LevelColumns) -> FoundLevels | None:
         """The same with the variances of an earlier fit."""
         columns = self._columns()
-        if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs):
+        if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs) or not self._split(start):
             return None
         return FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
+
+    def _split(self, kernel: KernelSum) -> list[np.ndarray] | None:
+        """Rows of the cells of the first tree; None where so many rows do not differ that they exceed a cell."""
+        cells = self._cells.split(kernel, self._most, self._run.settings.seed, 0)[1]
+        return cells if max(map(len, cells)) <= self._most else None
 
     def _columns(self) -> LevelColumns | None:
         """Columns for the levels of all categories, of which one has many levels; None if there is none."""
@@ -79,10 +84,12 @@ class LevelSearch:
             return None
         known, X = self._rows.known, self._rows.X
         counts = [np.bincount(np.asarray(X[known, j]).astype(np.int64)) for j in inputs.tolist()]
-        if max(map(np.count_nonzero, counts)) < _FEWEST_LEVELS:
-            return None
         n_bytes = fit_bytes(self._run.settings.max_bytes) / _SHARE_OF_BYTES
-        return LevelColumns.of_counts(inputs, counts, min(MOST_COLUMNS, int(np.sqrt(n_bytes / _BYTES_OF_PAIR))))
+        most = min(MOST_COLUMNS, int(np.sqrt(n_bytes / _BYTES_OF_PAIR)))
+        n_levels = [np.count_nonzero(own) for own in counts]
+        if max(n_levels) < _FEWEST_LEVELS or most < _FEWEST_LEVELS:
+            return None
+        return LevelColumns.of_counts(inputs, counts, most)
 
     def _tried(self, columns: LevelColumns) -> LevelColumns:
         """Columns of all levels but those of the largest category, of which there are some."""

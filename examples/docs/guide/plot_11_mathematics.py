@@ -202,6 +202,15 @@ print("finite differences ", np.round(differences, 7))
 # The first tree is deterministic; other trees randomise the input and the position of each split, and predictions are
 # means over trees.
 #
+# If a category has 20 levels or more, effects of levels that all cells share are tried. With
+# :math:`B = \mathrm{blockdiag}(K_c + 1 1^\top + \alpha V_c^{-1})`, one-hot columns Z and prior variances S,
+# coefficients are :math:`a = (B + Z S Z^\top)^{-1} Y` and the weights of the levels :math:`w = S Z^\top a`. By
+# Woodbury's identity, the inverse is :math:`B^{-1} - B^{-1} Z M^{-1} Z^\top B^{-1}` with
+# :math:`M = S^{-1} + Z^\top B^{-1} Z`, so leave-one-out residuals :math:`a_i / ((B + Z S Z^\top)^{-1})_{ii}` are
+# exact. Variances are those of the highest likelihood (MacKay 1992), or ten times these; they and the penalty
+# minimise leave-one-out errors of at most 20,000 rows. Effects are kept if they reduce the error of the first tree by
+# 0.3 %; each further tree then has to remove 1.2 %. ``models/machines/level_search.py``
+#
 # The squared error of T trees is :math:`E + V / T`, where V, the variance of single trees, is half of the squared
 # difference between two trees. Trees are added while each removes at least 0.3 % of the squared error and 1e-8 of the
 # variance; cells of the second tree provide the estimate. There are at most 8 trees, and at most 1.6 million rows in
