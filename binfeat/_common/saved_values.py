@@ -119,23 +119,23 @@ def check_inputs(state: dict) -> int:
     return n_inputs
 
 
-def check_classes(classes: Any, name: str = "classes_", fewest: int = 2) -> int:
+def check_classes(classes: Any, fewest: int = 2) -> int:
     """The number of classes: an array of one dimension that rises."""
     if not is_plain(classes) or classes.ndim != 1 or classes.dtype.kind not in "biufUSO" or len(classes) < fewest:
-        raise ValueError(f"{name} should be an array of at least {fewest} labels.")
+        raise ValueError(f"classes_ should be an array of at least {fewest} labels.")
     if not all(bool(first < second) for first, second in zip(classes.tolist(), classes.tolist()[1:])):
-        raise ValueError(f"{name} should be labels in rising order.")
+        raise ValueError("classes_ should be labels in rising order.")
     return len(classes)
 
 
-def refuse_foreign(value: Any, where: str = "") -> None:
+def refuse_foreign(value: Any) -> None:
     """Refuse, wherever they are in a state, values that are dangerous to read.
 
     Sparse matrices, whose indices no reader of files checks; masked arrays and other subclasses; arrays of objects
     other than labels and names; random generators whose place lies outside their buffer; compiled objects of
     scikit-learn.
     """
-    _Walk().visit(value, where)
+    _Walk().visit(value, "")
 
 
 class _Walk:
