@@ -30,7 +30,7 @@ _QUICK = {
     *("test_decays", "test_evaluate", "test_hadamard", "test_trig"),
     *("test_bin_matrix", "test_binning", "test_fineness", "test_fourier", "test_frequencies", "test_hashed_transform"),
     *("test_kernels", "test_union"),
-    *("test_compact_coef", "test_gram", "test_lone_bins", "test_partial_fit", "test_ridge", "test_rows", "test_solver"),
+    *("test_gram", "test_lone_bins", "test_partial_fit", "test_ridge", "test_rows", "test_solver"),
 }
 
 _NOT_QUICK = {
@@ -39,6 +39,7 @@ _NOT_QUICK = {
     "test_few_columns_warn",
     "test_hoeffding_and_rate",
     "test_kernel_estimates_have_the_wanted_error",
+    "test_unbiased",
 }
 
 
