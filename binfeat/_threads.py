@@ -7,14 +7,14 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
 
 import numba
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -30,12 +30,12 @@ _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less
 class _Pool:
     """The right to use Numba's threads: one caller at a time, none after a fork."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = threading.Condition()  # of a lock that knows its owner
         self._used = False
         self._forked = False
 
-    def use(self, in_threads, serially):
+    def use(self, in_threads: Callable[[], _Result], serially: Callable[[], _Result]) -> _Result:
         """Call `in_threads` with the right, or `serially` if another thread, or a caller of this, has it.
 
         Ctrl-C may come after any call. So the lock knows its owner, it is acquired inside of the ``try``, and the first
@@ -55,14 +55,14 @@ class _Pool:
                 pass
         return serially()
 
-    def _is_callers(self):
+    def _is_callers(self) -> bool:
         try:
             self._lock.notify()  # wakes nobody: nobody waits
         except RuntimeError:
             return False
         return True
 
-    def after_fork(self):
+    def after_fork(self) -> None:
         # The threads of the parent do not exist in the child: OpenMP kills a child that uses them.
         self._lock = threading.Condition()
         self._forked = self._used
@@ -74,7 +74,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.cache
-def _cores():
+def _cores() -> int:
     """Cores that the process may use by its affinity and its cgroup, of which Numba knows the former only."""
     from joblib import cpu_count  # late: it takes a tenth of a second
 
@@ -84,7 +84,7 @@ def _cores():
 
 
 @functools.cache
-def _start_threads():
+def _start_threads() -> None:
     """Let Numba load its threads, so that they soon leave their core to other processes while they wait for work.
 
     Those of GNU OpenMP try for a millisecond otherwise. They read the variable when they are loaded. What the user has
@@ -100,13 +100,13 @@ def _start_threads():
             os.environ.pop(_SPINS, None)  # another thread may have taken it out
 
 
-def _numba_threads():
+def _numba_threads() -> int:
     """Numba's current setting."""
     _start_threads()
     return numba.get_num_threads()
 
 
-def thread_count(n_jobs):
+def thread_count(n_jobs: object) -> int:
     """Number of threads for `n_jobs`: None is Numba's current setting, -1 all threads; both at most one a core.
 
     Raises
@@ -128,7 +128,7 @@ _every_version = ContextVar("every_version", default=False)
 
 
 @contextmanager
-def every_version():
+def every_version() -> Iterator[None]:
     """Context in which drivers run their serial and their threaded version, so that both are compiled."""
     token = _every_version.set(True)
     try:
@@ -137,7 +137,7 @@ def every_version():
         _every_version.reset(token)
 
 
-def _with_threads(n, function, arguments):
+def _with_threads(n: int, function: Callable[..., _Result], arguments: tuple) -> _Result:
     before = _numba_threads()
     if n == before:
         return function(*arguments)
@@ -148,7 +148,13 @@ def _with_threads(n, function, arguments):
         numba.set_num_threads(before)
 
 
-def run_kernel(serial, threaded, arguments, size, n_jobs):
+def run_kernel(
+    serial: Callable[..., _Result],
+    threaded: Callable[..., _Result],
+    arguments: tuple,
+    size: int,
+    n_jobs: int | None,
+) -> _Result:
     """Call the threaded version of a kernel, or the serial one for one thread, for little work or without the right."""
     is_small = size < _WORTH_THREADS
     threads = 1 if is_small and n_jobs is None else thread_count(n_jobs)
@@ -160,16 +166,16 @@ def run_kernel(serial, threaded, arguments, size, n_jobs):
 
 
 @functools.cache
-def _loaded_blas(with_scipy):
+def _loaded_blas(with_scipy: bool) -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def _blas():
+def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process; SciPy brings another one than NumPy."""
     return _loaded_blas("scipy.linalg" in sys.modules)
 
 
-def _set_threads(blas, threads):
+def _set_threads(blas: LibController, threads: int) -> None:
     """Set the threads of a library; of OpenBLAS threadpoolctl heeds one Python thread, until that gives it up."""
     blas.set_num_threads(threads)
     if hasattr(blas, "clear_controlling_thread"):  # OpenBLAS, since threadpoolctl 3.8
@@ -179,7 +185,7 @@ def _set_threads(blas, threads):
 class _Caller:
     """Whoever limits BLAS's threads, for as long as that lasts."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.thread = threading.get_ident()
 
 
@@ -190,13 +196,13 @@ class _BlasLimits:
     A limit that Ctrl-C kept its caller from taking back ends with the caller: the next one finds no more of it.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._limits = weakref.WeakKeyDictionary[_Caller, int]()
-        self._before = {}  # threads of each library without limits
+        self._before: dict[str, int] = {}  # threads of each library without limits
 
     @contextmanager
-    def limit(self, threads):
+    def limit(self, threads: int) -> Iterator[None]:
         """Context in which BLAS has so many threads at most."""
         caller = _Caller()
         try:
@@ -205,7 +211,7 @@ class _BlasLimits:
         finally:
             self._set(self._limits.pop, caller, None)
 
-    def _set(self, change, *arguments):
+    def _set(self, change: Callable[..., object], *arguments: object) -> None:
         with self._lock:
             change(*arguments)
             for blas in _blas().lib_controllers:
@@ -216,7 +222,7 @@ class _BlasLimits:
                 if not self._limits and blas.num_threads == threads:  # not where another thread has its own limit
                     del self._before[blas.filepath]
 
-    def after_fork(self):
+    def after_fork(self) -> None:
         # Other threads of the parent do not exist in the child, and one of them may have had the lock.
         self._lock, own = threading.Lock(), threading.get_ident()
         for caller in [caller for caller in self._limits if caller.thread != own]:
@@ -228,33 +234,35 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_blas_limits.after_fork)
 
 
-def one_blas_thread():
+def one_blas_thread() -> AbstractContextManager[None]:
     """Context in which BLAS uses one thread: small factorisations are slower with more, far slower on busy cores."""
     return _blas_limits.limit(1)
 
 
-def threads_to_factorise(n):
+def threads_to_factorise(n: int) -> AbstractContextManager[None]:
     """Context in which BLAS factorises a matrix (n, n): by one thread if it is small; see `one_blas_thread`."""
     return one_blas_thread() if n < _MANY_COLUMNS else blas_threads(None)
 
 
-def blas_threads(n_jobs):
+def blas_threads(n_jobs: int | None) -> AbstractContextManager[None]:
     """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to, in the whole process."""
     return _blas_limits.limit(thread_count(n_jobs))
 
 
-def threads_are_free(n_jobs):
+def threads_are_free(n_jobs: int | None) -> bool:
     """Whether work that is shared now has more than one thread."""
     return thread_count(n_jobs) > 1 and _pool.use(lambda: True, lambda: False)
 
 
-def _taken_from(queue):
+def _taken_from(queue: deque[_Item]) -> Iterator[_Item]:
     with suppress(IndexError):  # the queue is empty
         while True:
             yield queue.popleft()
 
 
-def share_blocks(work, blocks, size, n_jobs=None):
+def share_blocks(
+    work: Callable[[Iterator[_Item]], object], blocks: Iterable[_Item], size: int, n_jobs: int | None = None
+) -> None:
     """Work on blocks in Python threads, where each block needs matrix products and serial kernels in turn.
 
     BLAS uses one thread meanwhile. A driver after each product would be slow: the threads of Numba and of BLAS spin for
@@ -286,7 +294,7 @@ def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_job
     """
     known, results = list(items), dict[int, _Result]()
 
-    def work_on(numbers):
+    def work_on(numbers: Iterator[int]) -> None:
         for number in numbers:
             results[number] = work(known[number])
 
@@ -295,7 +303,7 @@ def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_job
     return [results[number] for number in range(len(known))]
 
 
-def _share(work, queue, threads):
+def _share(work: Callable[[Iterator[_Item]], object], queue: deque[_Item], threads: int) -> None:
     with one_blas_thread(), ThreadPoolExecutor(threads - 1) as others:
         running = [others.submit(work, _taken_from(queue)) for _ in range(threads - 1)]
         try:

@@ -25,6 +25,31 @@ else:
 settings.load_profile("binfeat")
 
 
+# Modules of `-m quick`: the engine, the features and the linear models, without tests of two seconds and more.
+_QUICK = {
+    *("test_decays", "test_evaluate", "test_hadamard", "test_trig"),
+    *("test_bin_matrix", "test_binning", "test_fineness", "test_fourier", "test_frequencies", "test_hashed_transform"),
+    *("test_kernels", "test_union"),
+    *("test_gram", "test_lone_bins", "test_partial_fit", "test_ridge", "test_rows", "test_solver"),
+}
+
+_NOT_QUICK = {
+    "test_computed_features_take_the_memory_of_one_matrix",
+    "test_defaults_work_on_digits",
+    "test_few_columns_warn",
+    "test_hoeffding_and_rate",
+    "test_kernel_estimates_have_the_wanted_error",
+    "test_unbiased",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
+        if item.path.stem in _QUICK and not is_slow:
+            item.add_marker("quick")
+
+
 def pytest_runtest_setup(item):
     if item.get_closest_marker("hard") and "BINFEAT_HARD" not in os.environ:
         pytest.skip("takes long; BINFEAT_HARD=1 runs it")

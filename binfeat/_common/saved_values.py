@@ -119,23 +119,23 @@ def check_inputs(state: dict) -> int:
     return n_inputs
 
 
-def check_classes(classes: Any, name: str = "classes_", fewest: int = 2) -> int:
+def check_classes(classes: Any, fewest: int = 2) -> int:
     """Return the number of classes, which must be a sorted one-dimensional array."""
     if not is_plain(classes) or classes.ndim != 1 or classes.dtype.kind not in "biufUSO" or len(classes) < fewest:
-        raise ValueError(f"{name} should be an array of at least {fewest} labels.")
+        raise ValueError(f"classes_ should be an array of at least {fewest} labels.")
     if not all(bool(first < second) for first, second in zip(classes.tolist(), classes.tolist()[1:])):
-        raise ValueError(f"{name} should be labels in rising order.")
+        raise ValueError("classes_ should be labels in rising order.")
     return len(classes)
 
 
-def refuse_foreign(value: Any, where: str = "") -> None:
+def refuse_foreign(value: Any) -> None:
     """Raise ValueError for unsafe values anywhere in a state.
 
     Unsafe are sparse matrices, because readers do not check indices; masked arrays and other subclasses; object arrays
     except labels and names; random generators with a position outside of their buffer; compiled objects of
     scikit-learn.
     """
-    _Walk().visit(value, where)
+    _Walk().visit(value, "")
 
 
 class _Walk:

@@ -14,6 +14,7 @@ from binfeat._common.validation import check_integer, seed_of
 from binfeat._common.warned import warn
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.graph.saved import check_clusters, check_embedding
+from binfeat.graph.similarity import Graph
 from binfeat.graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
@@ -174,17 +175,17 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         """
         return self._means_for(X)
 
-    def _check_size(self, n_rows=np.inf):
+    def _check_size(self, n_rows: float = np.inf) -> int:
         n_components = check_integer(self.n_components, "n_components", 1)
         if n_components >= n_rows:
             raise ValueError(f"n_components={n_components} must be below n_samples={n_rows}.")
         return n_components
 
-    def _keep_rows(self, coordinates, graph):
+    def _keep_rows(self, coordinates: np.ndarray, graph: Graph) -> None:
         self.embedding_ = coordinates
 
     @property
-    def _n_features_out(self):
+    def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
 
@@ -313,14 +314,14 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         """
         return self._nearest(self._means_for(X))
 
-    def _check_size(self, n_rows=np.inf):
+    def _check_size(self, n_rows: float = np.inf) -> int:
         n_clusters = check_integer(self.n_clusters, "n_clusters", 1)
         check_integer(self.n_init, "n_init", 1)
         if n_clusters > n_rows:
             raise ValueError(f"n_clusters={n_clusters} must be at most n_samples={n_rows}.")
         return n_clusters - 1
 
-    def _keep_rows(self, coordinates, graph):
+    def _keep_rows(self, coordinates: np.ndarray, graph: Graph) -> None:
         seed = seed_of(self.random_state)
         rows, weights = self._rows_for_centers(graph.components(), seed)
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed % 2**32)
@@ -328,7 +329,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
             self.cluster_centers_ = means.fit(_directions(coordinates[rows]), sample_weight=weights).cluster_centers_
         self.labels_ = self._nearest(coordinates)
 
-    def _rows_for_centers(self, components, seed):
+    def _rows_for_centers(self, components: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows from which k-means learns its centres, and their weights, or None.
 
         Up to `n_clusters` components have equal weights. Directions of rows of two components are orthogonal, so a
@@ -350,7 +351,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         sizes = np.bincount(own[own >= 0])
         return rows, np.where(own >= 0, rows.size / n_components / sizes[own], 1.0)
 
-    def _nearest(self, coordinates):
+    def _nearest(self, coordinates: np.ndarray) -> np.ndarray:
         """The cluster of each row.
 
         In a forked child scikit-learn's `pairwise_distances_argmin` waits forever for OpenMP's threads.
@@ -358,7 +359,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         centers, labels = self.cluster_centers_, np.empty(len(coordinates), np.int32)
         half = (centers**2).sum(axis=1) / 2
 
-        def label(rows):
+        def label(rows: slice) -> None:
             labels[rows] = (half - _directions(coordinates[rows]) @ centers.T).argmin(axis=1)
 
         with one_blas_thread():
@@ -366,7 +367,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         return labels
 
 
-def _directions(coordinates):
+def _directions(coordinates: np.ndarray) -> np.ndarray:
     """Normalised vectors of 1 and the coordinates."""
     whole = np.column_stack([np.ones(len(coordinates)), coordinates])
     return whole / np.linalg.norm(whole, axis=1, keepdims=True)

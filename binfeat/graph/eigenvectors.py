@@ -1,12 +1,16 @@
 """Leading eigenvectors of a symmetric matrix that is known by its products, by block Lanczos iteration."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import linalg
 
 from binfeat._common.subsets import slices
 from binfeat._threads import one_blas_thread, side_by_side
+
+Multiply: TypeAlias = Callable[[np.ndarray], np.ndarray]  # by the matrix, (n, n_columns) in Fortran order
 
 _DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
 _KEPT = 3  # blocks that remain after the cut
@@ -26,7 +30,18 @@ class Eigenvectors:
     n_products: int  # with a block
 
 
-def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, start=None, callback=None, n_jobs=None):
+def leading_eigenvectors(
+    multiply: Multiply,
+    known: np.ndarray,
+    n_wanted: int,
+    *,
+    tol: float,
+    max_iter: int,
+    seed: int,
+    start: np.ndarray | None = None,
+    callback: Callable[[], bool] | None = None,
+    n_jobs: int | None = None,
+) -> Eigenvectors:
     """The `n_wanted` leading eigenvectors of the symmetric matrix S, after the `known` one, of length 1.
 
     Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
@@ -58,12 +73,12 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
         return Eigenvectors(values[: n_wanted + 1], vectors, residuals[:n_wanted], n_products)
 
 
-def _are_exact(residuals, tol):
+def _are_exact(residuals: np.ndarray, tol: float) -> bool:
     """Whether residuals are small. Of the last vector only the eigenvalue is used: its error is a squared residual."""
     return residuals[:-1].max(initial=0.0) <= tol and residuals[-1] <= np.sqrt(tol)
 
 
-def _of_few_rows(multiply, known, n_wanted):
+def _of_few_rows(multiply: Multiply, known: np.ndarray, n_wanted: int) -> Eigenvectors:
     """Eigenvectors by a dense solver; the known one is moved to the end of the spectrum, below -1."""
     matrix = multiply(np.eye(known.size, order="F")) - 3.0 * np.outer(known, known)
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
@@ -74,7 +89,7 @@ def _of_few_rows(multiply, known, n_wanted):
 class _KrylovSpace:
     """An orthonormal basis that grows by a block, and the matrix S in it."""
 
-    def __init__(self, multiply, known, block, n_jobs):
+    def __init__(self, multiply: Multiply, known: np.ndarray, block: np.ndarray, n_jobs: int | None) -> None:
         self._multiply, self._known, self._width, self._n_jobs = multiply, known[:, None], block.shape[1], n_jobs
         self._rows = slices(known.size, _ROWS_AT_A_TIME)
         self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
@@ -83,10 +98,10 @@ class _KrylovSpace:
         self._append(np.asfortranarray(block))
 
     @property
-    def is_full(self):
+    def is_full(self) -> bool:
         return self._size == self._basis.shape[1]
 
-    def grow(self):
+    def grow(self) -> None:
         """Add the product with the newest block."""
         newest = slice(self._size - self._width, self._size)
         image = self._multiply(self._basis[:, newest])
@@ -95,7 +110,7 @@ class _KrylovSpace:
         self._append(block)
         self._coupling = self._inner(self._basis[:, self._size - self._width : self._size], image)
 
-    def _append(self, block):
+    def _append(self, block: np.ndarray) -> None:
         """Add the part of a block outside the space; where nothing is left, the rounding error serves as well."""
         self._remove(self._known, block)
         block = self._orthonormal(block)
@@ -104,7 +119,7 @@ class _KrylovSpace:
         self._basis[:, self._size : self._size + self._width] = self._orthonormal(block)
         self._size += self._width
 
-    def _orthonormal(self, block):
+    def _orthonormal(self, block: np.ndarray) -> np.ndarray:
         """Orthonormal columns of the same span: by Cholesky, the fastest, where they are far from parallel."""
         products = self._inner(block, block)
         lengths = np.sqrt(products.diagonal())
@@ -114,48 +129,48 @@ class _KrylovSpace:
         self._set(block, block, factor)
         return block
 
-    def _inner(self, A, B):
+    def _inner(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """``A' B``, summed over blocks of rows in their order."""
         sums = np.empty((len(self._rows), A.shape[1], B.shape[1]))
 
-        def add(k):
+        def add(k: int) -> None:
             sums[k] = A[self._rows[k]].T @ B[self._rows[k]]
 
         side_by_side(add, range(len(sums)), self._n_jobs)
         return sums.sum(axis=0)
 
-    def _remove(self, known, block):
+    def _remove(self, known: np.ndarray, block: np.ndarray) -> np.ndarray:
         """Subtract from a block its projection on orthonormal vectors, and return the projection's coefficients."""
         shares = self._inner(known, block)
 
-        def subtract(rows):
+        def subtract(rows: slice) -> None:
             block[rows] -= known[rows] @ shares
 
         side_by_side(subtract, self._rows, self._n_jobs)
         return shares
 
-    def _set(self, out, vectors, shares):
+    def _set(self, out: np.ndarray, vectors: np.ndarray, shares: np.ndarray) -> None:
         """Write ``vectors @ shares`` to `out`, which may be columns of `vectors`."""
 
-        def multiply(rows):
+        def multiply(rows: slice) -> None:
             out[rows] = vectors[rows] @ shares
 
         side_by_side(multiply, self._rows, self._n_jobs)
 
-    def best(self):
+    def best(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All Ritz values in falling order, coefficients of their vectors in the basis, norms of their residuals."""
         size = self._size - self._width  # the newest block has no product
         values, shares = linalg.eigh(self._projection[:size, :size], lower=False)
         values, shares = values[::-1], shares[:, ::-1]
         return values, shares, np.linalg.norm(self._coupling @ shares[-self._width :], axis=0)
 
-    def vectors(self, shares):
+    def vectors(self, shares: np.ndarray) -> np.ndarray:
         """Vectors with these coefficients in the basis."""
         made = np.empty((len(self._basis), shares.shape[1]), order="F")
         self._set(made, self._basis[:, : len(shares)], shares)
         return made
 
-    def cut(self, values, shares):
+    def cut(self, values: np.ndarray, shares: np.ndarray) -> None:
         """Keep the best Ritz vectors, and the newest block, whose span has all their residuals."""
         kept = _KEPT * self._width
         self._set(self._basis[:, :kept], self._basis[:, : len(shares)], shares[:, :kept])

@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.persistence import Persistent
-from binfeat._common.validation import canonical, check_categorical, checked_rows, is_word, seed_of
+from binfeat._common.validation import CheckedRows, canonical, check_categorical, checked_rows, is_word, seed_of
 from binfeat._common.warned import warn
+from binfeat._rows.products import Features
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
 from binfeat._threads import thread_count
@@ -20,7 +22,7 @@ from binfeat.features.binning.input_checks import ARRAY_CHECKS
 from binfeat.features.binning.random_binning import RandomBinning
 from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
 from binfeat.graph.scale import doubt_units, gamma_by_occupancy, without_copies
-from binfeat.graph.similarity import ColumnMeans, SimilarityGraph
+from binfeat.graph.similarity import ColumnMeans, Graph, SimilarityGraph
 from binfeat.graph.start import rows_of_sample
 
 _N_GRIDS = 256
@@ -38,12 +40,20 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     feature_names_in_: np.ndarray
     _means: dict
 
-    def __init__(self, features, gamma, tol, max_iter, n_jobs, random_state):
+    def __init__(
+        self,
+        features: BaseEstimator | None,
+        gamma: ArrayLike | None,
+        tol: float,
+        max_iter: int,
+        n_jobs: int | None,
+        random_state: int | np.random.RandomState | None,
+    ) -> None:
         self.features, self.gamma = features, gamma
         self.tol, self.max_iter = tol, max_iter
         self.n_jobs, self.random_state = n_jobs, random_state
 
-    def _check_map(self):
+    def _check_map(self) -> None:
         thread_count(self.n_jobs)
         if self.features is None:
             return
@@ -55,11 +65,11 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
                 f"got {self.gamma!r}."
             )
 
-    def _check(self, X, reset=False):
+    def _check(self, X: Any, reset: bool = False) -> CheckedRows:
         """X as an array or CSR; a source as it is, because the map checks its blocks."""
         return X if is_source(X) else canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
 
-    def _map(self, gamma):
+    def _map(self, gamma: Any) -> Any:
         """The map before its fit, with a seed; a binning map gives codes."""
         seed = seed_of(self.random_state)
         if self.features is None:
@@ -67,21 +77,21 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         else:
             made = clone(self.features)
         known = made.get_params(deep=False)
-        own = {"output": "codes"}
+        own: dict[str, Any] = {"output": "codes"}
         if gamma is not None:
             own["gamma"] = gamma
         if known.get("random_state", 0) is None:
             own["random_state"] = seed
         return made.set_params(**{name: value for name, value in own.items() if name in known})
 
-    def _sample(self, X):
+    def _sample(self, X: Any) -> CheckedRows:
         """Rows for the choice of a length scale."""
         seed = seed_of(self.random_state)
         if is_source(X):
             X = self._check(SampledSource(self, X, seed).sample, reset=True)
         return X if X.shape[0] <= _SAMPLE_ROWS else X[rows_of_sample(X.shape[0], seed, _SAMPLE_ROWS)]
 
-    def _graph(self, X, gamma):
+    def _graph(self, X: Any, gamma: Any) -> tuple[Any, Features, Graph]:
         """The map with this gamma fitted to the rows, their features, and their graph."""
         made = self._map(gamma)
         with warnings.catch_warnings():
@@ -93,26 +103,26 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             Z = made.fit_transform(X)
         if Z.shape[0] < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")
-        graph = NeighbourGraph(Z, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
+        graph: Graph = NeighbourGraph(Z, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
         alone = (graph.degrees == 0).mean()
         if alone > _MANY_ALONE:
             message = f"{alone:.0%} of the rows share no bin with another row and have no neighbours. Decrease gamma."
             warn(message)
         return made, Z, graph
 
-    def _keep_map(self, made):
+    def _keep_map(self, made: Any) -> None:
         self.features_, self.n_features_in_ = made, made.n_features_in_
         self.__dict__.pop("gamma_", None)  # of an earlier fit
         if hasattr(made, "gamma_"):
             self.gamma_ = made.gamma_
 
-    def _means_for(self, X):
+    def _means_for(self, X: Any) -> np.ndarray:
         """Means, over the training rows most similar to the rows of X, of the values in `_means`."""
         check_is_fitted(self)
-        known = NeighbourMeans if "rows" in self._means else ColumnMeans
+        known: Any = NeighbourMeans if "rows" in self._means else ColumnMeans
         return known.from_arrays(self._means).of_rows(self.features_.transform(self._check(X)))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         known = hasattr(self.features, "__sklearn_tags__")

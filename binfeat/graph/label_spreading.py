@@ -24,8 +24,9 @@ from binfeat._rows.scored import SourceScorer
 from binfeat._rows.sources import is_source
 from binfeat.graph.estimator import GraphEstimator
 from binfeat.graph.saved import check_spread_labels
+from binfeat.graph.similarity import Graph
 from binfeat.linear import cg
-from binfeat.linear.result import SolverOptions
+from binfeat.linear.result import Result, SolverOptions
 
 __all__ = ["LabelSpreading"]
 
@@ -181,7 +182,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         progress.end()
         return self
 
-    def _check_y(self, X, y):
+    def _check_y(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of the labelled rows, and their labels; set the classes."""
         require_y(type(self).__name__, y)
         y = column_or_1d(label_array(y), warn=True)
@@ -198,7 +199,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         require_two(self.classes_)
         return labelled, labels
 
-    def _keep(self, graph, scores, result, tol):
+    def _keep(self, graph: Graph, scores: np.ndarray, result: Result, tol: float | None) -> None:
         """Set the attributes of a solution."""
         shares = np.maximum(scores, 0.0)
         total = shares.sum(axis=1, keepdims=True)
@@ -252,13 +253,13 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 class _SpreadingSystem:
     """``(I - alpha S) F = Y``, for the ridge solver; F of `held` rows is fixed to Y."""
 
-    def __init__(self, graph, alpha, Y, held):
+    def __init__(self, graph: Graph, alpha: float, Y: np.ndarray, held: np.ndarray | None) -> None:
         self._graph, self._alpha, self._free = graph, alpha, None if held is None else ~held[:, None]
         self.diagonal = np.zeros((len(Y), 1))
         self._known = np.zeros_like(Y) if held is None else Y * held[:, None]
         self.right = np.asfortranarray(Y if held is None else -self.apply(self._known, slice(None)))
 
-    def apply(self, V, targets):
+    def apply(self, V: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
         """``-alpha S V``, in the rows that are not held."""
         image = self._graph.normalised(V)
         image *= -self._alpha
@@ -266,10 +267,10 @@ class _SpreadingSystem:
             image *= self._free
         return image
 
-    def intercept(self, V):
+    def intercept(self, V: np.ndarray) -> np.ndarray:
         """Zeros: there is no intercept."""
         return np.zeros(V.shape[1])
 
-    def scores(self, solution):
+    def scores(self, solution: np.ndarray) -> np.ndarray:
         """F of all rows."""
         return solution + self._known

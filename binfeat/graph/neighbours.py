@@ -1,6 +1,7 @@
 """The graph of rows and their most similar rows, by the bins that rows share."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +12,7 @@ from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._threads import side_by_side, thread_count
-from binfeat.features.binning.bin_matrix import no_bin
+from binfeat.features.binning.bin_matrix import BinMatrix, no_bin
 from binfeat.graph.similarity import Graph, means
 
 # The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbours, fewer neighbours label more digits
@@ -36,7 +37,7 @@ class BinMembers(ArrayRecord):
     rows: np.ndarray  # (n_listed,) int32: their places
 
     @classmethod
-    def of(cls, Z, order, seed):
+    def of(cls, Z: BinMatrix, order: np.ndarray, seed: int) -> Self:
         """Members of the bins of a BinMatrix with an order of its rows; a bin of n rows weighs ``1 / (n - 1)``."""
         n_grids, sizes = len(Z.codes), Z._bin_sizes()
         shared = sizes > 1
@@ -47,7 +48,7 @@ class BinMembers(ArrayRecord):
         list_rows(Z.codes, no_bin(Z.codes.dtype), Z.offsets, drawn, _places(order), begins, rows, n_jobs=Z.n_jobs)
         return cls(weights, begins, rows)
 
-    def nearest(self, Z, order, n_rows):
+    def nearest(self, Z: BinMatrix, order: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Places and similarities of the rows, of `n_rows`, that rows of Z are most similar to, (n, n_nearest)."""
         codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(N_NEAREST, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Give fewer rows.")
@@ -59,19 +60,19 @@ class BinMembers(ArrayRecord):
         return neighbours, similarities
 
 
-def alike_together(Z):
+def alike_together(Z: BinMatrix) -> np.ndarray:
     """Numbers of the rows of a BinMatrix, sorted by their first bins."""
     return np.lexsort(Z.codes[:_FEW_GRIDS])
 
 
-def _matrix(neighbours, similarities, n_rows):
+def _matrix(neighbours: np.ndarray, similarities: np.ndarray, n_rows: int) -> sparse.csr_array:
     """The similarities as CSR of shape (n, n_rows), without zeros."""
     kept = similarities > 0
     ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     return sparse.csr_array((similarities[kept], neighbours[kept], ends), shape=(len(neighbours), n_rows))
 
 
-def _places(order):
+def _places(order: np.ndarray) -> np.ndarray:
     """Place of each row in an order of all rows."""
     places = np.empty(order.size, np.int32)
     places[order] = np.arange(order.size, dtype=np.int32)
@@ -85,12 +86,12 @@ class NeighbourMeans(BinMembers):
     values: np.ndarray  # (n_rows, k) float64, by place
 
     @classmethod
-    def of_values(cls, Z, values, seed):
+    def of_values(cls, Z: BinMatrix, values: np.ndarray, seed: int) -> Self:
         """Means of the values (n_rows, k) of the rows of a BinMatrix."""
         order = alike_together(Z)
         return cls(**BinMembers.of(Z, order, seed).arrays(), values=values[order])
 
-    def of_rows(self, Z):
+    def of_rows(self, Z: BinMatrix) -> np.ndarray:
         """Means for the rows of a BinMatrix, (n, k); 0 for a row that shares no bin with a training row."""
         if Z.shape[1] != self.weights.size:
             raise ValueError(f"The features have {Z.shape[1]} bins, and those of fit had {self.weights.size}.")
@@ -106,7 +107,7 @@ class NeighbourGraph(Graph):
     rows are compared with only 16 rows, which the seed draws, the same 16 for all rows.
     """
 
-    def __init__(self, Z, seed):
+    def __init__(self, Z: BinMatrix, seed: int) -> None:
         n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
         self._members = BinMembers.of(Z, self._order, seed)
         require_memory(60 * n_rows * min(N_NEAREST, n_rows), "the graph of neighbours", "Give fewer rows.")
@@ -119,24 +120,24 @@ class NeighbourGraph(Graph):
         self._places = _places(self._order)
         super().__init__(W.sum(axis=1)[self._places])
 
-    def components(self):
+    def components(self) -> np.ndarray:
         linked = connected_components(sparse.vstack([W for _, W in self._parts]), directed=False)[1][self._places]
         numbers = np.full(linked.size, -1)
         numbers[self.degrees > 0] = np.unique(linked[self.degrees > 0], return_inverse=True)[1]
         return numbers
 
-    def _product(self, V):
+    def _product(self, V: np.ndarray) -> np.ndarray:
         V = np.ascontiguousarray(V)[self._order]
         image = np.empty(V.shape)
 
-        def multiply(part):
+        def multiply(part: tuple[slice, sparse.csr_array]) -> None:
             rows, W = part
             image[rows] = W @ V
 
         side_by_side(multiply, self._parts, self._n_jobs)
         return np.asfortranarray(image[self._places])
 
-    def means(self, values):
+    def means(self, values: np.ndarray) -> tuple[NeighbourMeans, np.ndarray]:
         """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
         values = np.ascontiguousarray(values[self._order])
         own = means(self._with_itself, values)[self._places]

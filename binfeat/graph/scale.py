@@ -1,11 +1,15 @@
 """A length scale without labels: bins of a few rows."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
 from binfeat._common.gamma_scale import Moments
+from binfeat._common.validation import CheckedRows
 from binfeat._common.warned import warn
+from binfeat.features.binning.random_binning import RandomBinning
 from binfeat.graph.neighbours import N_NEAREST
 
 # Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 2, 3, 6 and 10, clusters of digits,
@@ -17,7 +21,7 @@ _HALVINGS = 3  # of the last factor 2
 _UNLIKE = 5.0  # times the median standard deviation, from which an input decides alone which rows are similar
 
 
-def doubt_units(X, categorical, names):
+def doubt_units(X: CheckedRows, categorical: np.ndarray, names: Sequence[str] | None) -> None:
     """Warn if one gamma for all inputs leaves the similarity of rows to a single one, of a larger unit."""
     numbers = np.flatnonzero(~categorical)
     spreads = Moments.of(X).std[numbers]
@@ -32,7 +36,7 @@ def doubt_units(X, categorical, names):
         )
 
 
-def gamma_by_occupancy(binning, X):
+def gamma_by_occupancy(binning: RandomBinning, X: CheckedRows) -> np.ndarray:
     """The gamma with a geometric mean of 3 rows in a bin, or, if that is fewer, of the square root of all rows.
 
     The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map, which is not fitted. No grid
@@ -43,7 +47,7 @@ def gamma_by_occupancy(binning, X):
     pilot.set_params(gamma=first).fit(X)
     wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(pilot.bin_counts_.sum() / _PILOT_GRIDS))
 
-    def is_fine(exponent):
+    def is_fine(exponent: float) -> bool:
         counts = pilot.set_params(gamma=first * 2.0**exponent).fit(X).bin_counts_
         return (counts * np.log(counts)).sum() / counts.sum() <= wanted  # mean over rows, by their bins
 
@@ -54,13 +58,13 @@ def gamma_by_occupancy(binning, X):
     return first * 2.0 ** ((below + above) / 2)
 
 
-def _one_gamma(X, categorical):
+def _one_gamma(X: CheckedRows, categorical: np.ndarray) -> np.ndarray:
     """``1 / (n_inputs * std)`` with the standard deviation of all numbers; categories are one unit apart."""
     std = Moments.of(X).pooled(~categorical).std[0]
     return np.where(categorical | (std == 0), 1.0, 1.0 / (std or 1.0)) / categorical.size
 
 
-def without_copies(X):
+def without_copies(X: CheckedRows) -> CheckedRows:
     """The rows that differ, in their order, if there are at least two; a warning if these are few."""
     if sparse.issparse(X):
         X = X.tocsr()
@@ -76,7 +80,7 @@ def without_copies(X):
     return X[np.sort(rows)] if 2 <= rows.size < X.shape[0] else X
 
 
-def _bracket(is_fine):
+def _bracket(is_fine: Callable[[float], bool]) -> tuple[float, float]:
     """Neighbouring powers of 2 between which grids become fine, or the last two that were tried."""
     step = -1 if is_fine(0) else 1
     for exponent in range(step, step * (_DOUBLINGS + 1), step):

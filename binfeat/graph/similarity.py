@@ -1,14 +1,24 @@
 """The base of graphs of similar rows, and the graph of all similarities, by products with the features alone."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.arrays import quotients
-from binfeat._rows.products import product, transposed_product
+from binfeat._rows.products import Features, product, transposed_product
 
 _ALONE = 1e-9  # smaller degrees are rounding errors
+
+
+class Means(Protocol):
+    """Means of values over training rows, for other rows."""
+
+    def arrays(self) -> dict[str, np.ndarray]: ...
+
+    def of_rows(self, Z: Any) -> np.ndarray: ...
 
 
 class Graph:
@@ -18,7 +28,7 @@ class Graph:
     give negative degrees, a ValueError.
     """
 
-    def __init__(self, degrees):
+    def __init__(self, degrees: np.ndarray) -> None:
         degrees[np.abs(degrees) <= _ALONE] = 0.0
         if (degrees < 0).any():
             raise ValueError(
@@ -30,45 +40,48 @@ class Graph:
         self.degrees, self.known = degrees, np.sqrt(degrees / degrees.sum())
         self._inverse = quotients(1.0, np.sqrt(degrees))[:, None]
 
-    def components(self):
+    def components(self) -> np.ndarray:
         """Numbers of the components of linked rows, (n_rows,); -1 for a row without neighbours."""
         return np.where(self.degrees > 0, 0, -1)
 
-    def by_root_degree(self, V):
+    def by_root_degree(self, V: np.ndarray) -> np.ndarray:
         """``D^-1/2 V`` for unit vectors V of shape (n_rows, k), so that their weighted mean square is 1."""
         return V * (np.sqrt(self.degrees.sum()) * self._inverse)
 
-    def normalised(self, V):
+    def normalised(self, V: np.ndarray) -> np.ndarray:
         """``D^-1/2 W D^-1/2 V`` for V of shape (n_rows, k)."""
         image = self._product(V * self._inverse)
         image *= self._inverse
         return image
 
-    def _product(self, V):
+    def _product(self, V: np.ndarray) -> np.ndarray:
         """``W V``, in Fortran order."""
+        raise NotImplementedError
+
+    def means(self, values: np.ndarray) -> tuple[Means, np.ndarray]:
+        """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
         raise NotImplementedError
 
 
 class SimilarityGraph(Graph):
     """Similarities ``W = Z Z'`` of rows, also of rows with themselves."""
 
-    def __init__(self, Z):
+    def __init__(self, Z: Features) -> None:
         self._Z = Z
         super().__init__(self._product(np.ones((Z.shape[0], 1), order="F"))[:, 0])
 
-    def _of_columns(self, V):
+    def _of_columns(self, V: np.ndarray) -> np.ndarray:
         """``Z' V``."""
         sums = np.empty((self._Z.shape[1], V.shape[1]), order="F")
         transposed_product(self._Z, np.asfortranarray(V), sums)
         return sums
 
-    def _product(self, V):
+    def _product(self, V: np.ndarray) -> np.ndarray:
         image = np.empty(V.shape, order="F")
         product(self._Z, self._of_columns(V), image)
         return image
 
-    def means(self, values):
-        """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
+    def means(self, values: np.ndarray) -> "tuple[ColumnMeans, np.ndarray]":
         found = ColumnMeans(self._of_columns(np.column_stack([np.ones(len(values)), values])))
         return found, found.of_rows(self._Z)
 
@@ -79,12 +92,12 @@ class ColumnMeans(ArrayRecord):
 
     columns: np.ndarray  # (n_columns, 1 + k): features, and features times values, summed over the rows
 
-    def of_rows(self, Z):
+    def of_rows(self, Z: Features) -> np.ndarray:
         """Means for rows Z, (n, k); 0 for a row without neighbours."""
         sums = np.asarray(Z @ self.columns)
         return quotients(sums[:, 1:], sums[:, :1])
 
 
-def means(W, values):
+def means(W: sparse.csr_array, values: np.ndarray) -> np.ndarray:
     """Mean of values (n_rows, k), weighted by similarities W (n, n_rows); 0 for rows without neighbours."""
     return quotients(W @ values, W.sum(axis=1)[:, None])

@@ -1,5 +1,6 @@
 """What the spectral estimators share: the eigenvectors of the graph of the rows."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +11,9 @@ from binfeat._common.progress import Progress
 from binfeat._common.validation import check_integer, check_real, seed_of
 from binfeat._common.warned import warn
 from binfeat._rows.sources import is_source
-from binfeat.graph.eigenvectors import leading_eigenvectors
+from binfeat.graph.eigenvectors import Eigenvectors, leading_eigenvectors
 from binfeat.graph.estimator import GraphEstimator
+from binfeat.graph.similarity import Graph
 from binfeat.graph.start import start_from_sample
 
 
@@ -71,7 +73,7 @@ class SpectralEstimator(GraphEstimator):
         progress.end()
         return self
 
-    def _candidates(self):
+    def _candidates(self) -> Sequence[Any]:
         """The values of gamma to compare."""
         if self.gammas is None:
             return [self.gamma]
@@ -79,7 +81,7 @@ class SpectralEstimator(GraphEstimator):
             raise ValueError(f"gammas must be a sequence of at least one gamma, or None, got {self.gammas!r}.")
         return self.gammas
 
-    def _keep(self, made, graph, found, tol):
+    def _keep(self, made: Any, graph: Graph, found: Eigenvectors, tol: float) -> None:
         """Set the attributes, also those from which new rows get their coordinates."""
         self._keep_map(made)
         self.eigenvalues_, self.n_iter_ = found.values, found.n_products

@@ -1,7 +1,7 @@
 """Base classes of the kernels in `binfeat.kernels`."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -11,17 +11,17 @@ from binfeat._common.validation import check_gamma, checked_array
 _MOST = 1e150  # finite when a profile squares it
 
 
-def _pairs(X, Y, gamma):
+def _pairs(X: ArrayLike, Y: ArrayLike | None, gamma: float | ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Check two sets of points, and return them with one gamma per input."""
-    checks = {"dtype": np.float64, "ensure_min_samples": 0, "ensure_min_features": 0}
-    X = checked_array(X, input_name="X", **checks)
-    Y = X if Y is None else checked_array(Y, input_name="Y", **checks)
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(f"X and Y must have the same number of inputs; got shapes {X.shape} and {Y.shape}.")
-    return X, Y, check_gamma(gamma, X.shape[1], some=False)
+    checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 0, "ensure_min_features": 0}
+    A = checked_array(X, input_name="X", **checks)
+    B = A if Y is None else checked_array(Y, input_name="Y", **checks)
+    if A.shape[1] != B.shape[1]:
+        raise ValueError(f"X and Y must have the same number of inputs; got shapes {A.shape} and {B.shape}.")
+    return A, B, check_gamma(gamma, A.shape[1], some=False)
 
 
-def _scaled(gamma, distance):
+def _scaled(gamma: float, distance: np.ndarray) -> np.ndarray:
     """The product, limited so that it is never infinity or infinity times 0."""
     return np.minimum(gamma * np.minimum(distance, _MOST), _MOST)
 

@@ -65,7 +65,7 @@ class Hat(ProductKernel):
         return sinc_quantile(u)
 
 
-def _above(least, value, wanted):
+def _above(least: float, value: object, wanted: str) -> float:
     """The value as a float; TypeError or ValueError unless it is a number above `least`."""
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{wanted}, got {value!r}.")
@@ -98,7 +98,7 @@ class GammaPitch(ProductKernel):
 
     shape: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "shape", _above(1, self.shape, "shape must be a number above 1 (2 is the Laplacian)"))
 
     def profile(self, t: np.ndarray) -> np.ndarray:
@@ -142,7 +142,7 @@ class Product(ProductKernel):
 
     profile: Callable
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not callable(self.profile):
             raise TypeError(f"profile must be a callable of an array of distances, got {self.profile!r}.")
         at_zero = np.asarray(self.profile(np.zeros(1)))
@@ -229,11 +229,11 @@ class Matern(RadialKernel):
 
     nu: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "nu", _above(0, self.nu, "nu must be a number above 0 (numpy.inf is the RBF)"))
 
     @property
-    def _is_rbf(self):
+    def _is_rbf(self) -> bool:
         return self.nu > 1e12  # the two then differ by less than 1e-12
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -282,7 +282,7 @@ class Spectral(Kernel):
     power = 1
     samplers = ("iid",)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not callable(self.sampler):
             raise TypeError(f"sampler must be a callable of n_frequencies, n_inputs and rng, got {self.sampler!r}.")
 

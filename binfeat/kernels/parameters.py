@@ -1,5 +1,6 @@
 """Parameters of kernel objects inside estimators: ``kernel__shape`` in searches and `set_params`."""
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Self
 
@@ -47,11 +48,11 @@ class WithKernel(BaseEstimator):
         return self
 
 
-def _names(kernel):
+def _names(kernel: object) -> list[str]:
     return [field.name for field in fields(kernel)] if isinstance(kernel, Kernel) and is_dataclass(kernel) else []
 
 
-def _nested(kernel, prefix):
+def _nested(kernel: object, prefix: str) -> dict[str, Any]:
     """Parameters of a kernel, and of kernels inside it, by their long names."""
     found: dict[str, Any] = {}
     for name in _names(kernel):
@@ -60,7 +61,7 @@ def _nested(kernel, prefix):
     return found
 
 
-def _replaced(kernel, path, value):
+def _replaced(kernel: Any, path: Sequence[str], value: object) -> Any:
     """The kernel with another value of the parameter at the end of the path."""
     name, *inside = path
     if name not in _names(kernel):

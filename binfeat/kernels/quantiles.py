@@ -4,6 +4,7 @@ A spectral law is the Fourier transform of a kernel (Bochner's theorem): frequen
 have ``E[cos(w @ (x - y))] = k(x, y)``. All laws here are symmetric about 0.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -14,7 +15,7 @@ _FASTEST = 2.0**64  # limit of the norms of heavy-tailed laws: finite in float32
 _NOISE = 4e-15  # in pi times a probability, above the rounding error of Si
 
 
-def gamma2_quantile(u):
+def gamma2_quantile(u: np.ndarray) -> np.ndarray:
     """Quantiles of the density ``t exp(-t)`` on t > 0: 12 times faster than ``scipy.special.gammaincinv(2, u)``."""
     # Newton on the convex t - log(1 + t) = -log(1 - u), from the upper bound y + sqrt(2 y) of its
     # root (Chatzigeorgiou 2013).
@@ -25,7 +26,7 @@ def gamma2_quantile(u):
     return t
 
 
-def sinc_quantile(u):
+def sinc_quantile(u: np.ndarray) -> np.ndarray:
     """Quantiles of the density ``sinc(w / 2)^2 / (2 pi) = (1 - cos w) / (pi w^2)``, to 2e-15 in probability.
 
     The upper tail is ``S(w) = 1/2 - (Si(w) - (1 - cos w) / w) / pi``. Its reciprocal is within 1.1 of
@@ -54,7 +55,7 @@ LOG_RANGE = 30.0 * np.log(2.0)  # pitches are searched between 2^-30 and 2^30
 _LOG_STEP = 2.0**-17  # balances the truncation and the rounding of the central difference: 1e-10 in F
 
 
-def profile_distribution(profile, log_t):
+def profile_distribution(profile: Callable[[np.ndarray], np.ndarray], log_t: np.ndarray) -> np.ndarray:
     """``F(t) = 1 - k(t) + t k'(t)`` of a profile k at ``exp(log_t)``; ``t k'(t)`` is its derivative in ``log t``."""
     value, above, below = (
         np.asarray(profile(np.exp(log_t + step)), dtype=np.float64) for step in (0.0, _LOG_STEP, -_LOG_STEP)
@@ -62,7 +63,7 @@ def profile_distribution(profile, log_t):
     return 1.0 - value + (above - below) / (2 * _LOG_STEP)
 
 
-def profile_quantile(profile, u):
+def profile_quantile(profile: Callable[[np.ndarray], np.ndarray], u: np.ndarray) -> np.ndarray:
     """Quantiles of the pitch law of a profile, by bisection."""
     u = np.asarray(u)
     low, high = np.full(u.shape, -LOG_RANGE), np.full(u.shape, LOG_RANGE)
@@ -73,18 +74,18 @@ def profile_quantile(profile, u):
     return np.exp((low + high) / 2)
 
 
-def chi_quantile(u, degrees):
+def chi_quantile(u: np.ndarray, degrees: int) -> np.ndarray:
     """Quantiles of the norm of a vector of `degrees` standard normals."""
     return np.sqrt(2.0 * special.gammaincinv(degrees / 2, u))
 
 
-def student_scale(u, nu):
+def student_scale(u: np.ndarray, nu: float) -> np.ndarray:
     """Quantiles of ``sqrt(2 nu / c)`` with c chi-squared of ``2 nu`` degrees; times a normal vector, Student's t."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(np.sqrt(nu / special.gammainccinv(nu, u)), _FASTEST)
 
 
-def student_radius(u, degrees, nu):
+def student_radius(u: np.ndarray, degrees: int, nu: float) -> np.ndarray:
     """Quantiles of the norm of a vector of `degrees` normals times one `student_scale`.
 
     ``|w|^2 = 2 nu b / (1 - b)`` where b follows Beta(degrees / 2, nu). The smaller of b and ``1 - b`` is computed.
@@ -99,7 +100,7 @@ _LARGE_NU = 30.0  # above it the expansion is exact up to rounding, and K_nu soo
 _TERMS = 10
 
 
-def matern_profile(s, nu):
+def matern_profile(s: np.ndarray, nu: float) -> np.ndarray:
     """``2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` at ``z = 2 sqrt(nu s)``, with a relative error of about 1e-13.
 
     For scaled squared distances ``s = r^2 / 2``, so that ``z = sqrt(2 nu) r``, and a finite nu above 0.
@@ -114,7 +115,7 @@ def matern_profile(s, nu):
 
 
 @cache
-def _debye_polynomials():
+def _debye_polynomials() -> list[np.polynomial.Polynomial]:
     """The ``u_k(p)`` of the uniform expansion of ``K_nu(nu x)`` (DLMF 10.41.9), k below `_TERMS`."""
     u = [Polynomial([1.0])]
     for _ in range(_TERMS - 1):
@@ -123,7 +124,7 @@ def _debye_polynomials():
     return u
 
 
-def _matern_large(s, nu):
+def _matern_large(s: np.ndarray, nu: float) -> np.ndarray:
     """By DLMF 10.41.4 with ``1/p = sqrt(1 + x^2)``, ``x^2 = 4 s / nu``; at p = 1 the series is Stirling's for Gamma."""
     x2 = 4.0 * np.minimum(s, 1e300) / nu
     t = x2 / (1.0 + np.sqrt(1.0 + x2))  # 1/p - 1

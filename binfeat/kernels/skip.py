@@ -34,7 +34,7 @@ class Skip(ProductKernel):
     kernel: PitchKernel
     share: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         binning_kernel(self.kernel)
         if isinstance(self.kernel, str) or not (isinstance(self.share, numbers.Real) and 0 <= self.share < 1):
             raise ValueError(
