@@ -3,7 +3,7 @@
 import numpy as np
 from numba import prange
 
-from binfeat._engine.bin_tables import EMPTY, _probe
+from binfeat._engine.bin_tables import EMPTY, _first_slot, _probe
 from binfeat._engine.hashing import add_term, finish
 from binfeat._engine.policy import driver, jit
 
@@ -65,23 +65,30 @@ def score_rows(
     out : (n_rows,) float64, written
     """
     n_grids = starts.shape[0] - 1
+    hashes = np.empty(n_grids + 1, np.uint64)
+    first = np.empty(n_grids, np.uint32)
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             if np.isinf(X[i, j]):
                 return False
-        row = find_bin(
-            sum_terms(X[i], scale[n_grids], shift[n_grids], keys[n_grids], nan_keys[n_grids]), row_slots, row_keys
-        )
+        for p in range(n_grids + 1):
+            hashes[p] = finish(sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p]))
+        for p in range(
+            n_grids
+        ):  # a loop of its own, so that the processor waits for many cache misses at the same time
+            table = slots[slot_starts[p] : slot_starts[p + 1]]
+            first[p] = table[_first_slot(hashes[p], table.shape[0])]
+        row = row_slots[_probe(hashes[n_grids], row_slots, row_keys)]
         known = row != EMPTY
         order = row_orders[row] if known else np.uint64(0)
         value = 0.0
         for p in range(n_grids):
-            total = sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p])
-            table = slots[slot_starts[p] : slot_starts[p + 1]]
-            code = find_bin(total, table, bin_keys[starts[p] : starts[p + 1]])
-            if code != EMPTY:
-                own = np.int64(known and order - turns[p] <= last)
-                value += weights[own, starts[p] + code]
+            if first[p] != EMPTY:
+                table = slots[slot_starts[p] : slot_starts[p + 1]]
+                code = table[_probe(hashes[p], table, bin_keys[starts[p] : starts[p + 1]])]
+                if code != EMPTY:
+                    own = np.int64(known and order - turns[p] <= last)
+                    value += weights[own, starts[p] + code]
         out[i] = value
     return True
 

@@ -78,8 +78,8 @@ print(pd.DataFrame({"density": density, "standard error": error}))
 # Keep a sliding window
 # ---------------------
 # Counts can be added and removed, so a window over a stream needs no refit. The removed rows must be training rows.
-# With the defaults, windows can have up to 262,144 rows (``n_grids * max_samples``); pass ``max_samples=None`` for
-# longer windows.
+# With the defaults, windows can have up to 262,144 rows, which is ``n_grids * max_samples``. Pass ``max_samples=None``
+# for longer windows.
 
 february = month(20_000, seed=1)
 window = detector.partial_fit(february).forget(january)
