@@ -17,7 +17,7 @@ class SourceScorer:
 
     predict: Callable[..., Any]
 
-    def score(self, X: Table | Source, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Table | Source, y: "ArrayLike | None" = None, sample_weight: "ArrayLike | None" = None) -> float:
         """Accuracy of a classifier, R^2 of a regressor.
 
         Parameters
