@@ -5,58 +5,58 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from binfeat import kernels as kernels
-    from binfeat._binning.bin_matrix import BinMatrix as BinMatrix
-    from binfeat._binning.hashed_transform import transform as transform
-    from binfeat._machine.files import load as load
     from binfeat._rows.sources import blocks as blocks
-    from binfeat._warm_up import warm_up as warm_up
-    from binfeat.binning import RandomBinning as RandomBinning
-    from binfeat.clusters import SpectralClustering as SpectralClustering
-    from binfeat.clusters import SpectralEmbedding as SpectralEmbedding
-    from binfeat.density import OutlierDetector as OutlierDetector
-    from binfeat.display import ContributionDisplay as ContributionDisplay
-    from binfeat.display import IntervalDisplay as IntervalDisplay
-    from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
-    from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
-    from binfeat.display import RelevanceDisplay as RelevanceDisplay
-    from binfeat.display import ShapleyDisplay as ShapleyDisplay
-    from binfeat.few_labels import LabelSpreading as LabelSpreading
-    from binfeat.fourier import RandomFourier as RandomFourier
-    from binfeat.machine import KernelMachineClassifier as KernelMachineClassifier
-    from binfeat.machine import KernelMachineRegressor as KernelMachineRegressor
-    from binfeat.relevance import learn_gamma as learn_gamma
-    from binfeat.ridge import CGRidge as CGRidge
-    from binfeat.ridge import CGRidgeClassifier as CGRidgeClassifier
-    from binfeat.union import RandomFeatureUnion as RandomFeatureUnion
+    from binfeat.density.detector import OutlierDetector as OutlierDetector
+    from binfeat.features.binning.bin_matrix import BinMatrix as BinMatrix
+    from binfeat.features.binning.random_binning import RandomBinning as RandomBinning
+    from binfeat.features.fourier.random_fourier import RandomFourier as RandomFourier
+    from binfeat.features.length_scales.learn_gamma import learn_gamma as learn_gamma
+    from binfeat.features.transform import transform as transform
+    from binfeat.features.union import RandomFeatureUnion as RandomFeatureUnion
+    from binfeat.graph.clusters import SpectralClustering as SpectralClustering
+    from binfeat.graph.clusters import SpectralEmbedding as SpectralEmbedding
+    from binfeat.graph.label_spreading import LabelSpreading as LabelSpreading
+    from binfeat.linear.classifier import CGRidgeClassifier as CGRidgeClassifier
+    from binfeat.linear.regressor import CGRidge as CGRidge
+    from binfeat.models.classifier import KernelMachineClassifier as KernelMachineClassifier
+    from binfeat.models.files import load as load
+    from binfeat.models.regressor import KernelMachineRegressor as KernelMachineRegressor
+    from binfeat.models.warm_up import warm_up as warm_up
+    from binfeat.plots.contributions import ContributionDisplay as ContributionDisplay
+    from binfeat.plots.intervals import IntervalDisplay as IntervalDisplay
+    from binfeat.plots.kernel_errors import KernelErrorDisplay as KernelErrorDisplay
+    from binfeat.plots.learning_curve import LearningCurveDisplay as LearningCurveDisplay
+    from binfeat.plots.relevance import RelevanceDisplay as RelevanceDisplay
+    from binfeat.plots.shapley import ShapleyDisplay as ShapleyDisplay
 
 __version__: str
 
 # Imported on first use, so that `import binfeat` does not wait for Numba and scikit-learn.
 _HOMES = {
-    "BinMatrix": "_binning.bin_matrix",
-    "CGRidge": "ridge",
-    "CGRidgeClassifier": "ridge",
-    "ContributionDisplay": "display",
-    "IntervalDisplay": "display",
-    "KernelErrorDisplay": "display",
-    "KernelMachineClassifier": "machine",
-    "KernelMachineRegressor": "machine",
-    "LabelSpreading": "few_labels",
-    "LearningCurveDisplay": "display",
-    "ShapleyDisplay": "display",
-    "OutlierDetector": "density",
-    "RandomBinning": "binning",
-    "RandomFeatureUnion": "union",
-    "RandomFourier": "fourier",
-    "RelevanceDisplay": "display",
-    "SpectralClustering": "clusters",
-    "SpectralEmbedding": "clusters",
+    "BinMatrix": "features.binning.bin_matrix",
+    "CGRidge": "linear.regressor",
+    "CGRidgeClassifier": "linear.classifier",
+    "ContributionDisplay": "plots.contributions",
+    "IntervalDisplay": "plots.intervals",
+    "KernelErrorDisplay": "plots.kernel_errors",
+    "KernelMachineClassifier": "models.classifier",
+    "KernelMachineRegressor": "models.regressor",
+    "LabelSpreading": "graph.label_spreading",
+    "LearningCurveDisplay": "plots.learning_curve",
+    "ShapleyDisplay": "plots.shapley",
+    "OutlierDetector": "density.detector",
+    "RandomBinning": "features.binning.random_binning",
+    "RandomFeatureUnion": "features.union",
+    "RandomFourier": "features.fourier.random_fourier",
+    "RelevanceDisplay": "plots.relevance",
+    "SpectralClustering": "graph.clusters",
+    "SpectralEmbedding": "graph.clusters",
     "blocks": "_rows.sources",
     "kernels": "",
-    "learn_gamma": "relevance",
-    "load": "_machine.files",
-    "transform": "_binning.hashed_transform",
-    "warm_up": "_warm_up",
+    "learn_gamma": "features.length_scales.learn_gamma",
+    "load": "models.files",
+    "transform": "features.transform",
+    "warm_up": "models.warm_up",
 }
 
 __all__ = ["__version__", *_HOMES]

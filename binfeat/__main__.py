@@ -2,7 +2,7 @@
 
 import sys
 
-from binfeat._command.main import main
+from binfeat.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

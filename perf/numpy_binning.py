@@ -26,7 +26,7 @@ def fit_transform(X, grids, hashes_of):
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_inputs)
-    grids : binfeat._binning.grids.Grids
+    grids : binfeat.features.binning.grids.Grids
     hashes_of : function
         `hash_whole` or `hash_by_input`.
 

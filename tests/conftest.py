@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from limits import set_limits
 from threadpoolctl import threadpool_limits
 
-from binfeat._engine import policy
+from binfeat import _threads
 
 _UNHURRIED = {
     "deadline": None,  # the first example compiles
@@ -47,7 +47,7 @@ def own_share_of_cores():
 @pytest.fixture
 def threads(monkeypatch):
     """Set Numba's threads inside a test, of which it has all, and BLAS two, for any work; restored afterwards."""
-    monkeypatch.setattr(policy, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(_threads, "_WORTH_THREADS", 0)
     before = numba.get_num_threads()
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     with threadpool_limits(2, "blas"):
@@ -132,7 +132,7 @@ def hashed_at_a_time(monkeypatch):
 
     def set_sizes(n_rows, n_grids):
         for name, size in (("_MOST_ROWS", n_rows), ("_HASH_BYTES", 8 * n_rows * n_grids)):
-            monkeypatch.setattr(f"binfeat._binning.grids.{name}", size)
+            monkeypatch.setattr(f"binfeat.features.binning.grids.{name}", size)
 
     return set_sizes
 
@@ -140,19 +140,19 @@ def hashed_at_a_time(monkeypatch):
 @pytest.fixture
 def rows_met_in_a_bin(monkeypatch):
     """Let a row meet so many rows of each of its bins when its neighbours are looked for."""
-    return partial(monkeypatch.setattr, "binfeat._graph.neighbours._MOST_OF_A_BIN")
+    return partial(monkeypatch.setattr, "binfeat.graph.neighbours._MOST_OF_A_BIN")
 
 
 @pytest.fixture
 def bytes_of_a_prediction(monkeypatch):
     """Let kernel machines predict in blocks of so many bytes."""
-    return partial(monkeypatch.setattr, "binfeat._machine.fitted.score_function.BLOCK_BYTES")
+    return partial(monkeypatch.setattr, "binfeat.models.fitted.score_function.BLOCK_BYTES")
 
 
 @pytest.fixture
 def clock_of_fits(monkeypatch):
     """Set the clock, a function, that limits of seconds go by."""
-    return partial(monkeypatch.setattr, "binfeat._machine.run._clock")
+    return partial(monkeypatch.setattr, "binfeat.models.run._clock")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from binfeat._machine import estimator, limits
+from binfeat.models import estimator, limits
 
 
 def set_limits(patch, **figures):

@@ -1,11 +1,11 @@
 """Rows, features and solvers that estimators use, for tests that go without an estimator."""
 
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import SolveInterrupted, SolverOptions
-from binfeat._linear.solve import ridge_system, solve_ridge
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.stacked import StackedFeatures
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.result import SolveInterrupted, SolverOptions
+from binfeat.linear.solve import ridge_system, solve_ridge
 
 __all__ = [
     "LazyFeatures",

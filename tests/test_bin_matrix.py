@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
 
 from binfeat import BinMatrix, CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
-from binfeat._binning import bin_matrix
+from binfeat.features.binning import bin_matrix
 
 pytestmark = pytest.mark.engine
 

@@ -22,8 +22,8 @@ from sklearn.svm import LinearSVC
 
 import binfeat
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning, kernels, transform
-from binfeat._binning.grids import Grids
 from binfeat._common.validation import seed_of
+from binfeat.features.binning.grids import Grids
 
 KERNELS = {
     "laplacian": kernels.Laplacian(),
@@ -174,7 +174,7 @@ def test_small_blocks_of_rows_and_grids_change_nothing(rng, monkeypatch, hashed_
     expected = encode(X)
     sparse_expected = encode(sparse.csr_array(X))
     hashed_at_a_time(70, 4)
-    monkeypatch.setattr("binfeat._binning.tables._FIRST_BITS", 3)
+    monkeypatch.setattr("binfeat.features.binning.tables._FIRST_BITS", 3)
     np.testing.assert_array_equal(encode(X), expected)
     np.testing.assert_array_equal(encode(sparse.csr_array(X)), sparse_expected)
     binning = RandomBinning(gamma=0.3, n_grids=9, random_state=4).fit(X)

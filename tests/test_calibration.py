@@ -15,12 +15,12 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._common import calibration
 from binfeat._common.calibration import Calibration
 from binfeat._common.labels import Labels
-from binfeat._machine.fitted.saved import migrate
-from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
-from binfeat._machine.kernel_algebra.matrices import kernel_matrix
-from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines import cell_rows, exact
 from binfeat.kernels import RBF
+from binfeat.models.fitted.saved import migrate
+from binfeat.models.kernel_algebra.inverse_diagonal import inverse_diagonals
+from binfeat.models.kernel_algebra.matrices import kernel_matrix
+from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.machines import cell_rows, exact
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from binfeat import (
     SpectralEmbedding,
     blocks,
 )
-from binfeat import clusters as clusters_module
-from binfeat._graph import eigenvectors, neighbours, scale, similarity, start
+from binfeat.graph import clusters as clusters_module
+from binfeat.graph import eigenvectors, neighbours, scale, similarity, start
 
 pd = pytest.importorskip("pandas")
 

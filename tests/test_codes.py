@@ -10,9 +10,9 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.limits import Mechanisms
-from binfeat._machine.table import codes, encoder
-from binfeat._machine.table.encoder import TableEncoder
+from binfeat.models.limits import Mechanisms
+from binfeat.models.table import codes, encoder
+from binfeat.models.table.encoder import TableEncoder
 
 EXACT = {"features": "exact", "random_state": 0}
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.stats import norm, rankdata
 from sklearn.base import BaseEstimator
 
-from binfeat._machine.table.encoder import TableEncoder
+from binfeat.models.table.encoder import TableEncoder
 
 pd = pytest.importorskip("pandas")
 
@@ -262,7 +262,7 @@ def test_missing_numbers(rng):
 
 
 def test_median_of_evenly_spaced_rows(rng, monkeypatch):
-    monkeypatch.setattr("binfeat._machine.table.learned._MEDIAN_ROWS", 10)
+    monkeypatch.setattr("binfeat.models.table.learned._MEDIAN_ROWS", 10)
     X = rng.normal(size=(95, 1))
     estimator, columns, _ = fit(X)
     assert columns.transform(estimator, np.array([[np.nan]])) == np.median(X[::10])
@@ -498,7 +498,7 @@ def test_plain_rows_meet_no_check(rng, monkeypatch):
     X[::2, 1] = np.nan
     estimator, columns, matrix = fit(X)
     for check in ("columns.checked_rows", "encoder.checked_array"):
-        monkeypatch.setattr(f"binfeat._machine.table.{check}", lambda *_, **__: pytest.fail("slow"))
+        monkeypatch.setattr(f"binfeat.models.table.{check}", lambda *_, **__: pytest.fail("slow"))
     np.testing.assert_array_equal(columns.transform(estimator, X), matrix)
     np.testing.assert_allclose(columns.transform(estimator, X.astype(np.float32)), matrix, rtol=1e-6)
 
@@ -518,7 +518,7 @@ def test_frames_are_imported_by_their_users_alone():
     code = (
         "import sys, sklearn.utils\n"
         "before = set(sys.modules)\n"
-        "import binfeat._machine.table.encoder\n"
+        "import binfeat.models.table.encoder\n"
         "print({name.partition('.')[0] for name in set(sys.modules) - before} & {'pandas', 'polars', 'pyarrow'})\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from interrupts import interrupted
 from limits import limited
 
 import binfeat
-from binfeat._command import fit, main, messages, models, tables
+from binfeat.cli import fit, main, messages, models, tables
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -90,7 +90,7 @@ def test_fit_says_what_it_took(capsys, tmp_path):
     assert "binfeat: classification: the target 'late' holds 2 labels." in err
     assert "binfeat: penalty: " in err  # a line for each decision
     assert f"the machine is in {tmp_path / 'm.skops'}." in err
-    machine = sio.load(tmp_path / "m.skops", trusted=["binfeat.machine.KernelMachineClassifier"])
+    machine = sio.load(tmp_path / "m.skops", trusted=["binfeat.KernelMachineClassifier"])
     assert machine.max_seconds == 9.0
     assert list(machine.feature_names_in_) == ["carrier", "day", "miles", "delay", "stars", "passengers"]
 
@@ -598,7 +598,7 @@ def test_a_terminal_shows_a_bar_and_the_file_keeps_nothing_of_it(capsys, monkeyp
     assert run("fit", "flights.csv", "--target", "delay", "--model", tmp_path / "m.skops") == 0
     assert len(made) == 1
     assert "penalty: " not in capsys.readouterr().err
-    assert sio.get_untrusted_types(file=tmp_path / "m.skops") == ["binfeat.machine.KernelMachineRegressor"]
+    assert sio.get_untrusted_types(file=tmp_path / "m.skops") == ["binfeat.KernelMachineRegressor"]
 
 
 def test_reports(capsys, tmp_path):

@@ -8,7 +8,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor
 
 sio = pytest.importorskip("skops.io")
 
-TRUSTED = ["binfeat.machine.KernelMachineClassifier", "binfeat.machine.KernelMachineRegressor"]
+TRUSTED = ["binfeat.KernelMachineClassifier", "binfeat.KernelMachineRegressor"]
 KINDS = ["exact", "local", "binning", "fourier"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from binfeat import CGRidge, CGRidgeClassifier, transform
-from binfeat._linear.compact_coef import compact, expand
+from binfeat.linear.compact_coef import compact, expand
 
 sio = pytest.importorskip("skops.io")
 
@@ -30,7 +30,7 @@ def test_files_have_the_columns_that_occur(digits, Model, way):
     assert n_used < 0.1 * Z.shape[1]
     assert len(data) < 1.1 * n_used * (n_targets + 1) * 8 + 50_000
     if way == "skops":
-        other = sio.loads(data, trusted=[f"binfeat.ridge.{Model.__name__}"])
+        other = sio.loads(data, trusted=[f"binfeat.{Model.__name__}"])
     else:
         other = pickle.loads(data) if way == "pickle" else copy.deepcopy(model)
     assert other.coef_.tobytes() == model.coef_.tobytes()

@@ -227,7 +227,7 @@ import threading
 import numba
 import numpy as np
 import binfeat
-from binfeat._engine import policy
+from binfeat import _threads as policy
 policy._WORTH_THREADS = 0
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 4))

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.table.copies import GivenRows
-from binfeat._machine.table.row_hashes import row_hashes
+from binfeat.models.table.copies import GivenRows
+from binfeat.models.table.row_hashes import row_hashes
 
 OPTIONS = {
     "exact": {},

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from binfeat import kernels
-from binfeat._engine import policy
-from binfeat._machine.fitted.kernel_function import KernelPart
-from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
-from binfeat._machine.search.length_scales import LengthScales
+from binfeat import _threads, kernels
+from binfeat.models.fitted.kernel_function import KernelPart
+from binfeat.models.machines.descent import Descent, Hyperparameters, Try
+from binfeat.models.search.length_scales import LengthScales
 
 PART = KernelPart(LengthScales(kernels.RBF(), np.ones(2), 1.0, 1.0, 10, 0), 1.0)
 STEP, ENDS = np.sqrt(10.0), (0.03, 33.0)
@@ -36,7 +35,7 @@ def test_looking_ahead_changes_nothing_but_what_is_tried(optimum):
         assert same == place
         assert set(tried) <= set(others)
         assert len(others) == len(tried) or looks_ahead
-    assert policy._pool.use(lambda: descended(2, True, np.array(optimum)), None)[1] == tried  # threads are taken
+    assert _threads._pool.use(lambda: descended(2, True, np.array(optimum)), None)[1] == tried  # threads are taken
 
 
 def test_it_ends_at_an_optimum_that_steps_reach_or_at_the_last_penalty():

@@ -16,15 +16,15 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
-from binfeat._machine import reweighting
-from binfeat._machine.kernel_algebra import reweighted
-from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, residuals
-from binfeat._machine.kernel_algebra.reweighted import at_minimum
-from binfeat._machine.machines.candidate import Solution
-from binfeat._machine.problem import WorkingSquares
-from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import LogLink
+from binfeat.models import reweighting
+from binfeat.models.kernel_algebra import reweighted
+from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, residuals
+from binfeat.models.kernel_algebra.reweighted import at_minimum
+from binfeat.models.machines.candidate import Solution
+from binfeat.models.problem import WorkingSquares
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.models.target.targets import Targets
+from binfeat.models.target.transforms import LogLink
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "random_state": 0}

@@ -126,7 +126,7 @@ def test_lazy_predictions_keep_chunks(rows, small_sample):
     assert type(local) is binfeat.KernelMachineRegressor
     np.testing.assert_array_equal(local.predict(X), expected)
     skops = pytest.importorskip("skops.io")
-    loaded = skops.loads(skops.dumps(local), trusted=["binfeat.machine.KernelMachineRegressor"])
+    loaded = skops.loads(skops.dumps(local), trusted=["binfeat.KernelMachineRegressor"])
     np.testing.assert_array_equal(loaded.predict(X), expected)
 
 

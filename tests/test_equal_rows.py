@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat._machine.kernel_algebra import matrices, sums
-from binfeat._machine.kernel_algebra.bounded import LogLoss, SquaredHinge
-from binfeat._machine.machines.cell_solver import CellSolver
+from binfeat.models.kernel_algebra import matrices, sums
+from binfeat.models.kernel_algebra.bounded import LogLoss, SquaredHinge
+from binfeat.models.machines.cell_solver import CellSolver
 
 LOCAL = {"features": "local", "cell_rows": 100, "random_state": 0}
 N_ROWS, ALPHA = 60, 0.3

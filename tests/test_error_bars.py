@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
-from binfeat._machine.fitted import exact, local, many_rows
+from binfeat.models.fitted import exact, local, many_rows
 
 # Nothing to choose: one kernel, its gamma, the penalty.
 GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}
@@ -162,7 +162,7 @@ def test_nothing_of_it_is_kept_in_the_machine(table):
     before = machine.predict_interval(X)
     assert_same_state(machine, other)
     sio = pytest.importorskip("skops.io")
-    loaded = sio.loads(sio.dumps(machine), trusted=["binfeat.machine.KernelMachineRegressor"])
+    loaded = sio.loads(sio.dumps(machine), trusted=["binfeat.KernelMachineRegressor"])
     np.testing.assert_array_equal(loaded.predict_interval(X), before)
 
 

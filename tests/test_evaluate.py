@@ -4,8 +4,8 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat._binning import grids, tables
 from binfeat._engine.evaluate import evaluate
+from binfeat.features.binning import grids, tables
 from binfeat.kernels import Laplacian
 
 pytestmark = pytest.mark.engine

@@ -17,7 +17,7 @@ from binfeat._engine.distances import (
     squared_distances,
     weighted_distances,
 )
-from binfeat._machine.kernel_algebra import leave_one_out, matrices
+from binfeat.models.kernel_algebra import leave_one_out, matrices
 
 
 def columns_of(X, center):

@@ -26,7 +26,7 @@ LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "5"))  # moments of each call
 class Lines:
     """Counts lines of the package's Python code as they are reached, and raises KeyboardInterrupt at one of them.
 
-    Not in locks, where signals are seen behind calls only; see test_policy.py.
+    Not in locks, where signals are seen behind calls only; see test_threads.py.
     """
 
     _LOCKED = "_Pool.use", "_BlasLimits._set"

@@ -25,7 +25,7 @@ sio = pytest.importorskip("skops.io")
 
 FILES = Path(__file__).parent / "files"
 FLIPS = int(os.environ.get("BINFEAT_FLIPS", "150"))  # in each file
-MACHINES = ["binfeat.machine.KernelMachineClassifier", "binfeat.machine.KernelMachineRegressor"]
+MACHINES = ["binfeat.KernelMachineClassifier", "binfeat.KernelMachineRegressor"]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] + (X[:, 1] > 0)
@@ -325,7 +325,7 @@ def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"Cannot load a model from .*model\.skops: "):
             binfeat.load(path)
-    for number, held in ((0, "binfeat.binning.RandomBinning"), (NAMES.index("ridge"), "binfeat.ridge.CGRidge")):
+    for number, held in ((0, "binfeat.RandomBinning"), (NAMES.index("ridge"), "binfeat.CGRidge")):
         path.write_bytes(saved[number][3])
         with pytest.raises(ValueError, match=rf"model\.skops contains .*{held}.*; load accepts only kernel models"):
             binfeat.load(path)

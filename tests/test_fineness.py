@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from binfeat import CGRidgeClassifier, RandomBinning, transform
-from binfeat._binning.fineness import Fineness
+from binfeat.features.binning.fineness import Fineness
 
 FINE = r"too fine: 500 rows occupy kappa = \d+ bins per grid on average.*Decrease gamma or scale the inputs"
 COARSE = r"too coarse: 500 rows occupy kappa = [\d.]+ bins per grid.*nearly constant. Increase gamma or scale"

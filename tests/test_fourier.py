@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from binfeat import RandomFourier, kernels
-from binfeat._fourier.fastfood import Fastfood
+from binfeat.features.fourier.fastfood import Fastfood
 
 KERNELS = [
     kernels.RBF(),
@@ -297,8 +297,8 @@ def test_forked_child(rng, threads):
 def test_small_blocks_of_rows_change_nothing(rng, threads, monkeypatch, sampler):
     X = table(rng, 23)
     expected = features(X, sampler=sampler, n_components=6)
-    monkeypatch.setattr("binfeat._fourier.features._SCRATCH_BYTES", 1)
-    monkeypatch.setattr("binfeat._fourier.features._FEWEST_ROWS", 5)
+    monkeypatch.setattr("binfeat.features.fourier.features._SCRATCH_BYTES", 1)
+    monkeypatch.setattr("binfeat.features.fourier.features._FEWEST_ROWS", 5)
     for container in (np.asarray, sparse.csr_array):
         Z = features(container(X), sampler=sampler, n_components=6)
         np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-6)

@@ -10,7 +10,7 @@ from scipy.stats.qmc import Sobol
 
 from binfeat import kernels
 from binfeat._common.random_words import uniforms
-from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler
+from binfeat.features.fourier.frequencies import draw_frequencies, resolve_sampler
 
 KERNELS = [
     kernels.RBF(),
@@ -116,7 +116,7 @@ def test_first_frequencies_do_not_depend_on_their_number(kernel, sampler, monkey
     assert many.shape == (101, 4)
     assert np.isfinite(many).all()
     np.testing.assert_allclose(draw_frequencies(kernel, sampler, 30, 4, 3), many[:30], rtol=1e-12, atol=1e-12)
-    monkeypatch.setattr("binfeat._fourier.frequencies._CHUNK", 40)  # nor on how many are drawn at a time
+    monkeypatch.setattr("binfeat.features.fourier.frequencies._CHUNK", 40)  # nor on how many are drawn at a time
     np.testing.assert_allclose(draw_frequencies(kernel, sampler, 101, 4, 3), many, rtol=1e-12, atol=1e-12)
     assert not np.isclose(draw_frequencies(kernel, sampler, 101, 4, 4), many).any()
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from solving import LazyFeatures, LocalRows, NormalEquations, SolverOptions, computed_features
 
 from binfeat import CGRidge, CGRidgeClassifier
-from binfeat._linear import gram, path
+from binfeat.linear import gram, path
 
 
 @pytest.fixture

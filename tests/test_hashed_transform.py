@@ -8,9 +8,9 @@ from scipy import sparse
 
 import binfeat
 from binfeat import RandomBinning, kernels, transform
-from binfeat._binning import hashed_transform
-from binfeat._binning.grids import Grids
 from binfeat._common.random_words import PITCH, stream, words_at
+from binfeat.features import transform as hashed_transform
+from binfeat.features.binning.grids import Grids
 
 FEW = {"gamma": 0.3, "n_grids": 6, "n_features": 600}
 

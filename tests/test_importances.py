@@ -11,8 +11,8 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import permutation_importance
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._machine.fitted import importance
 from binfeat.kernels import Laplacian
+from binfeat.models.fitted import importance
 
 pd = pytest.importorskip("pandas")
 

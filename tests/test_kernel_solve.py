@@ -6,8 +6,8 @@ import pytest
 from hard import hard
 from memory import peak_bytes
 
-from binfeat._machine.kernel_algebra import matrices, packed, solve, sums
 from binfeat.kernels import RBF, Laplacian
+from binfeat.models.kernel_algebra import matrices, packed, solve, sums
 
 N_ROWS = 700
 

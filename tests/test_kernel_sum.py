@@ -4,8 +4,8 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat._machine.kernel_algebra import matrices, sums
 from binfeat.kernels import Laplacian, Matern
+from binfeat.models.kernel_algebra import matrices, sums
 
 SHARES, GAMMAS = (0.75, 0.25), (np.array([0.8, 0.0, 0.3]), np.array([0.5, 0.2, 0.4]))
 CATEGORICAL = np.array([False, False, True])
@@ -14,7 +14,7 @@ CATEGORICAL = np.array([False, False, True])
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
     monkeypatch.setattr(sums, "_SIDE", 7)
-    monkeypatch.setattr("binfeat._engine.policy._WORTH_THREADS", 1)
+    monkeypatch.setattr("binfeat._threads._WORTH_THREADS", 1)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def test_round_trips_and_files_of_older_versions(fitted):
     sio = pytest.importorskip("skops.io")
     machine, X, _ = fitted
     data = sio.dumps(machine)
-    trusted = ["binfeat.machine.KernelMachineRegressor"]
+    trusted = ["binfeat.KernelMachineRegressor"]
     for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
         np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
         assert_same_state(loaded, machine)

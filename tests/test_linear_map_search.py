@@ -5,8 +5,8 @@ import pytest
 from hard import hard
 
 from binfeat import kernels
-from binfeat._machine.kernel_algebra.leave_one_out import weighted_squares
-from binfeat._machine.search import length_scales, linear_maps
+from binfeat.models.kernel_algebra.leave_one_out import weighted_squares
+from binfeat.models.search import length_scales, linear_maps
 
 CATEGORICAL = np.arange(4) == 3
 

@@ -11,10 +11,10 @@ from machines import assert_same_state
 from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.kernel_algebra.column_rows import ColumnRows
-from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.machines import forest
-from binfeat._machine.table.copies import GivenRows
+from binfeat.models.kernel_algebra.column_rows import ColumnRows
+from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.machines import forest
+from binfeat.models.table.copies import GivenRows
 
 pd = pytest.importorskip("pandas")
 

@@ -8,9 +8,9 @@ import pytest
 from solving import LocalRows, NormalEquations, SolveInterrupted, SolverOptions, ridge_system, solve_ridge
 
 from binfeat import CGRidge, RandomBinning
-from binfeat._binning import lone_bins
-from binfeat._linear.solve import MergedEquations
 from binfeat._rows.products import product, transposed_product
+from binfeat.linear import lone_bins
+from binfeat.linear.solve import MergedEquations
 
 pytestmark = pytest.mark.filterwarnings("ignore:Grids are too")
 

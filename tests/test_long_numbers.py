@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineRegressor
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.texts import NUMBERS, key_of, said_by
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.texts import NUMBERS, key_of, said_by
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -17,8 +17,8 @@ from binfeat import (
     KernelMachineRegressor,
     kernels,
 )
-from binfeat._linear import cg
-from binfeat._machine.limits import Mechanisms
+from binfeat.linear import cg
+from binfeat.models.limits import Mechanisms
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")

@@ -54,8 +54,8 @@ def test_round_trips(fitted, tmp_path):
 
 
 TRUSTED = {
-    KernelMachineRegressor: ["binfeat.machine.KernelMachineRegressor"],
-    KernelMachineClassifier: ["binfeat.machine.KernelMachineClassifier"],
+    KernelMachineRegressor: ["binfeat.KernelMachineRegressor"],
+    KernelMachineClassifier: ["binfeat.KernelMachineClassifier"],
 }
 
 

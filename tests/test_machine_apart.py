@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._machine.machines import choice
-from binfeat._machine.target.deviance import DEVIANCES
+from binfeat.models.machines import choice
+from binfeat.models.target.deviance import DEVIANCES
 
 GIVEN = {
     "features": "exact",

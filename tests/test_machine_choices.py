@@ -12,9 +12,9 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import estimator
-from binfeat._machine.features import growth
-from binfeat._machine.search import plan as search_plan
+from binfeat.models import estimator
+from binfeat.models.features import growth
+from binfeat.models.search import plan as search_plan
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

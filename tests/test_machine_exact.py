@@ -15,10 +15,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat._machine import problem
-from binfeat._machine.conclusion import _error
-from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
-from binfeat._machine.machines import exact
+from binfeat.models import problem
+from binfeat.models.conclusion import _error
+from binfeat.models.kernel_algebra import leave_one_out, solve, sums
+from binfeat.models.machines import exact
 
 pd = pytest.importorskip("pandas")
 
@@ -254,7 +254,7 @@ def test_round_trips(table, short):
         machine.fit(X, target)
         data = sio.dumps(machine)
         trusted = sio.get_untrusted_types(data=data)
-        assert trusted == [f"binfeat.machine.{type(machine).__name__}"]
+        assert trusted == [f"binfeat.{type(machine).__name__}"]
         for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
             np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
             assert_same_state(loaded, machine)

@@ -16,12 +16,12 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat._machine import problem
-from binfeat._machine.fitted import cell_trees, expansion
-from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat._machine.machines import cell_rows, exact_size, forest, local, local_size
-from binfeat._machine.machines.fine_tuning import CELLS, second_kernel
-from binfeat._machine.search.length_scales import LengthScales
+from binfeat.models import problem
+from binfeat.models.fitted import cell_trees, expansion
+from binfeat.models.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
+from binfeat.models.machines import cell_rows, exact_size, forest, local, local_size
+from binfeat.models.machines.fine_tuning import CELLS, second_kernel
+from binfeat.models.search.length_scales import LengthScales
 
 pd = pytest.importorskip("pandas")
 

@@ -9,9 +9,9 @@ from memory import peak_bytes
 from scipy import sparse
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat._binning import bin_matrix, grids
-from binfeat._machine.features import feature_bytes, growth, sizing
-from binfeat._machine.machines import exact_size
+from binfeat.features.binning import bin_matrix, grids
+from binfeat.models.features import feature_bytes, growth, sizing
+from binfeat.models.machines import exact_size
 
 FLOAT32 = np.dtype(np.float32)
 

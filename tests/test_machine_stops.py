@@ -10,9 +10,9 @@ from machines import BINS, GROWING
 from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._linear import cg
-from binfeat._machine.features import growth, sizing
-from binfeat._machine.machines import local_size
+from binfeat.linear import cg
+from binfeat.models.features import growth, sizing
+from binfeat.models.machines import local_size
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

@@ -18,10 +18,17 @@ from sklearn.svm import LinearSVC
 
 from binfeat import KernelMachineClassifier, blocks, kernels
 from binfeat._common.labels import Labels
-from binfeat._machine.kernel_algebra import bounded, solve
-from binfeat._machine.kernel_algebra.bounded import ColumnsLoss, LogLoss, SoftmaxLoss, SquaredHinge, left_out, minimise
-from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
-from binfeat._machine.machines import exact
+from binfeat.models.kernel_algebra import bounded, solve
+from binfeat.models.kernel_algebra.bounded import (
+    ColumnsLoss,
+    LogLoss,
+    SoftmaxLoss,
+    SquaredHinge,
+    left_out,
+    minimise,
+)
+from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
+from binfeat.models.machines import exact
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.3, "gamma": GAMMA, "random_state": 0}
@@ -324,7 +331,7 @@ def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
     assert KernelMachineClassifier(loss="log", kernel="rbf").fit(X, labels).features_ == "exact"
     with pytest.raises(ValueError, match="loss must be"):
         KernelMachineClassifier(loss="hinge").fit(X, labels)
-    monkeypatch.setattr("binfeat._machine.machines.choice.MOST_FACTORED", 50)
+    monkeypatch.setattr("binfeat.models.machines.choice.MOST_FACTORED", 50)
     with pytest.raises(ValueError, match="features='exact' supports up to 50 rows, got 100"):
         KernelMachineClassifier(loss="log", features="exact").fit(X, labels)
     sampled_rows(50)
@@ -334,7 +341,7 @@ def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
 
 def test_more_rows_than_exact_machines_have_are_local(rng, monkeypatch):
     X, labels = drawn(rng, 200, 2)
-    monkeypatch.setattr("binfeat._machine.machines.exact_size.MOST_FACTORED", 100)
+    monkeypatch.setattr("binfeat.models.machines.exact_size.MOST_FACTORED", 100)
     machine = KernelMachineClassifier(loss="log", random_state=0).fit(X, labels)
     assert machine.features_ == "local"
     assert solve.MOST_FACTORED > 100

@@ -13,7 +13,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import accuracy_score, log_loss
 
 from binfeat import CGRidgeClassifier, KernelMachineClassifier, RandomBinning, blocks
-from binfeat._machine.kernel_algebra import bounded
+from binfeat.models.kernel_algebra import bounded
 
 X, Y = make_multilabel_classification(n_samples=300, n_features=6, n_classes=3, random_state=0)
 
@@ -150,7 +150,7 @@ def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
     assert set(predicted[:, 1]) <= {0, 1, 2}
     loaded = pickle.loads(pickle.dumps(machine))
     np.testing.assert_array_equal(loaded.predict(X), predicted)
-    trusted = ["binfeat.machine.classifier.KernelMachineClassifier", "binfeat.machine.KernelMachineClassifier"]
+    trusted = ["binfeat.KernelMachineClassifier", "binfeat.KernelMachineClassifier"]
     safe = skops.io.loads(skops.io.dumps(machine), trusted=trusted)
     for own, other in zip(safe.predict_proba(X), machine.predict_proba(X), strict=True):
         np.testing.assert_array_equal(own, other)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from binfeat import BinMatrix, RandomBinning
-from binfeat._graph import neighbours
+from binfeat.graph import neighbours
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 

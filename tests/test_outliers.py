@@ -262,7 +262,7 @@ def test_files(X, tmp_path):
         detector = OutlierDetector(random_state=0).fit(rows)
         sio.dump(detector, tmp_path / "detector.skops")
         types = sio.get_untrusted_types(file=tmp_path / "detector.skops")
-        assert types == ["binfeat.density.detector.OutlierDetector"]
+        assert types == ["binfeat.OutlierDetector"]
         loaded = sio.load(tmp_path / "detector.skops", trusted=types)
         np.testing.assert_array_equal(loaded.score_samples(X), detector.score_samples(X))
         np.testing.assert_array_equal(loaded.partial_fit(X).score_samples(X), detector.partial_fit(X).score_samples(X))

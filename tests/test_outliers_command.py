@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from binfeat._command import main
+from binfeat.cli import main
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

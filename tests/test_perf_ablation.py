@@ -8,7 +8,7 @@ import limits
 import pytest
 
 import binfeat
-from binfeat._machine.limits import Mechanisms
+from binfeat.models.limits import Mechanisms
 from perf.cases import ablation
 from perf.cases.ablation import Outcome
 
@@ -23,7 +23,7 @@ def test_mechanisms_are_off_within_the_block_only():
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Mechanisms)])
 def test_each_mechanism_is_read_by_the_fit(name):
-    files = (Path(binfeat.__file__).parent / "_machine").rglob("*.py")
+    files = (Path(binfeat.__file__).parent / "models").rglob("*.py")
     assert any(f"mechanisms.{name}" in path.read_text() for path in files)
 
 

@@ -14,7 +14,7 @@ from numba.core import event
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
 from binfeat._common.progress import Progress
 from binfeat._engine.compilation import compilations
-from binfeat._machine.features import growth
+from binfeat.models.features import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

@@ -14,8 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._common.subsets import evenly_spaced
-from binfeat._report import bottlenecks, effects, errors, learning, reasons
 from binfeat.kernels import Laplacian
+from binfeat.report import bottlenecks, effects, errors, learning, reasons
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -136,7 +136,7 @@ def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
     X, y, labels = table
     own, Machine = (labels, KernelMachineClassifier) if kind == "labels" else (y, KernelMachineRegressor)
     if kind == "many rows":
-        monkeypatch.setattr("binfeat._machine.table.row_hashes._KEPT", 100)
+        monkeypatch.setattr("binfeat.models.table.row_hashes._KEPT", 100)
     machine = pickle.loads(pickle.dumps(Machine(**FIXED).fit(X[:300], own[:300])))
     assert machine._seen["hashes"].nbytes <= 2400
     assert "All of these 300 rows are rows of fit, targets included" in page_of(machine, tmp_path, X[:300], own[:300])
@@ -416,6 +416,6 @@ def test_bad_labels_and_machines(table, tmp_path, without_package):
         machine.report(tmp_path / "page.html", X, labels[1:])
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write page.html to"):
         machine.report(tmp_path / "no" / "page.html")
-    without_package("binfeat._report.page")
+    without_package("binfeat.report.page")
     with pytest.raises(ImportError, match=r"pip install 'binfeat\[plot\]'"):
         machine.report(tmp_path / "page.html")

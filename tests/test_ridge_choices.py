@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from solving import LocalRows, SolverOptions, solve_ridge
 
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning
-from binfeat._linear import hinge
+from binfeat.linear import hinge
 
 
 @pytest.fixture

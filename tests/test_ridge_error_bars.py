@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.linear_model import BayesianRidge
 
 from binfeat import CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
-from binfeat._linear import posterior
+from binfeat.linear import posterior
 
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know

@@ -11,11 +11,11 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier
-from binfeat._linear import cg, objective_rule
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.objective_rule import ObjectiveRule
-from binfeat._linear.result import SolverOptions
 from binfeat._rows.rows import LocalRows
+from binfeat.linear import cg, objective_rule
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.objective_rule import ObjectiveRule
+from binfeat.linear.result import SolverOptions
 
 REGRESSION = {
     "friedman1": lambda: make_friedman1(3000, noise=0.1, random_state=0),

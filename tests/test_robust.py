@@ -7,11 +7,11 @@ from machines import FIXED
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.preparation import _huber
-from binfeat._machine.problem import HuberWeights, Problem
-from binfeat._machine.target.huber import scales, weights_by, winsorised
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import NoTransform
+from binfeat.models.preparation import _huber
+from binfeat.models.problem import HuberWeights, Problem
+from binfeat.models.target.huber import scales, weights_by, winsorised
+from binfeat.models.target.targets import Targets
+from binfeat.models.target.transforms import NoTransform
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")

@@ -95,7 +95,7 @@ def test_clones_and_files(rng):
     X = rng.normal(size=(20, 3))
     fourier = RandomFourier(rotation=FLAT, random_state=0).fit(X)
     again = clone(fourier).fit(X)
-    loaded = sio.loads(sio.dumps(fourier), trusted=["binfeat.fourier.RandomFourier"])
+    loaded = sio.loads(sio.dumps(fourier), trusted=["binfeat.RandomFourier"])
     for other in (again, loaded, pickle.loads(pickle.dumps(fourier))):
         np.testing.assert_array_equal(other.transform(X), fourier.transform(X))
     fourier.set_params(rotation=None).fit(X)

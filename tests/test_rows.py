@@ -25,7 +25,7 @@ class Counted:
 def small_blocks(monkeypatch, rows_of_a_pass, bytes_computed_at_a_time):
     rows_of_a_pass(70)
     bytes_computed_at_a_time(8 * 30 * 60)
-    monkeypatch.setattr("binfeat._binning.bin_matrix._BLOCK_ROWS", 90)
+    monkeypatch.setattr("binfeat.features.binning.bin_matrix._BLOCK_ROWS", 90)
 
 
 def same(X, reset=False):

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat._machine.table.scalers import Quantiles, scaler_of
+from binfeat.models.table.scalers import Quantiles, scaler_of
 
 pytestmark = pytest.mark.engine
 
@@ -76,7 +76,7 @@ def test_nothing_to_map(rng):
 
 def test_many_rows_are_ranked_by_evenly_spaced_ones(rng, monkeypatch):
     X = rng.normal(size=(1000, 2))
-    monkeypatch.setattr("binfeat._machine.table.scalers.RANKED_ROWS", 300)
+    monkeypatch.setattr("binfeat.models.table.scalers.RANKED_ROWS", 300)
     few, same = Quantiles.fit(X, numbers_only(X)), Quantiles.fit(X[::4], numbers_only(X))
     np.testing.assert_array_equal(few.knots, same.knots)
     np.testing.assert_array_equal(few.ranks, same.ranks)

@@ -9,7 +9,7 @@ import pytest
 from hard import easy
 
 import binfeat
-from binfeat._binning.code_store import CodeStore
+from binfeat.features.binning.code_store import CodeStore
 
 
 def test_more_bins_than_two_bytes_in_a_later_batch():
@@ -162,7 +162,7 @@ def test_a_fit_takes_rows_whose_features_do_not_fit_in_memory(memory_of):
 
 def test_stores_of_more_than_2_to_the_32_codes(scratch_folder, monkeypatch):
     """By structure: the file is sparse, and a page of each end is touched."""
-    monkeypatch.setattr("binfeat._binning.code_store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
+    monkeypatch.setattr("binfeat.features.binning.code_store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
     n_rows, n_grids = 2**26 + 1, 65
     store = CodeStore(n_rows, n_grids, max_bytes=0)
     store.array[0, 0], store.array[-1, -1] = 7, 9

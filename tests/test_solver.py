@@ -5,8 +5,8 @@ import pytest
 from solving import SolveInterrupted, SolverOptions
 
 from binfeat._engine import vectors
-from binfeat._linear import cg
 from binfeat._rows.vectors import column_dots
+from binfeat.linear import cg
 
 pytestmark = pytest.mark.engine
 

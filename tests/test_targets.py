@@ -9,7 +9,7 @@ from machines import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.target import targets, transforms
+from binfeat.models.target import targets, transforms
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -201,7 +201,7 @@ def test_round_trips(skewed):
         machine = KernelMachineRegressor(**FIXED, target_transform=way).fit(X[:200], y[:200])
         data = sio.dumps(machine)
         trusted = sio.get_untrusted_types(data=data)
-        assert trusted == ["binfeat.machine.KernelMachineRegressor"]
+        assert trusted == ["binfeat.KernelMachineRegressor"]
         for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
             np.testing.assert_array_equal(loaded.predict(X[:50]), machine.predict(X[:50]))
             if way == "auto":

@@ -108,7 +108,7 @@ def test_features_computed_when_needed(table, rng, monkeypatch, bytes_computed_a
     np.testing.assert_allclose(Z[::3].toarray(), expected[::3])
     y = table[1]
     for tol, solver in ((1e-12, "gram"), (1e-12, "cg")):
-        monkeypatch.setattr("binfeat._linear.gram._GRAM_COST", 1 / 20 if solver == "gram" else np.inf)
+        monkeypatch.setattr("binfeat.linear.gram._GRAM_COST", 1 / 20 if solver == "gram" else np.inf)
         lazy, whole = (CGRidge(tol=tol, max_iter=1000).fit(form, y) for form in (Z, expected))
         assert lazy.solver_ == whole.solver_ == solver
         np.testing.assert_allclose(lazy.coef_, whole.coef_, rtol=1e-6, atol=1e-9)

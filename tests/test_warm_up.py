@@ -22,7 +22,7 @@ import pandas as pd
 import skops.io as sio
 from numba.core.registry import CPUDispatcher
 import binfeat
-from binfeat._machine import warm_up
+from binfeat.models.fitted import warm_up
 
 def compiled():
     kernels = [each for each in gc.get_objects() if isinstance(each, CPUDispatcher)]
@@ -33,7 +33,7 @@ if sys.argv[2] == "kernels":  # without what machines of random features need, w
     warm_up._of_features = lambda _: []
 binfeat.warm_up("models")
 before, folder = compiled(), Path(sys.argv[1])
-trusted = ["binfeat.machine.KernelMachineClassifier", "binfeat.machine.KernelMachineRegressor"]
+trusted = ["binfeat.KernelMachineClassifier", "binfeat.KernelMachineRegressor"]
 n_predicted = 0
 for path in sorted(folder.glob("*.skops")):
     machine = sio.load(path, trusted=trusted).set_params(on_unseen="ignore")

@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn.linear_model import RidgeClassifier, RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._machine.kernel_algebra.matrices import differentiable_matrix
-from binfeat._machine.machines import exact
-from binfeat._machine.search import wide
 from binfeat.kernels import RBF, Matern
+from binfeat.models.kernel_algebra.matrices import differentiable_matrix
+from binfeat.models.machines import exact
+from binfeat.models.search import wide
 
 N_INPUTS = 1500
 

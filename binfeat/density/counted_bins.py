@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from binfeat._binning.bin_matrix import BinMatrix, code_dtype
-from binfeat._binning.bins import Bins, unite_bins
-from binfeat._binning.grids import Grids
-from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.random_words import round_significant
 from binfeat._common.subsets import slices
 from binfeat._engine.bin_tables import rank
 from binfeat._engine.evaluate import evaluate_known
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
+from binfeat.features.binning.bins import Bins, unite_bins
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 
 _FINEST = 1e9  # cells per length scale of the grid that distinguishes rows
 _LARGEST = 2.0**1000  # scales stay finite, as in `Grids.draw`

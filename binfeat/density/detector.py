@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_integer, seed_of
-from binfeat._kernels.base import Kernel
 from binfeat._rows.sources import Survey, is_source
 from binfeat.density.counted_bins import dense
 from binfeat.density.drift import Drift, drift_between
 from binfeat.density.estimator import CountingEstimator
 from binfeat.density.explained import rises
 from binfeat.density.row_sample import RowSample
-from binfeat.kernels import binning_kernel
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.lookup import binning_kernel
 
 __all__ = ["OutlierDetector"]
 
@@ -106,6 +106,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     >>> detector.predict([[0.0, 0.1], [5.0, -5.0]])
     array([ 1, -1])
     """
+
+    __module__ = "binfeat"  # as saved files name it
 
     offset_: float
     gamma_: np.ndarray

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.grids import Grids
-from binfeat._binning.tables import count_bins
 from binfeat._engine.two_samples import squared_distances
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.tables import count_bins
 
 _MOST_ROWS = 2_000  # of each sample
 _N_GRIDS = 100

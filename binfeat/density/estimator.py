@@ -6,10 +6,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bins import Bins, rank_bins
-from binfeat._binning.grids import Grids
-from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_grids_memory
-from binfeat._binning.tables import count_bins
 from binfeat._common.derived import Derived
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
@@ -20,14 +16,19 @@ from binfeat._common.validation import (
     checked_rows,
     is_word,
 )
-from binfeat._engine.policy import thread_count
-from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.sources import Survey, is_source
+from binfeat._threads import thread_count
 from binfeat.density.counted_bins import CountedBins, draw_grids
 from binfeat.density.row_sample import RowSample
 from binfeat.density.saved import check_detector
 from binfeat.density.scale import unit_gamma
-from binfeat.kernels import Skip, binning_kernel
+from binfeat.features.binning.bins import Bins, rank_bins
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories, require_grids_memory
+from binfeat.features.binning.tables import count_bins
+from binfeat.kernels.lookup import binning_kernel
+from binfeat.kernels.parameters import WithKernel
+from binfeat.kernels.skip import Skip
 
 _FEW_ROWS = 64
 _FINEST = 8.0  # of automatic fineness; more needs more memory for large tables

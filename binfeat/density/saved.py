@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from binfeat._binning.saved import GRIDS
 from binfeat._common.saved_values import check_arrays, check_starts
 from binfeat.density.row_sample import RowSample
+from binfeat.features.binning.saved import GRIDS
 
 _BINS = {"_bin_keys": (np.uint64, "bins"), "_bin_counts": (np.int64, "bins")}
 _SAMPLE = {"keys": (np.uint64, "sampled"), "numbers": (np.int64, "sampled")}

@@ -6,19 +6,19 @@ from operator import itemgetter
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import rank_bins, starts_of, unite_bins
-from binfeat._binning.code_store import code_budget
 from binfeat._common.persistence import Unfinished
-from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory, Whole
-from binfeat._machine.kernel_algebra.column_rows import ColumnRows
-from binfeat._machine.table.scalers import NoScaler
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
 from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._cells import DaskCells
 from binfeat.distributed._chunks import gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.bins import rank_bins, starts_of, unite_bins
+from binfeat.features.binning.code_store import code_budget
+from binfeat.models.features.all_rows import Encoding, RowsBeyondMemory, Whole
+from binfeat.models.kernel_algebra.column_rows import ColumnRows
+from binfeat.models.table.scalers import NoScaler
 
 
 class DaskMachineRows(RowsBeyondMemory):

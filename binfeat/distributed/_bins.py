@@ -2,11 +2,11 @@
 
 from dask.sizeof import sizeof
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import Bins
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.tables import codes_among, count_bins
 from binfeat._engine.bin_tables import recode
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.bins import Bins
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.tables import codes_among, count_bins
 
 # Dask schedules tasks by these sizes; its default is a few bytes for both types.
 sizeof.register(BinMatrix, lambda Z: Z.nbytes)

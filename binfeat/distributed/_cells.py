@@ -3,8 +3,8 @@
 import numpy as np
 from dask import delayed
 
-from binfeat._engine.policy import side_by_side
 from binfeat._rows.rows import Part
+from binfeat._threads import side_by_side
 from binfeat.distributed._chunks import Chunks, compute, shared, split_rows
 
 _MOST_PIECES = 10_000  # rows of a chunk for a task are a task, too, and the scheduler is slow with many

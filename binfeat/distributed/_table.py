@@ -9,7 +9,6 @@ from sklearn.base import is_classifier
 
 from binfeat._common.labels import check_labels, unite_classes, weights_of_classes
 from binfeat._common.validation import check_weights, checked_targets
-from binfeat._machine.target.targets import as_columns
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
 from binfeat.distributed._chunks import (
     beside,
@@ -25,6 +24,7 @@ from binfeat.distributed._chunks import (
     weights_of_chunk,
 )
 from binfeat.distributed._facts import Facts, places_of_rows, require_targets
+from binfeat.models.target.targets import as_columns
 
 
 @dataclass

@@ -8,14 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bin_matrix import BinMatrix, csr_container
-from binfeat._binning.bins import Bins, rank_bins, unite_bins
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.tables import count_bins
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import is_scale
 from binfeat._common.validation import check_categorical
-from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._chunks import (
     Chunks,
@@ -29,6 +24,11 @@ from binfeat.distributed._chunks import (
     reduce_in_tree,
 )
 from binfeat.distributed.relevance import checked_sample
+from binfeat.features.binning.bin_matrix import BinMatrix, csr_container
+from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.random_binning import RandomBinning as InMemory
+from binfeat.features.binning.tables import count_bins
 
 
 class BinBlocks:

@@ -8,7 +8,7 @@ from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import is_scale
 from binfeat.distributed._chunks import inputs_of, is_chunked, moments_of, on_worker, results_of
 from binfeat.distributed.relevance import checked_sample
-from binfeat.fourier import RandomFourier as InMemory
+from binfeat.features.fourier.random_fourier import RandomFourier as InMemory
 
 
 class RandomFourier(InMemory):

@@ -6,22 +6,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat import machine
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.features.all_rows import check_beyond_memory
-from binfeat._machine.run import Clock
-from binfeat._machine.settings import Settings
-from binfeat._machine.table.doubts import doubt_classes
-from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._machine.target.targets import Targets, as_columns
-from binfeat._machine.target.transforms import first_transform
 from binfeat.distributed._all_rows import DaskMachineRows
 from binfeat.distributed._chunks import is_chunked, letting_go, shared
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
+from binfeat.models import classifier, regressor
+from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.features.all_rows import check_beyond_memory
+from binfeat.models.run import Clock
+from binfeat.models.settings import Settings
+from binfeat.models.table.doubts import doubt_classes
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.models.target.targets import Targets, as_columns
+from binfeat.models.target.transforms import first_transform
 
 
 class _OnDask(DaskScorer, KernelMachineBase):
@@ -97,9 +97,9 @@ class _OnDask(DaskScorer, KernelMachineBase):
         return super()._rows_and_scores(X, note)
 
     def _on_worker(self):
-        machine = self.to_local()
-        machine.n_jobs = 1
-        return shared(machine)
+        models = self.to_local()
+        models.n_jobs = 1
+        return shared(models)
 
     def _look_at(self, table):
         """Check all targets, and change weights accordingly."""
@@ -109,7 +109,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         raise NotImplementedError
 
 
-class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
+class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
     """`binfeat.KernelMachineRegressor` on the rows of a Dask array or dataframe.
 
     Parameters and attributes are described in `binfeat.KernelMachineRegressor`. A fitted model contains plain arrays:
@@ -156,7 +156,7 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     ((200, 200, 200),)
     """
 
-    _in_memory = machine.KernelMachineRegressor
+    _in_memory = regressor.KernelMachineRegressor
 
     def _look_at(self, table):
         if self.n_posterior_samples is not None and not table.is_whole:
@@ -177,14 +177,14 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
         return self._by_chunk("predict", X, () if self._one_target else self.intercept_.shape, np.float64)
 
 
-class KernelMachineClassifier(_OnDask, machine.KernelMachineClassifier):
+class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
     """`binfeat.KernelMachineClassifier` on the rows of a Dask array or dataframe.
 
     Parameters and attributes are described in `binfeat.KernelMachineClassifier`. The Notes of
     `binfeat.distributed.KernelMachineRegressor` describe the differences on Dask.
     """
 
-    _in_memory = machine.KernelMachineClassifier
+    _in_memory = classifier.KernelMachineClassifier
 
     def _look_at(self, table):
         doubt_classes(*table.classes)

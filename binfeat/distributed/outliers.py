@@ -7,8 +7,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bins import Bins, unite_bins
-from binfeat._binning.tables import count_bins
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical, seed_of
 from binfeat.density.detector import OutlierDetector as InMemory
@@ -22,6 +20,8 @@ from binfeat.distributed._chunks import (
     results_of,
     shared,
 )
+from binfeat.features.binning.bins import Bins, unite_bins
+from binfeat.features.binning.tables import count_bins
 
 
 class OutlierDetector(InMemory):

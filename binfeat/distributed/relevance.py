@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from binfeat import relevance
 from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
+from binfeat.features.length_scales import learn_gamma as relevance
+from binfeat.features.length_scales import learning
 
 _SAMPLE_ROWS = 30_000  # of a map that learns its length scales: all rows of the steps of a search
 
@@ -20,7 +21,7 @@ def learn_gamma(
     max_rows: int = 500,
     random_state: int | np.random.RandomState | None = None,
     **options: Any,
-) -> relevance.LearnedGamma:
+) -> learning.LearnedGamma:
     """`binfeat.learn_gamma` on a random sample of the rows of a Dask array or dataframe.
 
     The sample depends only on the seed and the number of rows, not on the chunks. It is fetched to this process. If the

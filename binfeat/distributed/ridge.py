@@ -13,12 +13,10 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat import ridge
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, one_against_rest, unite_classes, weights_of_classes
 from binfeat._common.validation import check_choice, check_flag
-from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import (
@@ -33,7 +31,9 @@ from binfeat.distributed._chunks import (
 from binfeat.distributed._facts import Facts, places_of_rows, require_targets
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
-from binfeat.ridge.classifier import lacks_probabilities
+from binfeat.linear import classifier, regressor
+from binfeat.linear.classifier import lacks_probabilities
+from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 
 
 class _OnDask(DaskScorer, CGRidgeBase):
@@ -110,7 +110,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return shared(twin)
 
 
-class CGRidge(_OnDask, ridge.CGRidge):
+class CGRidge(_OnDask, regressor.CGRidge):
     """`binfeat.CGRidge` on the features of the rows of a Dask array or dataframe.
 
     For the same features and targets, coefficients equal the coefficients of `binfeat.CGRidge` up to the solver's
@@ -156,7 +156,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
     array([-1.,  1.])
     """
 
-    _in_memory = ridge.CGRidge
+    _in_memory = regressor.CGRidge
 
     def _encoder(self, facts):
         """The function that encodes the targets of a part, their number, and whether y is one-dimensional."""
@@ -172,7 +172,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
         return self._by_chunk("predict", X, self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
 
 
-class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
+class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
     """`binfeat.CGRidgeClassifier` on the features of the rows of a Dask array or dataframe.
 
     For the same features and labels, coefficients equal the coefficients of `binfeat.CGRidgeClassifier` up to the
@@ -189,7 +189,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     binfeat.CGRidgeClassifier : Parameters, attributes, and the model for rows in memory.
     """
 
-    _in_memory = ridge.CGRidgeClassifier
+    _in_memory = classifier.CGRidgeClassifier
 
     def _rows_of(self, X, y, sample_weight):
         if check_choice(self.loss, "loss", ("squared_error", "squared_hinge")) == "squared_hinge":

@@ -10,9 +10,9 @@ from time import perf_counter
 
 import numpy as np
 
-import binfeat._machine as machine_folder
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits, Mechanisms
+import binfeat.models as machine_folder
+from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.limits import Limits, Mechanisms
 from perf.record import Row
 from perf.suite import guarded, names_among
 from perf.tables import TABLES, load

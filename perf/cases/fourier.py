@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 
 from binfeat import CGRidgeClassifier, RandomFourier
-from binfeat._engine.policy import share_blocks
+from binfeat._threads import share_blocks
 from perf.data import adult_a9a
 from perf.floors import over_floor, rates
 from perf.measure import interleave, stopwatch

@@ -8,11 +8,11 @@ from sklearn.svm import LinearSVC
 
 from binfeat import CGRidgeClassifier, RandomBinning
 from binfeat._engine.fours import FOUR
-from binfeat._linear import cg
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import SolverOptions
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.vectors import column_dots
+from binfeat.linear import cg
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.result import SolverOptions
 from perf.data import forest_cover_for
 from perf.floors import look_up, over_floor, rates
 from perf.measure import interleave, peak_memory, stopwatch

@@ -46,7 +46,7 @@ with :math:`u_{it} = v_i r_{it} / g_i` and :math:`w_i = \frac 1 T \sum_t u_{it} 
 :math:`dG = -G \, dK \, G`. For :math:`\log \gamma_j` of the Laplacian, :math:`\partial K_{ab} = -\gamma_j |D_j|
 K_{ab}`; for :math:`\log \alpha`, :math:`\partial K = \alpha V^{-1}`. The first term of M is the expectation of :math:`G
 \operatorname{diag}(w) Z (G Z)^\top` over columns Z of random signs (Hutchinson 1990), so a step needs one Cholesky
-factor and no product of two full matrices. ``_machine/kernel_algebra/leave_one_out.py``
+factor and no product of two full matrices. ``models/kernel_algebra/leave_one_out.py``
 """
 
 import matplotlib.pyplot as plt
@@ -87,22 +87,22 @@ print("finite differences ", np.round(differences, 7))
 # matches no other category. A column with a different category in nearly every row, such as an id, is ignored with a
 # warning. *Dates and durations* become numbers of days. Dates that span more than a year, a week or a day also provide
 # the day of the year, the day of the week or the hour, in the column's time zone; the relevance of these parts counts
-# for the column. ``_machine/table/encoder.py``
+# for the column. ``models/table/encoder.py``
 #
 # *Codes.* Numbers with repeated values, such as person or district ids, are also encoded as categories if targets are
 # unrelated to their order: the mean squared difference between mean targets of neighbouring values, less noise, is at
 # least half of its expectation after shuffling (compare von Neumann 1941), and exceeds 4 standard errors. This test is
 # skipped if ``features``, ``gamma``, ``cv`` or ``groups`` are set. ``summary`` lists the columns.
-# ``_machine/table/codes.py``
+# ``models/table/codes.py``
 #
 # *Ranks.* Numbers that are far from normal (sorted values with a squared correlation below 0.865 with normal scores,
 # Shapiro & Francia 1972), for example amounts, or counts with many zeros, become two columns in exact and local models
 # with learned length scales: x and the normal score of its rank, each with its own :math:`\gamma`. At most 64 columns
-# are added. ``_machine/table/ranks.py``
+# are added. ``models/table/ranks.py``
 #
 # *Duplicates.* If more than a fourth of the rows in memory are copies, targets included, and a column has values that
 # are too fine to coincide by chance, each set of copies becomes one row with the sum of their weights.
-# ``_machine/table/copies.py``
+# ``models/table/copies.py``
 #
 # Length scales
 # -------------
@@ -118,7 +118,7 @@ print("finite differences ", np.round(differences, 7))
 # gammas together where rows are few; it is weaker for many inputs, because few of them matter. The rate falls from 0.2
 # to 0.01 over 60 steps, or up to 150 steps for many rows. After two thirds of the steps, inputs with a negligible
 # effect are raised to half of the mean term in the exponent; they keep this value if the gradient on more rows points
-# upwards. ``_machine/search/length_scales.py``
+# upwards. ``models/search/length_scales.py``
 #
 # More rows support shorter length scales. Therefore the result is refined:
 #
@@ -128,7 +128,7 @@ print("finite differences ", np.round(differences, 7))
 #   random samples in turn, because inputs that the tree splits hardly vary within a cell. Local models take 60 steps in
 #   cells of 500 rows, and split the rows twice more with the current kernel. The prior here is 50 instead of
 #   :math:`\lambda`, and pulls each gamma towards its earlier value times one free common factor.
-#   ``_machine/machines/fine_tuning.py``, ``cell_search.py``
+#   ``models/machines/fine_tuning.py``, ``cell_search.py``
 #
 # Kernels
 # -------
@@ -137,7 +137,7 @@ print("finite differences ", np.round(differences, 7))
 # models then use the better kernel or the sum of both. With more than 1,500 rows, shares are learned with the length
 # scales. If only one kernel remained, a second one is added: ``Matern(1.5)`` to the Gaussian, otherwise the same kernel
 # with 0.3 times the gammas. A kernel that explains less than 5 % of the variation is dropped at the end.
-# ``_machine/search/race.py``, ``_machine/machines/fine_tuning.py``
+# ``models/search/race.py``, ``models/machines/fine_tuning.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if
@@ -150,11 +150,11 @@ print("finite differences ", np.round(differences, 7))
 # learned from some rows and validated on up to 1,000 *other* rows, by paired differences :math:`\delta` of squared
 # leave-one-out residuals: it is accepted if :math:`\bar \delta > 2 \, s_\delta / \sqrt m`. The search ends early if the
 # gain is below 1 standard error after a fourth of the steps, or below 1.5 after half of them.
-# ``_machine/search/linear_maps.py``
+# ``models/search/linear_maps.py``
 #
 # Exact, local, or random features
 # --------------------------------
-# ``features="auto"`` selects the representation in this order (``_machine/machines/choice.py``):
+# ``features="auto"`` selects the representation in this order (``models/machines/choice.py``):
 #
 # 1. *Exact* for up to 10,000 rows in memory (fewer with more than 200 inputs), if ``n_grids`` is "auto", the kernel is
 #    supported, and the solution should take at most half of ``max_seconds``. With ``cv`` or ``groups`` the limit is
@@ -192,7 +192,7 @@ print("finite differences ", np.round(differences, 7))
 # with one length scale for all inputs, standardised or not, selected by leave-one-out errors: even with little time,
 # squared errors are about as low as with ridge regression. One length scale per input is learned while time remains,
 # for a radial kernel, and accepted if it clearly lowers the error of rows it was not learned from. If ``max_seconds``
-# has passed, the reported error is the leave-one-out error of 1,500 rows. ``_machine/search/wide.py``
+# has passed, the reported error is the leave-one-out error of 1,500 rows. ``models/search/wide.py``
 #
 # Local models
 # ------------
@@ -223,7 +223,7 @@ print("finite differences ", np.round(differences, 7))
 # raises the likelihood by half a nat per row (Box & Cox 1964) while the error rises by at most three standard errors.
 # The likelihood is not used if more than 5 % of the rows share one value. Later selections use squared errors of the
 # transformed targets, or ``scoring``. Predictions then estimate medians of y, or means by smearing over 32 residuals
-# (Duan 1983) if these have the lower leave-one-out error. ``_machine/target/transform_choice.py``
+# (Duan 1983) if these have the lower leave-one-out error. ``models/target/transform_choice.py``
 #
 # Robust loss and deviances
 # -------------------------
@@ -241,7 +241,7 @@ print("finite differences ", np.round(differences, 7))
 # all rows follow, each a pass over the data beyond memory, until logarithms of means change by less than 0.01.
 # ``alpha`` has the units of the deviance, and the penalised intercept is close to the logarithm of the mean target. For
 # rates with different exposures, pass rates as y and exposures as ``sample_weight``. Standard deviations, samples,
-# intervals and quantiles are not available. ``_machine/target/deviance.py``
+# intervals and quantiles are not available. ``models/target/deviance.py``
 #
 # Classification
 # --------------
@@ -255,7 +255,7 @@ print("finite differences ", np.round(differences, 7))
 # 1 - y_i s(x_i))^2 + \alpha \lVert s \rVert^2`. Length scales, kernels and shares are learned with squared errors, and
 # the penalty minimises the first-order leave-one-out loss (Rad & Maleki 2020). L-BFGS (Nocedal 1980) starts from a
 # bound of the curvature (Boehning 1992), so one factor of the kernel matrix serves all classes and up to 20 steps. If
-# these are not enough, the next 20 steps start from the current curvature. ``_machine/kernel_algebra/bounded.py``
+# these are not enough, the next 20 steps start from the current curvature. ``models/kernel_algebra/bounded.py``
 #
 # *Probabilities* are :math:`\operatorname{softmax}(A s + B \log p + b)` of the leave-one-out or validation scores s and
 # :math:`p = (1 + s) / 2`, smoothly bounded above 0. A and B are multiples of the identity plus matrices with a ridge
@@ -294,7 +294,7 @@ print("finite differences ", np.round(differences, 7))
 #
 # a polynomial in t of degree d - 1, which Gauss-Legendre quadrature integrates exactly with d / 2 nodes; 8 nodes are
 # enough for float32. The Matern kernel is approximated by a mixture of up to 12 Gaussians, with errors below 3e-4. With
-# a linear map, values are means over random permutations and their reverses. ``_machine/explained/shapley.py``
+# a linear map, values are means over random permutations and their reverses. ``models/explained/shapley.py``
 
 a, b = rng.uniform(size=(2, 6))  # one row x_i, six inputs
 nodes, weights = np.polynomial.legendre.leggauss(3)

@@ -161,7 +161,7 @@ with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "model.skops"
     skops.io.dump(saved, file)
     print(f"{saved.coef_.nbytes / 1e6:.1f} MB of coefficients, {file.stat().st_size / 1e6:.2f} MB in the file")
-    loaded = skops.io.load(file, trusted=["binfeat.ridge.CGRidge"])
+    loaded = skops.io.load(file, trusted=["binfeat.CGRidge"])
     Z = wide.transform(X_test)
     print("equal predictions:", np.array_equal(loaded.predict(Z), saved.predict(Z)))
 

@@ -1,1 +1,0 @@
-"""Base classes and quantile functions of the kernels in `binfeat.kernels`."""

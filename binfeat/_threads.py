@@ -1,0 +1,306 @@
+"""Thread pools of Numba and BLAS: how many threads a call has, and who may use them."""
+
+import functools
+import numbers
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import TypeVar
+
+import numba
+from threadpoolctl import ThreadpoolController
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+_MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
+_SPINS = "GOMP_SPINCOUNT"
+_WAITING = _SPINS, "OMP_WAIT_POLICY"
+_FEW_TRIES = "10000"  # fewer cost a twentieth where regions are short
+_WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
+
+
+class _Pool:
+    """The right to use Numba's threads: one caller at a time, none after a fork."""
+
+    def __init__(self):
+        self._lock = threading.Condition()  # of a lock that knows its owner
+        self._used = False
+        self._forked = False
+
+    def use(self, in_threads, serially):
+        """Call `in_threads` with the right, or `serially` if another thread, or a caller of this, has it.
+
+        Ctrl-C may come after any call. So the lock knows its owner, it is acquired inside of the ``try``, and the first
+        call in ``finally`` is its `release`, which fails for a thread that does not have it.
+        """
+        if self._forked or self._is_callers():
+            return serially()
+        release = self._lock.release
+        try:
+            if self._lock.acquire(blocking=False):
+                self._used = True
+                return in_threads()
+        finally:
+            try:  # noqa: SIM105
+                release()
+            except RuntimeError:
+                pass
+        return serially()
+
+    def _is_callers(self):
+        try:
+            self._lock.notify()  # wakes nobody: nobody waits
+        except RuntimeError:
+            return False
+        return True
+
+    def after_fork(self):
+        # The threads of the parent do not exist in the child: OpenMP kills a child that uses them.
+        self._lock = threading.Condition()
+        self._forked = self._used
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.after_fork)
+
+
+@functools.cache
+def _cores():
+    """Cores that the process may use by its affinity and its cgroup, of which Numba knows the former only."""
+    from joblib import cpu_count  # late: it takes a tenth of a second
+
+    config = vars(numba.config)
+    threads, by_default = config["NUMBA_NUM_THREADS"], config["NUMBA_DEFAULT_NUM_THREADS"]
+    return cpu_count() if threads == by_default else threads  # the user has set NUMBA_NUM_THREADS
+
+
+@functools.cache
+def _start_threads():
+    """Let Numba load its threads, so that they soon leave their core to other processes while they wait for work.
+
+    Those of GNU OpenMP try for a millisecond otherwise. They read the variable when they are loaded. What the user has
+    set holds.
+    """
+    is_open = not any(name in os.environ for name in _WAITING)
+    if is_open:
+        os.environ[_SPINS] = _FEW_TRIES
+    try:
+        numba.get_num_threads()
+    finally:
+        if is_open:
+            os.environ.pop(_SPINS, None)  # another thread may have taken it out
+
+
+def _numba_threads():
+    """Numba's current setting."""
+    _start_threads()
+    return numba.get_num_threads()
+
+
+def thread_count(n_jobs):
+    """Number of threads for `n_jobs`: None is Numba's current setting, -1 all threads; both at most one a core.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `n_jobs` is not an integer, or 0.
+    """
+    if n_jobs is None:
+        return min(_numba_threads(), _cores())
+    if not isinstance(n_jobs, numbers.Integral):
+        raise TypeError(f"n_jobs must be None or an integer, got {n_jobs!r}.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be None, a positive integer, or negative to count back from all threads; got 0.")
+    wanted, available = int(n_jobs), vars(numba.config)["NUMBA_NUM_THREADS"]
+    return max(1, min(wanted, available) if wanted > 0 else min(available, _cores()) + 1 + wanted)
+
+
+_every_version = ContextVar("every_version", default=False)
+
+
+@contextmanager
+def every_version():
+    """Context in which drivers run their serial and their threaded version, so that both are compiled."""
+    token = _every_version.set(True)
+    try:
+        yield
+    finally:
+        _every_version.reset(token)
+
+
+def _with_threads(n, function, arguments):
+    before = _numba_threads()
+    if n == before:
+        return function(*arguments)
+    try:
+        numba.set_num_threads(n)
+        return function(*arguments)
+    finally:
+        numba.set_num_threads(before)
+
+
+def run_kernel(serial, threaded, arguments, size, n_jobs):
+    """Call the threaded version of a kernel, or the serial one for one thread, for little work or without the right."""
+    is_small = size < _WORTH_THREADS
+    threads = 1 if is_small and n_jobs is None else thread_count(n_jobs)
+    if _every_version.get():
+        threaded(*arguments)
+    if is_small or threads == 1:
+        return serial(*arguments)
+    return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))
+
+
+@functools.cache
+def _loaded_blas(with_scipy):
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _blas():
+    """The BLAS libraries of this process; SciPy brings another one than NumPy."""
+    return _loaded_blas("scipy.linalg" in sys.modules)
+
+
+def _set_threads(blas, threads):
+    """Set the threads of a library; of OpenBLAS threadpoolctl heeds one Python thread, until that gives it up."""
+    blas.set_num_threads(threads)
+    if hasattr(blas, "clear_controlling_thread"):  # OpenBLAS, since threadpoolctl 3.8
+        blas.clear_controlling_thread()
+
+
+class _Caller:
+    """Whoever limits BLAS's threads, for as long as that lasts."""
+
+    def __init__(self):
+        self.thread = threading.get_ident()
+
+
+class _BlasLimits:
+    """Limits that callers side by side set to BLAS's threads: the least one holds, until the last caller ends.
+
+    The setting is shared by the whole process. Callers that restored what they found would leave the limits of others.
+    A limit that Ctrl-C kept its caller from taking back ends with the caller: the next one finds no more of it.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._limits = weakref.WeakKeyDictionary[_Caller, int]()
+        self._before = {}  # threads of each library without limits
+
+    @contextmanager
+    def limit(self, threads):
+        """Context in which BLAS has so many threads at most."""
+        caller = _Caller()
+        try:
+            self._set(self._limits.__setitem__, caller, threads)
+            yield
+        finally:
+            self._set(self._limits.pop, caller, None)
+
+    def _set(self, change, *arguments):
+        with self._lock:
+            change(*arguments)
+            for blas in _blas().lib_controllers:
+                now = blas.num_threads
+                threads = min([self._before.setdefault(blas.filepath, now), *self._limits.values()])
+                if threads != now:
+                    _set_threads(blas, threads)
+                if not self._limits and blas.num_threads == threads:  # not where another thread has its own limit
+                    del self._before[blas.filepath]
+
+    def after_fork(self):
+        # Other threads of the parent do not exist in the child, and one of them may have had the lock.
+        self._lock, own = threading.Lock(), threading.get_ident()
+        for caller in [caller for caller in self._limits if caller.thread != own]:
+            del self._limits[caller]
+
+
+_blas_limits = _BlasLimits()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blas_limits.after_fork)
+
+
+def one_blas_thread():
+    """Context in which BLAS uses one thread: small factorisations are slower with more, far slower on busy cores."""
+    return _blas_limits.limit(1)
+
+
+def threads_to_factorise(n):
+    """Context in which BLAS factorises a matrix (n, n): by one thread if it is small; see `one_blas_thread`."""
+    return one_blas_thread() if n < _MANY_COLUMNS else blas_threads(None)
+
+
+def blas_threads(n_jobs):
+    """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to, in the whole process."""
+    return _blas_limits.limit(thread_count(n_jobs))
+
+
+def threads_are_free(n_jobs):
+    """Whether work that is shared now has more than one thread."""
+    return thread_count(n_jobs) > 1 and _pool.use(lambda: True, lambda: False)
+
+
+def _taken_from(queue):
+    with suppress(IndexError):  # the queue is empty
+        while True:
+            yield queue.popleft()
+
+
+def share_blocks(work, blocks, size, n_jobs=None):
+    """Work on blocks in Python threads, where each block needs matrix products and serial kernels in turn.
+
+    BLAS uses one thread meanwhile. A driver after each product would be slow: the threads of Numba and of BLAS spin for
+    a while after their work, on the cores that the others then need. The calling thread works too, so signals are
+    handled between blocks.
+
+    Parameters
+    ----------
+    work : callable
+        Called once in each thread, with an iterator over blocks.
+    blocks : iterable
+    size : int
+        Number of elements written; few are not worth threads.
+    n_jobs : int, default=None
+    """
+    queue = deque(blocks)
+    threads = min(thread_count(n_jobs), len(queue))
+    if threads <= 1 or size < _WORTH_THREADS:
+        with blas_threads(n_jobs):
+            work(_taken_from(queue))
+    else:
+        _pool.use(lambda: _share(work, queue, threads), lambda: work(_taken_from(queue)))
+
+
+def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_jobs: int | None = None) -> list[_Result]:
+    """Results of a function of each item, in their order; in Python threads, with one thread for BLAS.
+
+    See `share_blocks`.
+    """
+    known, results = list(items), dict[int, _Result]()
+
+    def work_on(numbers):
+        for number in numbers:
+            results[number] = work(known[number])
+
+    with one_blas_thread():  # also where the caller is alone: what BLAS adds up depends on the number of its threads
+        share_blocks(work_on, range(len(known)), _WORTH_THREADS, n_jobs)
+    return [results[number] for number in range(len(known))]
+
+
+def _share(work, queue, threads):
+    with one_blas_thread(), ThreadPoolExecutor(threads - 1) as others:
+        running = [others.submit(work, _taken_from(queue)) for _ in range(threads - 1)]
+        try:
+            work(_taken_from(queue))
+        finally:
+            queue.clear()  # after an error the others stop at their next block
+        for each in running:
+            each.result()

@@ -1,0 +1,32 @@
+"""``binfeat fit``."""
+
+from binfeat._common.printable import printable_lines
+from binfeat._rows.datasets import is_table_name
+from binfeat.cli import tables
+from binfeat.cli.messages import say, shown_progress
+from binfeat.cli.models import require_finite, save
+from binfeat.cli.outputs import require_output
+from binfeat.models.classifier import KernelMachineClassifier
+from binfeat.models.files import skops_io
+from binfeat.models.regressor import KernelMachineRegressor
+
+_MACHINES = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
+
+
+def fit(paths, text, target, task, model, seconds):
+    """Fit a machine to a table in files, and write it to the file `model`."""
+    require_output(model, *paths)
+    if is_table_name(model):
+        raise ValueError(f"{model} has the ending of a table; name the file of the model otherwise, as in model.skops.")
+    table = tables.open_table(paths, text)
+    guessed, words = tables.task_of(table, target)
+    skops_io()  # fails here rather than after a long fit
+    task = guessed if task is None else task
+    say(f"{task}: the target {target!r} holds {words}.")
+    machine = _MACHINES[task](max_seconds=seconds, random_state=0)
+    with shown_progress(machine):
+        machine.fit(*tables.training_rows(table, target))
+    require_finite(machine)
+    save(machine, target, model)
+    print(printable_lines(machine.summary()))
+    say(f"the machine is in {model}.")

@@ -1,0 +1,52 @@
+"""``binfeat outliers``."""
+
+import numpy as np
+
+from binfeat.cli import tables
+from binfeat.cli.messages import say
+from binfeat.cli.outputs import require_output, write
+from binfeat.density.detector import OutlierDetector
+
+
+def outliers(paths, text, out):
+    """Write the outlier score of each row of a table in files, and the strangest column of each outlier."""
+    import pyarrow as pa
+
+    if out is not None:
+        require_output(out, *paths)
+    table = tables.read(tables.open_table(paths, text))
+    if not len(table):
+        raise ValueError("The table has no rows.")
+    names, columns, categorical = _columns_of(table)
+    X = np.column_stack(columns)
+    detector = OutlierDetector(categorical_features=categorical, random_state=0).fit(X)
+    scores = detector.score_samples(X)
+    strange = scores < detector.offset_
+    inputs = np.full(len(X), None, dtype=object)
+    inputs[strange] = names[detector.contributions(X[strange]).argmax(axis=1)]
+    found = {"score": scores, "outlier": strange, "strangest_input": pa.array(inputs.tolist(), pa.string())}
+    write(iter([pa.table(found)]), out)
+    say(f"{strange.sum():,} of {len(X):,} rows are outliers.")
+
+
+def _columns_of(table):
+    """Names of the columns that have values, the columns as numbers, and which of them are categories."""
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    names, columns, categorical = [], [], []
+    for name, column in zip(table.column_names, table.columns):
+        kind = column.type
+        if column.null_count == len(column):
+            continue
+        if kinds.is_temporal(kind) and not kinds.is_duration(kind):
+            column = pc.cast(pc.cast(column, "timestamp[us]"), "int64")
+        is_number = kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_decimal(column.type)
+        if not is_number:
+            column = pc.dictionary_encode(column).combine_chunks().indices
+        names.append(name)
+        columns.append(np.asarray(pc.cast(column, "float64"), dtype=np.float64))
+        categorical.append(not is_number)
+    if not names:
+        raise ValueError("The table has no column with values.")
+    return np.array(names, dtype=object), columns, np.array(categorical)

@@ -1,0 +1,21 @@
+"""``binfeat report``."""
+
+from binfeat.cli import models, tables
+from binfeat.cli.messages import say
+from binfeat.cli.outputs import require_output
+
+
+def report(model, paths, text):
+    """Write a page about the machine in a file, with its errors on the rows of a table if there is one."""
+    machine = models.load(model)
+    page = model.with_suffix(".html")
+    require_output(page, model, *paths)
+    rows: list = []
+    if paths:
+        target = models.target_of(machine, model)
+        table = tables.for_machine(tables.open_table(paths, text), machine, target)
+        *rows, n_rows = tables.sample_with_target(table, target)
+        if n_rows > len(rows[1]):
+            say(f"the report is of {len(rows[1]):,} of the {n_rows:,} rows, drawn at random.")
+    machine.report(page, *rows)
+    say(f"the report is in {page}.")

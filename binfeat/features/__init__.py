@@ -1,0 +1,1 @@
+"""Random features: the maps, `transform`, and length scales for them."""

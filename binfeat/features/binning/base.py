@@ -1,0 +1,170 @@
+"""The steps of a fit of `RandomBinning`."""
+
+from typing import Any
+
+import numpy as np
+
+from binfeat._common.categories import with_category_numbers
+from binfeat._common.derived import Derived
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
+from binfeat._common.operators import FeatureMap
+from binfeat._common.validation import (
+    canonical,
+    check_categorical,
+    check_choice,
+    check_integer,
+    checked_rows,
+    float_dtype,
+    is_word,
+    seed_of,
+)
+from binfeat._threads import thread_count
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat.features.binning.bins import rank_bins
+from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows, warn_of_unseen
+from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
+from binfeat.features.binning.input_checks import (
+    ARRAY_CHECKS,
+    check_categories,
+    require_binning_memory,
+    require_grids_memory,
+)
+from binfeat.features.binning.row_table import RowTable
+from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.kernels.lookup import binning_kernel
+
+
+class BinningBase(FeatureMap):
+    """Checks of parameters and rows, drawn grids, counted bins and codes, for `RandomBinning` in memory and on Dask."""
+
+    kernel: Any
+    gamma: Any
+    n_grids: int
+    n_features: int | None
+    min_count: int
+    categorical_features: Any
+    output: str
+    max_bytes: int | None
+    n_jobs: int | None
+    random_state: Any
+
+    gamma_: np.ndarray
+    n_bins_: int
+    bin_offsets_: np.ndarray
+    bin_counts_: np.ndarray
+    kappa_: float
+    _categorical: np.ndarray
+
+    def _check_parameters(self):
+        n_grids = check_integer(self.n_grids, "n_grids", 1)
+        check_integer(self.min_count, "min_count", 1)
+        check_choice(self.output, "output", ("csr", "codes"))
+        thread_count(self.n_jobs)
+        check_integer(0 if self.max_bytes is None else self.max_bytes, "max_bytes", 0)
+        binning_kernel(self.kernel)
+        if self.n_features is not None:
+            check_hashed(self.n_features, n_grids)
+
+    def _check(self, X, reset=False):
+        X = with_category_numbers(X, self.categorical_features if reset else self._categorical)
+        X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
+        if reset:
+            self._categorical = check_categorical(self.categorical_features, self)
+        check_categories(X, self._categorical)
+        return X
+
+    def _require_memory(self, X, n_grids):
+        """Refuse rows if their features of so many grids do not fit in memory."""
+        beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
+        require_binning_memory(X.shape, n_grids, beside_a_code)
+
+    def _gamma_of(self, moments):
+        """Gamma of each input, from the `Moments` of the rows, or None where `gamma` is numbers."""
+        return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
+
+    def _scale_of(self, X, weights=None):
+        """The `Moments` of rows if ``gamma="scale"`` needs them, or None."""
+        return Moments.of(X, weights) if is_scale(self.gamma) else None
+
+    def _draw(self, gamma):
+        """Draw the grids for a gamma of each input."""
+        n_grids = int(self.n_grids)
+        require_grids_memory(n_grids, gamma.size)
+        self.gamma_ = gamma
+        grids = Grids.draw(binning_kernel(self.kernel), gamma, n_grids, seed_of(self.random_state), self._categorical)
+        self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
+        self._hashed, self._derived = self.n_features is not None, Derived()
+        self._has_warned = False
+        if self._hashed:
+            self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
+
+    @property
+    def _grids(self):
+        return Grids(self._scale, self._shift, self._keys, self._nan_keys)
+
+    @property
+    def _code_dtype(self):
+        return code_dtype(np.diff(self.bin_offsets_).max())
+
+    def _fold(self, table):
+        """A store of the codes of rows in hashed columns."""
+        store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
+        warn_of_collisions(store.array, self.bin_offsets_)
+        return store
+
+    def _learn(self, table, store=None, known=None):
+        """Learn the bins of rows, write the codes of the rows to the store if there is one, and return the store."""
+        bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, tell=table.tell)
+        n_coded = 0 if known is None else np.diff(self.bin_offsets_)
+        learned = rank_bins(bins, self.min_count, n_coded, self.n_jobs)
+        if store is not None:
+            store.recode(learned.new_codes, learned.starts, learned.code_dtype, self.n_jobs)
+        self._keep(learned)
+        return store
+
+    def _keep(self, learned):
+        """Set the attributes that describe the bins of all rows."""
+        coded, rare = learned.coded, learned.rare
+        self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
+        self.n_bins_, self.kappa_ = coded.keys.size, coded.keys.size / coded.sizes.size
+        self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
+        self._has_warned = self._has_warned or learned.fineness().warn()
+
+    def _codes_of(self, X):
+        """Codes (n_grids, n_rows) of checked rows."""
+        if self._hashed:
+            return fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
+        keys = self._bin_keys
+        tables = self._derived.get(keys, lambda: BinTables(keys, self.bin_offsets_, self.n_jobs))
+        codes = find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype)
+        if self.min_count == 1:
+            warn_of_unseen(codes, no_bin(codes.dtype), self.bin_counts_[: self.bin_offsets_[1]].sum())
+        return codes
+
+    def _as_output(self, matrix):
+        return matrix if is_word(self.output, "codes") else matrix.tocsr()
+
+    def _warn_of_rows(self, X):
+        """Warn of grids that are too fine or too coarse where bins are not counted."""
+        if self._hashed:
+            warn_of_rows(self._grids, X, self.n_jobs)
+
+
+def features_of_parts(binning: BinningBase, gamma: np.ndarray, X: Any, X_new: Any) -> tuple[BinMatrix, BinMatrix]:
+    """Features of rows, with the bins of these rows, and of other rows, with the parameters of a map and this gamma."""
+    law, n_grids, n_jobs = binning_kernel(binning.kernel), int(binning.n_grids), binning.n_jobs
+    grids = Grids.draw(law, gamma, n_grids, seed_of(binning.random_state), binning._categorical)
+    table, new = RowTable.of(X), RowTable.of(X_new)
+    if binning.n_features is not None:
+        offsets = hashed_offsets(binning.n_features, n_grids)
+        codes = [fold_codes(grids, rows, offsets, n_jobs).array for rows in (table, new)]
+    else:
+        store = table.store(n_grids)
+        learned = rank_bins(count_bins(grids, table.blocks, table.n_rows, None, store, n_jobs), binning.min_count)
+        store.recode(learned.new_codes, learned.starts, learned.code_dtype, n_jobs)
+        offsets = learned.coded.starts
+        tables = BinTables(learned.coded.keys, offsets, n_jobs)
+        codes = [store.array, find_codes(tables, grids, X_new, n_jobs, learned.code_dtype)]
+    of_rows, of_new = (BinMatrix._trusted(own, offsets, rows.dtype, n_jobs) for own, rows in zip(codes, (table, new)))
+    return of_rows, of_new

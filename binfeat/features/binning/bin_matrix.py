@@ -1,0 +1,328 @@
+"""The compact form of a random binning matrix, and its CSR form."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
+from sklearn import get_config
+
+from binfeat._common.memory import require_memory
+from binfeat._common.operators import RowMatrix
+from binfeat._common.subsets import slices
+from binfeat._common.validation import check_float_type, check_row_weights
+from binfeat._engine.bin_tables import count_entries, to_csr
+from binfeat._engine.fours import FOUR
+from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
+from binfeat._threads import thread_count
+from binfeat.features.binning.code_store import CodeStore
+
+_BLOCK_ROWS = 2**17  # of a visit to codes in a file
+_INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
+
+
+def no_bin(dtype):
+    """The code for "no bin": the largest value of the codes' type."""
+    return np.uint32(np.iinfo(dtype).max)
+
+
+def code_dtype(largest_grid):
+    """Type of the codes, by the number of bins of the largest grid."""
+    return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
+
+
+def in_type(codes, dtype):
+    """Codes in a type that is at least as wide, with the "no bin" of that type."""
+    return codes if codes.dtype == dtype else np.where(codes == no_bin(codes.dtype), no_bin(dtype), codes)
+
+
+def csr_container() -> type:
+    """The CSR class of scikit-learn's `sparse_interface` setting; versions before 1.9 do not have this setting."""
+    return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
+
+
+class BinMatrix(RowMatrix):
+    """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
+
+    Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
+    unless the code is the largest value of its type, which means "no bin". It is a
+    `scipy.sparse.linalg.LinearOperator`: ``Z @ W`` and ``Z.T @ V`` use only the codes, with an order of summation
+    that does not depend on the number of threads. Products with sparse matrices are sparse and use the CSR form; write
+    ``(Z.T @ S.T).T`` for a sparse matrix S on the left.
+
+    A pickle or a deep copy contains the codes, even if they are in a scratch file. A shallow copy shares them.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_grids, n_rows), uint16 or uint32
+        Index of each row's bin within each grid.
+    offsets : array-like of shape (n_grids + 1,), int
+        First column of each grid, and the number of columns.
+    dtype : {numpy.float32, numpy.float64}, default=numpy.float64
+        Type of the entries.
+    n_jobs : int, default=None
+        Number of threads. None is Numba's current setting.
+
+    Attributes
+    ----------
+    shape : tuple of (int, int)
+        Rows and columns.
+    nbytes : int
+        Bytes held by the codes and the offsets.
+    y, sample_weight : ndarray or None
+        Targets and weights of the rows, if the rows came from a source of blocks.
+
+    Raises
+    ------
+    ValueError
+        If the shapes or types of `codes` and `offsets` do not fit together, or a code is out of its grid.
+    """
+
+    _instead = "output='csr', or its tocsr()"
+
+    def __init__(
+        self, codes: np.ndarray, offsets: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ):
+        codes = np.ascontiguousarray(codes)
+        offsets = np.asarray(offsets)
+        if codes.ndim != 2 or codes.dtype not in (np.uint16, np.uint32) or codes.shape[0] == 0:
+            raise ValueError(
+                "codes must be a uint16 or uint32 array of shape (n_grids, n_rows); "
+                f"got {codes.dtype} and shape {codes.shape}."
+            )
+        wanted = offsets.dtype.kind in "iu" and offsets.shape == (codes.shape[0] + 1,)
+        if not wanted or offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or offsets[-1] > _INT64_MAX:
+            raise ValueError(
+                f"offsets must be {codes.shape[0] + 1} rising integers from 0, one more than grids; got {offsets}."
+            )
+        dtype, offsets = check_float_type(dtype), offsets.astype(np.int64)
+        thread_count(n_jobs)
+        none = no_bin(codes.dtype)
+        for p, (grid_codes, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
+            wrong = grid_codes[(grid_codes != none) & (grid_codes >= size)]
+            if wrong.size:
+                raise ValueError(f"codes of grid {p} must be below {size}, or {none} for no bin; got {wrong[0]}.")
+        self._set(codes, offsets, dtype, n_jobs)
+
+    def _set(self, codes, offsets, dtype, n_jobs):
+        super().__init__(dtype, (codes.shape[1], int(offsets[-1])))
+        self.codes = codes
+        self.offsets = np.array(offsets)  # a copy: those of an estimator may be edited
+        self.n_jobs = n_jobs
+        self.y = self.sample_weight = self._store = None
+
+    @classmethod
+    def _trusted(cls, codes, offsets, dtype, n_jobs):
+        """Make a matrix of codes that are known to be in range."""
+        matrix = cls.__new__(cls)
+        matrix._set(codes, offsets, dtype, n_jobs)
+        return matrix
+
+    @classmethod
+    def _of_store(cls, store, offsets, dtype, n_jobs, y=None, sample_weight=None):
+        """Make a matrix of the codes in a CodeStore, with the targets and weights of its rows."""
+        matrix = cls._trusted(store.array, offsets, dtype, n_jobs)
+        matrix._store, matrix.y, matrix.sample_weight = store, y, sample_weight
+        return matrix
+
+    def __copy__(self) -> "BinMatrix":
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(vars(self))
+        return copy
+
+    def __getstate__(self) -> dict:
+        """Attributes without the store, whose buffer has room that was never written."""
+        if self.computed:
+            require_memory(self.codes.nbytes, "the copy of codes in a scratch file", "Copy fewer rows or grids.")
+        return {**vars(self), "_store": None}
+
+    @property
+    def computed(self) -> bool:
+        """True if codes are in a file and should be visited a block of rows at a time."""
+        return self._store is not None and self._store.in_file
+
+    def row_blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Pairs of a slice of the rows and their part of the matrix, for solvers; nothing is copied."""
+        for rows in slices(self.shape[0], _BLOCK_ROWS):
+            yield rows, _RowRange(self, rows)
+
+    @property
+    def nbytes(self) -> int:
+        return self.codes.nbytes + self.offsets.nbytes
+
+    @property
+    def _parts(self):
+        return self.codes, no_bin(self.codes.dtype), self.offsets
+
+    @property
+    def _value(self):
+        return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
+
+    def __getitem__(self, rows: Any) -> "BinMatrix":
+        """Rows by slice, integers or mask, as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
+        return super().__getitem__(rows)
+
+    def take(self, rows: ArrayLike) -> "BinMatrix":
+        """Select rows by position.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_taken,), int
+            Negative numbers count from the end.
+
+        Returns
+        -------
+        taken : BinMatrix of shape (n_taken, n_columns)
+
+        Raises
+        ------
+        IndexError
+            If `rows` is not a one-dimensional array of integers, or an integer is out of range.
+        """
+        rows = np.asarray(rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise IndexError(f"take needs row numbers in one dimension, got {rows.dtype} of shape {rows.shape}.")
+        rows = rows.astype(np.intp, copy=False)
+        most = np.inf if self._store is None else self._store.max_bytes
+        store = CodeStore(rows.size, len(self.codes), most, self.codes.dtype)
+        for codes, taken in zip(self.codes, store.array, strict=True):
+            taken[:] = codes.take(rows)
+        return self._of_store(store, self.offsets, self.dtype, self.n_jobs)
+
+    def tocsr(self) -> sparse.csr_matrix | sparse.csr_array:
+        """Convert to CSR.
+
+        Returns
+        -------
+        Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_columns)
+            Its type follows scikit-learn's `sparse_interface` setting. Indices are int32 if possible.
+
+        Raises
+        ------
+        MemoryError
+            If the CSR matrix would need more memory than the computer has.
+        """
+        n_rows, n_columns = self.shape
+        row_starts = np.zeros(n_rows + 1, np.int64)
+        count_entries(self.codes, no_bin(self.codes.dtype), row_starts[1:], n_jobs=self.n_jobs)
+        np.cumsum(row_starts, out=row_starts)
+        n_entries = int(row_starts[-1])
+        index_dtype = np.int32 if max(n_entries, n_columns) <= _INT32_MAX else np.int64
+        entry_bytes = self.dtype.itemsize + np.dtype(index_dtype).itemsize
+        require_memory(
+            n_entries * entry_bytes, "the CSR matrix", "Use output='codes', or fewer rows or grids at a time."
+        )
+        columns, values = np.empty(n_entries, index_dtype), np.empty(n_entries, self.dtype)
+        to_csr(*self._parts, self._value, row_starts, columns, values, n_jobs=self.n_jobs)
+        Z = csr_container()((values, columns, row_starts.astype(index_dtype)), shape=self.shape)
+        Z.has_canonical_format = True
+        return Z
+
+    def toarray(self) -> np.ndarray:
+        """The same matrix as a dense array.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_rows, n_columns)
+
+        Raises
+        ------
+        MemoryError
+            If the array would need more memory than the computer has.
+        """
+        n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        require_memory(n_bytes, "the dense array", "Use tocsr(), or fewer rows or grids at a time.")
+        return self.tocsr().toarray()
+
+    def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
+        """Diagonal of ``Z.T @ Z``: the rows in each bin over the number of grids.
+
+        Parameters
+        ----------
+        sample_weight : ndarray of shape (n_rows,), default=None
+            Weights of the rows; None counts each as 1.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (n_columns,), float64
+
+        Raises
+        ------
+        ValueError
+            If `sample_weight` does not have one value per row.
+        """
+        if sample_weight is None:
+            return self._bin_sizes() / self.codes.shape[0]
+        return self._weighted_diagonal(check_row_weights(sample_weight, self.shape[0]))
+
+    def _weighted_diagonal(self, sample_weight, first_row=0):
+        """Diagonal of ``Z.T @ diag(sample_weight) @ Z`` for as many rows as there are weights."""
+        weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
+        self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums, first_row)
+        return sums[0]
+
+    def _bin_sizes(self):
+        """Rows in each bin, (n_columns,) int64."""
+        sizes = np.empty(self.shape[1], np.int64)
+        count(*self._parts, sizes, n_jobs=self.n_jobs)
+        return sizes
+
+    def _unseen_shares(self):
+        """For each row, the share of the grids in which it has no bin."""
+        return np.mean(self.codes == no_bin(self.codes.dtype), axis=0)
+
+    def _multiply(self, weights, value, out, first_row=0):
+        """Write ``weights @ Z.T`` with `value` for all entries, for as many rows as there is room for in out."""
+        workers, (n_targets, n_rows) = thread_count(self.n_jobs), out.shape
+        n_blocks = 1 if n_targets % (FOUR * workers) == 0 else workers
+        sums = np.empty((workers, -(-n_rows // n_blocks), FOUR), out.dtype)
+        scratch = *self._tables(workers, out.dtype), sums
+        value = out.dtype.type(value)
+        multiply(self.codes, self.offsets, first_row, weights, value, n_blocks, *scratch, out, n_jobs=self.n_jobs)
+
+    def _multiply_transposed(self, values, value, out, first_row=0):
+        """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows) of some rows."""
+        workers, (n_targets, n_rows) = thread_count(self.n_jobs), values.shape
+        copies, rows = np.empty((workers, COPIES, FEW_BINS + 1), out.dtype), np.empty((n_rows, FOUR), out.dtype)
+        value, scratch = out.dtype.type(value), (copies, *self._tables(workers, out.dtype), rows)
+        for some in slices(n_targets, FOUR):
+            of_some = values[some], value, *scratch, out[some]
+            multiply_transposed(self.codes, self.offsets, first_row, *of_some, n_jobs=self.n_jobs)
+
+    def _tables(self, workers, dtype):
+        """Scratch for the numbers of two and of four targets, for the largest grid."""
+        bins = np.diff(self.offsets).max() + 1
+        return np.empty((workers, bins, 2), dtype), np.empty((workers, bins, FOUR), dtype)
+
+    def _matmat(self, W):
+        return self.tocsr() @ W if sparse.issparse(W) else super()._matmat(W)
+
+    def _rmatmat(self, V):
+        return self.tocsr().T @ V if sparse.issparse(V) else super()._rmatmat(V)
+
+    def _matmat_into(self, W, out):
+        """Write ``Z @ W``; both are in Fortran order and of one type."""
+        self._multiply(W.T, self._value, out.T)
+
+    def _rmatmat_into(self, V, out):
+        """Write ``Z.T @ V``; both are in Fortran order and of one type."""
+        self._multiply_transposed(V.T, self._value, out.T)
+
+
+class _RowRange:
+    """Neighbouring rows of a BinMatrix, for products."""
+
+    def __init__(self, matrix, rows):
+        self._matrix, self._rows = matrix, rows
+        self.shape, self.dtype = (rows.stop - rows.start, matrix.shape[1]), matrix.dtype
+
+    def _matmat_into(self, W, out):
+        self._matrix._multiply(W.T, self._matrix._value, out.T, self._rows.start)
+
+    def _rmatmat_into(self, V, out):
+        self._matrix._multiply_transposed(V.T, self._matrix._value, out.T, self._rows.start)
+
+    def gram_diagonal(self, sample_weight=None):
+        weights = np.ones(self.shape[0]) if sample_weight is None else sample_weight
+        return self._matrix._weighted_diagonal(weights, self._rows.start)

@@ -1,0 +1,32 @@
+"""Hashed columns: the bins of a grid share a number of columns that does not depend on the rows."""
+
+import numpy as np
+
+from binfeat._common.validation import check_integer
+from binfeat._engine.bin_tables import fold
+from binfeat.features.binning.bin_matrix import code_dtype
+from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import hash_blocks
+
+
+def check_hashed(n_features, n_grids):
+    if check_integer(n_features, "n_features", 1) < 2 * n_grids:
+        raise ValueError(f"n_features must be at least 2 * n_grids, {2 * n_grids}; got {n_features}.")
+    if n_features // n_grids >= 2**32:
+        raise ValueError(f"n_features must be below 2^32 per grid, got {n_features} for {n_grids} grids.")
+
+
+def hashed_offsets(n_features, n_grids):
+    """First column of each grid among `n_features` hashed columns."""
+    return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
+
+
+def fold_codes(grids, table, offsets, n_jobs=None):
+    """A CodeStore of the rows of a `RowTable` in hashed columns, which begin at `offsets` in each grid."""
+    n_slots = int(offsets[1])
+    store = CodeStore(table.n_rows, len(grids), table.max_bytes, code_dtype(n_slots))
+    for part, start, hashes in hash_blocks(grids, table.blocks, n_jobs):
+        fold(hashes, start, np.uint64(n_slots), store[part], n_jobs=n_jobs)
+        if table.tell is not None:
+            table.tell()
+    return store

@@ -1,0 +1,82 @@
+"""The map from rows to random Fourier features of frequencies that are drawn already."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from binfeat._common.memory import require_memory
+from binfeat._common.subsets import slices
+from binfeat._engine.trig import WRITERS
+from binfeat._threads import share_blocks, thread_count
+from binfeat.features.fourier.fastfood import Fastfood
+from binfeat.features.fourier.projection import by_fastfood, by_weights, read_only
+
+_SCRATCH_BYTES = 2**20  # the projection of a block of rows, to stay in the second-level cache
+_FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once per block
+_OVERFLOW = (
+    "X holds values so large that their products with the frequencies overflow {}. Scale X or lower gamma; "
+    "float64 holds more than float32."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap:
+    """Cosines and sines, or cosines with offsets, of the projections of rows on frequencies."""
+
+    frequencies: np.ndarray | Fastfood  # (n_inputs, n_frequencies)
+    offset: np.ndarray | None = None  # (n_frequencies,); None makes pairs of cosine and sine
+    n_jobs: int | None = None
+
+    @property
+    def n_frequencies(self):
+        if isinstance(self.frequencies, Fastfood):
+            return self.frequencies.norms.size
+        return self.frequencies.shape[1]
+
+    @property
+    def n_components(self):
+        return self.n_frequencies * (2 if self.offset is None else 1)
+
+    def __call__(self, X):
+        """Features (n_rows, n_components) of an ndarray or CSR (n_rows, n_inputs), in its type.
+
+        ValueError if projections overflow; MemoryError if the features do not fit in memory.
+        """
+        fast = isinstance(self.frequencies, Fastfood)
+        n_rows, itemsize = X.shape[0], X.dtype.itemsize
+        most = max(1 if fast else _FEWEST_ROWS, _SCRATCH_BYTES // (self.n_frequencies * itemsize))
+        step = -(-n_rows // -(-n_rows // most))
+        require_memory(
+            (n_rows * self.n_components + thread_count(self.n_jobs) * step * self.n_frequencies) * itemsize,
+            f"making {self.n_components} features of {n_rows} rows",
+            "Use fewer components, or fewer rows at a time.",
+        )
+        Z = np.empty((n_rows, self.n_components), X.dtype)
+        project = (by_fastfood if fast else by_weights)(X, self.frequencies)
+        _fill(Z, project, _writer(self.offset, self.n_components, X.dtype), (step, self.n_frequencies), self.n_jobs)
+        return Z
+
+
+def _writer(offset, n_components, dtype):
+    """A function that writes the features of a projection, and returns how many arguments are not finite."""
+    write_pairs, write_shifted = WRITERS[dtype]
+    scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs too: two components a frequency
+    if offset is None:
+        return lambda projection, out: write_pairs(projection, scale, out)
+    shift = read_only(offset, dtype)
+    return lambda projection, out: write_shifted(projection, shift, scale, out)
+
+
+def _fill(Z, project, write, scratch, n_jobs):
+    """Make features block by block; `scratch` is the shape of the projection of a block."""
+
+    def work(blocks):
+        memory = np.empty(scratch, Z.dtype)
+        for rows in blocks:
+            projection = memory[: rows.stop - rows.start]
+            with np.errstate(over="ignore", invalid="ignore"):  # refused in words instead
+                project(rows, projection)
+            if write(projection, Z[rows]):
+                raise ValueError(_OVERFLOW.format(Z.dtype))
+
+    share_blocks(work, slices(len(Z), scratch[0]), Z.size, n_jobs)

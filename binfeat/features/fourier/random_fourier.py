@@ -1,0 +1,393 @@
+"""Random Fourier features: `RandomFourier`."""
+
+from math import ceil
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
+from binfeat._common.memory import require_memory
+from binfeat._common.operators import FeatureMap
+from binfeat._common.persistence import Persistent
+from binfeat._common.random_words import PHASES, stream, uniforms
+from binfeat._common.validation import (
+    canonical,
+    check_choice,
+    check_integer,
+    check_numbers,
+    check_share,
+    check_weights,
+    checked_rows,
+    flat,
+    float_dtype,
+    is_word,
+    seed_of,
+)
+from binfeat._rows.lazy import LazyFeatures
+from binfeat._rows.sampled import rows_of_survey
+from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._rows.streamed import StreamedFeatures
+from binfeat._threads import thread_count
+from binfeat.features.fourier.fastfood import Fastfood
+from binfeat.features.fourier.features import FourierMap
+from binfeat.features.fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
+from binfeat.features.fourier.saved import FASTFOOD, check_fastfood, check_fourier
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.lookup import fourier_kernel
+from binfeat.kernels.parameters import WithKernel
+
+__all__ = ["RandomFourier"]
+
+_ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
+    """Dense random Fourier features. Their inner products approximate a kernel.
+
+    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w with the
+    spectral law of the kernel (Bochner's theorem). With frequencies ``w_1, ..., w_D`` drawn from this law, the map is
+
+    - ``phase="pair"``: ``sqrt(1/D) [cos(w_1 @ x), ..., cos(w_D @ x), sin(w_1 @ x), ..., sin(w_D @ x)]`` with
+      ``D = n_components / 2`` (Algorithm 1 of the paper, section 3);
+    - ``phase="offset"``: ``sqrt(2/D) [cos(w_1 @ x + b_1), ..., cos(w_D @ x + b_D)]`` with
+      ``D = n_components`` and b uniform on ``[0, 2 pi)``; the map of scikit-learn's `RBFSampler`.
+
+    In both cases ``z(x) @ z(y)`` is an unbiased estimate of ``k(x - y)``.
+
+    Parameters
+    ----------
+    kernel : str or object of `binfeat.kernels`, default="rbf"
+        A kernel that has a spectral law: "rbf", "laplacian", "cauchy", "hat", or one of `kernels.RBF`,
+        `Laplacian`, `Cauchy`, `Hat`, `Matern`, `Spectral`.
+    gamma : "scale", "learn", float, array-like of shape (n_inputs,) or LearnedGamma, default="scale"
+        Inverse length scale of each input, as the kernel defines it: for `RBF` and `Matern` one over the square of a
+        length; 0 ignores an input. "scale" is ``1 / (n_inputs * std_j)``, with the standard deviation of input j, or 1
+        if it is constant; for `RBF` and `Matern` ``1 / (n_inputs * std_j^2)``. "learn" learns one length scale per
+        input from y, as `learn_gamma` does, and one common factor by the validation error of ridge regression on the
+        features; neither needs scaled inputs.
+    rotation : array-like of shape (n_inputs, rank), default=None
+        Linear map of the scaled inputs, for example `linear_map_` of a kernel model. The kernel is evaluated at
+        ``(s * x) @ rotation`` with gamma 1, where s is `gamma`, or its square root for `RBF` and `Matern`. None is the
+        identity. Not available with fastfood.
+    n_components : int, default=512
+        Number of features; even for ``phase="pair"``.
+    sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"
+        Method of drawing frequencies; see Notes.
+    phase : {"pair", "offset"}, default="pair"
+        "pair": a cosine and a sine for each frequency. "offset": a cosine with a random offset. See above.
+    n_jobs : int, default=None
+        Number of threads. None is Numba's current setting, by default all threads. 1 also limits BLAS to one thread.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies.
+
+    Attributes
+    ----------
+    gamma_ : ndarray of shape (n_inputs,)
+        Inverse length scale of each input, as in `gamma`.
+    sampler_ : str
+        The sampler used.
+    random_weights_ : ndarray of shape (n_inputs, n_frequencies), of the type of X
+        The frequencies, one in each column. Not with fastfood.
+    random_offset_ : ndarray of shape (n_components,), of the type of X
+        The phases b. Only for ``phase="offset"``.
+    fastfood_signs_, fastfood_order_, fastfood_normals_, fastfood_norms_ : ndarrays
+        Random signs times the factor of each input (n_blocks, n_inputs), permutations and normals
+        (n_blocks, length), and norms (n_frequencies,). Only with fastfood.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
+
+    See Also
+    --------
+    binfeat.RandomBinning : Sparse features of kernels that are products over inputs.
+    binfeat.CGRidge : Ridge regression on the features.
+
+    Notes
+    -----
+    Samplers. Errors are RMS errors of the estimated kernel divided by the RMS error of "iid", for pairs with kernel
+    values between 0.15 and 0.9 and 64 to 1,024 frequencies.
+
+    - "iid", independent frequencies: every kernel. "auto" for all kernels except `RBF` and `Matern`.
+    - "orthogonal", blocks of orthogonal directions (Yu et al. 2016): `RBF` (0.55 to 0.65 from 4 inputs on) and
+      `Matern` (0.8 for nu = 1.5); other laws are not isotropic. "auto" for these two kernels.
+    - "qmc", quasi-random points (Avron et al. 2016): every kernel except `Spectral`. Never worse than "iid". The best
+      sampler for few inputs and many frequencies (RBF: 0.05 to 0.2 at 2 inputs, 0.3 to 0.6 at 10), and always for
+      `Laplacian`, `Cauchy` and `Hat` (Laplacian: 0.6 to 0.8 at 10).
+    - "fastfood", products of Hadamard and diagonal matrices (Le et al. 2013): `RBF` and `Matern` with hundreds of
+      inputs, in time ``n_components log(n_inputs)`` per row and without a matrix of frequencies; 8 times as fast as
+      the other samplers with 1,024 inputs. Its error is 1 to 1.4.
+
+    Features are float32 for float32 X, and float64 otherwise. CSR input is made dense only block by block, with
+    fastfood or if more than a quarter of the values are stored. The last digits of a row's features can depend on the
+    other rows of X, because BLAS products do.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007, section 3
+    and Algorithm 1.
+
+    F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal Random Features",
+    NIPS 2016.
+
+    Q. Le, T. Sarlos and A. Smola, "Fastfood: Approximating Kernel Expansions in Loglinear Time", ICML 2013.
+
+    H. Avron, V. Sindhwani, J. Yang and M. W. Mahoney, "Quasi-Monte Carlo Feature Maps for Shift-Invariant
+    Kernels", JMLR 17, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import RandomFourier
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> Z = RandomFourier(gamma=0.5, n_components=1000, random_state=0).fit_transform(X)
+    >>> bool(np.abs(Z @ Z.T - rbf_kernel(X, gamma=0.5)).mean() < 0.03)
+    True
+    """
+
+    __module__ = "binfeat"  # as saved files name it
+
+    gamma_: np.ndarray
+    sampler_: str
+    random_weights_: np.ndarray
+    random_offset_: np.ndarray
+    fastfood_signs_: np.ndarray
+    fastfood_order_: np.ndarray
+    fastfood_normals_: np.ndarray
+    fastfood_norms_: np.ndarray
+
+    _check_state = staticmethod(check_fourier)
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Kernel = "rbf",
+        gamma: str | float | ArrayLike = "scale",
+        rotation: ArrayLike | None = None,
+        n_components: int = 512,
+        sampler: str = "auto",
+        phase: str = "pair",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.rotation = rotation
+        self.n_components = n_components
+        self.sampler = sampler
+        self.phase = phase
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Draw the frequencies.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+            Its values are used for ``gamma="scale"`` and "learn" only.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets, used by ``gamma="learn"`` only, and None for a source. Floats are numbers; strings, booleans, and
+            integers with few different values are classes.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Weights of the rows, used by ``gamma="scale"`` and "learn".
+
+        Returns
+        -------
+        self : RandomFourier
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is out of range, the kernel has no spectral law, the sampler cannot draw from it,
+            `rotation` is not finite or does not have a row for each input, or `X` is not a table of finite numbers.
+        MemoryError
+            If the frequencies would need more memory than the computer has.
+        """
+        self._check_parameters()
+        if is_source(X):
+            check_alone(y, sample_weight)
+            survey = Survey(X, self._check, Moments.of if is_scale(self.gamma) else None)
+            dtype = float_dtype(survey.dtype)
+            self._draw(dtype, self._chosen_gamma(dtype, survey.sum, rows_of_survey, survey))
+        else:
+            X = self._check(X, reset=True)
+            weights = check_weights(sample_weight, X.shape[0])
+            moments = Moments.of(X, flat(weights)) if is_scale(self.gamma) else None
+            self._draw(X.dtype, self._chosen_gamma(X.dtype, moments, lambda *rows: rows, X, y, sample_weight))
+        return self
+
+    def _chosen_gamma(self, dtype, moments, rows_of, *source):
+        """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
+        none = np.zeros(self.n_features_in_, dtype=bool)
+        if not is_word(self.gamma, "learn"):
+            return gamma_of_inputs(self.gamma, moments, none, power=fourier_kernel(self.kernel).power)
+        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
+
+        X, y, sample_weight = rows_of(*source)
+        if self.rotation is not None:
+            raise ValueError("gamma='learn' does not support rotation: pass rotation=None, or gamma as numbers.")
+
+        def features_of_parts(gamma, X, X_new):
+            trial = clone(self)
+            trial.n_features_in_ = self.n_features_in_
+            trial._draw(dtype, gamma)
+            return trial._map(X), trial._map(X_new)
+
+        parts = (X, y, sample_weight, none, seed_of(self.random_state))
+        return gamma_for_features(self.kernel, *parts, features_of_parts, self.n_jobs)
+
+    def _draw(self, dtype, gamma):
+        """Draw the frequencies for rows of this type and a gamma of each input."""
+        kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
+        n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
+        rotation = _checked_rotation(self.rotation, n_inputs)
+        rank = rank_of(rotation, n_inputs)
+        sampler = resolve_sampler(self.sampler, kernel, rank)
+        if sampler == "fastfood" and rotation is not None:
+            raise ValueError(
+                "sampler='fastfood' does not support rotation. Use another sampler, or rotate X and set rotation=None."
+            )
+        _require_frequencies_memory(sampler, n_frequencies, max(n_inputs, rank))
+        self.gamma_ = gamma
+        self._draw_frequencies(kernel, sampler, n_frequencies, rotation, dtype)
+
+    def transform(self, X: Any) -> np.ndarray | Any:
+        """Map rows to their features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+
+        Returns
+        -------
+        Z : ndarray of shape (n_rows, n_components)
+            float32 for float32 `X`, else float64. For a source, a `LinearOperator` that reads the source again for
+            every product.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not a table of finite numbers, or its values are so large that products overflow.
+        MemoryError
+            If the result would need more memory than the computer has.
+        """
+        check_is_fitted(self)
+        if is_source(X):
+            survey = Survey(X, lambda rows, _: self._check(rows))
+            return StreamedFeatures.of(survey, self._map, self._n_features_out, dense=True)
+        return self._map(self._check(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = is_word(self.gamma, "learn")
+        return tags
+
+    def _check(self, X, reset=False):
+        return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
+
+    def encode(self, X: Any) -> LazyFeatures:
+        """The features of X as an operator that recomputes them for each product, a block of rows at a time.
+
+        Train `CGRidge` on it if the features do not fit in memory.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            The operator refers to X without a copy.
+
+        Returns
+        -------
+        Z : LinearOperator of shape (n_rows, n_components)
+            With `take`, row indexing, `gram_diagonal` and `toarray`.
+        """
+        check_is_fitted(self)
+        return LazyFeatures(self._map, self._check(X), self._n_features_out)
+
+    @staticmethod
+    def min_components(standard_error: float) -> int:
+        """Smallest number of features for estimates of any kernel value with at most this standard error.
+
+        Parameters
+        ----------
+        standard_error : float
+            Between 0 and 1, for independent frequencies and ``phase="pair"``; other samplers have smaller errors.
+
+        Returns
+        -------
+        n_components : int
+            Even. A pair of features contributes ``cos(w @ (x - y))``, with a variance of at most 1.
+
+        Examples
+        --------
+        >>> from binfeat import RandomFourier
+        >>> RandomFourier.min_components(0.05)
+        800
+        """
+        return 2 * max(1, ceil((1 - 1e-12) / check_share(standard_error, "standard_error") ** 2))
+
+    @property
+    def _map(self):
+        """The map from checked rows to features."""
+        is_fast = self.sampler_ == "fastfood"
+        if is_fast:
+            check_fastfood(self.__dict__, {"inputs": self.n_features_in_})
+        frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD)) if is_fast else self.random_weights_
+        return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
+
+    def _check_parameters(self):
+        fourier_kernel(self.kernel)
+        check_choice(self.phase, "phase", ("pair", "offset"))
+        thread_count(self.n_jobs)
+        n_components = check_integer(self.n_components, "n_components", 1)
+        if self.phase == "pair" and n_components % 2:
+            raise ValueError(
+                f"n_components must be even with phase='pair', a cosine and a sine for each frequency; "
+                f"got {n_components}. Use {n_components + 1}, or phase='offset'."
+            )
+
+    @np.errstate(over="ignore", invalid="ignore")  # overflow is refused in `transform`
+    def _draw_frequencies(self, kernel, sampler, n_frequencies, rotation, dtype):
+        seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
+        if sampler == "fastfood":
+            fastfood = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
+            drawn = dict(zip(FASTFOOD, fastfood.arrays, strict=True))
+        else:
+            frequencies = frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation)
+            drawn = {"random_weights_": frequencies.astype(dtype, copy=False)}
+        if self.phase == "offset":
+            phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
+            drawn["random_offset_"] = phases.astype(dtype)
+        for name in {"random_weights_", "random_offset_", *FASTFOOD}.difference(drawn):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.__dict__ |= drawn
+        self.sampler_ = sampler
+        self._n_features_out = int(self.n_components)
+
+
+def _checked_rotation(rotation, n_inputs):
+    """A rotation as float64, or None."""
+    if rotation is None:
+        return None
+    values = check_numbers(rotation, "rotation")
+    if values.ndim != 2 or len(values) != n_inputs or not values.size:
+        raise ValueError(f"rotation must have a row per input, shape ({n_inputs}, rank); got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError("rotation must be finite; it contains NaN or infinity.")
+    return values
+
+
+def _require_frequencies_memory(sampler, n_frequencies, n_inputs):
+    # Fastfood: three diagonals, a permutation and three spares. Else frequencies as drawn, scaled, and transposed.
+    n_bytes = 52 * (n_frequencies + 2 * n_inputs) if sampler == "fastfood" else 24 * n_frequencies * n_inputs
+    require_memory(
+        n_bytes,
+        f"drawing {n_frequencies} frequencies of {n_inputs} inputs",
+        "Use fewer components, or sampler='fastfood' if the kernel allows it.",
+    )

@@ -1,0 +1,53 @@
+"""Checks of a `RandomFourier` that is loaded from a file."""
+
+from typing import Any
+
+import numpy as np
+
+from binfeat._common.saved_values import (
+    FLOATS,
+    check_arrays,
+    check_bounds,
+    check_inputs,
+    check_numbers_of,
+    check_word,
+)
+
+_WEIGHTS = {"random_weights_": (FLOATS, "inputs", "frequencies")}
+FASTFOOD = {
+    "fastfood_signs_": (FLOATS, "blocks", "inputs"),
+    "fastfood_order_": (np.int32, "blocks", "length"),
+    "fastfood_normals_": (FLOATS, "blocks", "length"),
+    "fastfood_norms_": (FLOATS, "frequencies"),
+}
+_SAMPLERS = "fastfood", "iid", "orthogonal", "qmc"
+
+
+def check_fourier(state: dict[str, Any]) -> None:
+    """Refuse a fitted `RandomFourier` whose attributes do not fit together."""
+    sizes = {"inputs": check_inputs(state)}
+    check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes)
+    check_bounds(state, "gamma_", least=0.0)
+    if check_word(state, "sampler_", _SAMPLERS) == "fastfood":
+        check_fastfood(state, sizes)
+    else:
+        check_arrays(state, _WEIGHTS, sizes)
+    if "random_offset_" in state:
+        check_arrays(state, {"random_offset_": (FLOATS, "frequencies")}, sizes)
+    n_features = sizes["frequencies"] * (1 if "random_offset_" in state else 2)
+    check_numbers_of(state, _n_features_out=int)
+    if state["_n_features_out"] != n_features or not n_features:
+        raise ValueError(f"_n_features_out should be {n_features}, above 0, got {state['_n_features_out']!r}.")
+
+
+def check_fastfood(state: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Refuse arrays of fastfood that do not fit together, as kernels rely on; users may have edited them."""
+    check_arrays(state, FASTFOOD, sizes)
+    order, length = state["fastfood_order_"], sizes["length"]
+    if length & (length - 1) or length < sizes["inputs"] or (np.sort(order, axis=1) != np.arange(length)).any():
+        raise ValueError("fastfood_order_ should hold permutations of a power of two of numbers.")
+    if sizes["frequencies"] > order.size:
+        raise ValueError(f"fastfood_norms_ should be at most {order.size}.")
+    types = {state[name].dtype for name in FASTFOOD if name != "fastfood_order_"}
+    if len(types) > 1:
+        raise ValueError(f"arrays of fastfood should have one type of floats, got {sorted(map(str, types))}.")

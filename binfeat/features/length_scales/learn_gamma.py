@@ -1,0 +1,110 @@
+"""Learns one inverse length scale per input: `learn_gamma`."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import check_consistent_length
+
+from binfeat._common.validation import (
+    InputNames,
+    check_categorical,
+    check_integer,
+    check_moderate,
+    checked_rows,
+    seed_of,
+)
+from binfeat.features.binning.input_checks import ARRAY_CHECKS
+from binfeat.features.length_scales.learning import LearnedGamma, encoded_targets, learnable_kernel, learned_gamma
+from binfeat.kernels.base import Kernel
+
+__all__ = ["learn_gamma"]
+
+_MOST_STEPS = 10_000
+
+
+def learn_gamma(
+    X: Any,
+    y: ArrayLike,
+    *,
+    kernel: str | Kernel = "laplacian",
+    categorical_features: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    max_steps: int = 60,
+    max_rows: int = 500,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> LearnedGamma:
+    """Learn one length scale per input (ARD) from the gradient of a leave-one-out error.
+
+    The length scales are optimal for the few hundred rows of a step. More rows support shorter length scales, so
+    ``RandomBinning(gamma="learn")`` and ``RandomFourier(gamma="learn")`` also select a common factor of all gammas.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        Training rows. A missing value (NaN) is far from all other values.
+    y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        Targets. Floats are numbers. Strings, booleans, and integers with at most 50 different values are classes.
+    kernel : str or object of `binfeat.kernels`, default="laplacian"
+        A kernel with a pitch law, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity.
+    categorical_features : array-like of bool, int or str, default=None
+        Inputs that contain category numbers, as in `RandomBinning`.
+    sample_weight : float or array-like of shape (n_rows,), default=None
+        Weights of the rows in the errors.
+    max_steps : int, default=60
+        Number of steps, at most 10,000.
+    max_rows : int, default=500
+        Maximum number of rows of a step; a step has fewer rows if the table is small or has many inputs.
+    n_jobs : int, default=None
+        Number of threads. None is Numba's current setting, by default all threads.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the selection of rows.
+
+    Returns
+    -------
+    learned : LearnedGamma
+        `gamma`, `relevances`, `alpha`, and the errors and gammas of all steps. `transform`, `RandomBinning` and
+        `RandomFourier` accept it as `gamma`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, X or y holds infinity or numbers beyond 1e100, lengths differ, or there
+        are fewer than 2 rows.
+
+    Notes
+    -----
+    The leave-one-out error of kernel ridge regression, and its gradient with respect to the logarithms of all gammas
+    and of the penalty, have closed forms. Adam minimises the error with fresh rows in every step. A prior keeps the
+    logarithms of the gammas together if rows are few. See :doc:`/user_guide/plot_11_mathematics`.
+
+    References
+    ----------
+    D. Allen, "The relationship between variable selection and data augmentation and a method for prediction",
+    Technometrics 16, 1974 (the leave-one-out error). D. Kingma and J. Ba, "Adam", ICLR 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import learn_gamma
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> learned = learn_gamma(X, np.sin(2 * X[:, 1]), random_state=0)
+    >>> int(learned.relevances.argmax())
+    1
+    """
+    names = InputNames()
+    X = checked_rows(names, X, **ARRAY_CHECKS)
+    check_moderate(X.data if sparse.issparse(X) else X, "X")
+    check_consistent_length(X, y)
+    Y, weights = encoded_targets(y, sample_weight)
+    seed, (n_steps, n_rows) = seed_of(random_state), check_size(max_steps, max_rows)
+    categorical = check_categorical(categorical_features, names)
+    parts = (learnable_kernel(kernel), X, Y, weights, categorical, seed)
+    return learned_gamma(*parts, n_steps=n_steps, n_rows=n_rows, n_jobs=n_jobs)
+
+
+def check_size(max_steps: int, max_rows: int) -> tuple[int, int]:
+    """The numbers of steps and of rows of a search, checked."""
+    return check_integer(max_steps, "max_steps", 1, _MOST_STEPS), check_integer(max_rows, "max_rows", 2)

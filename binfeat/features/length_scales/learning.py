@@ -1,0 +1,120 @@
+"""One length scale per input, learned on few rows by the leave-one-out error of kernel ridge regression."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from binfeat._common.labels import check_labels, one_against_rest
+from binfeat._common.validation import check_weights, checked_array, checked_targets, is_word
+from binfeat._threads import one_blas_thread
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF
+from binfeat.kernels.lookup import EXACT_NUS, binning_kernel
+from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat.models.target.targets import Targets, as_columns
+from binfeat.models.target.transforms import NoTransform
+
+_MOST_CLASSES, _ROWS_OF_A_CLASS = 50, 5  # different integers that are classes, and rows of each
+_MISSING = 10.0  # standard deviations from the largest value to the number in place of missing values
+
+
+@dataclass(frozen=True)
+class LearnedGamma:
+    """Result of a search for length scales.
+
+    `RandomBinning`, `RandomFourier` and `transform` accept it as `gamma`.
+
+    Attributes
+    ----------
+    gamma : ndarray of shape (n_inputs,)
+        Inverse length scale of each input; for radial kernels one over the square of a length.
+    relevances : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1.
+    alpha : float
+        Penalty that was learned with these gammas.
+    errors : ndarray of shape (n_steps,)
+        Leave-one-out mean squared error of standardised targets before each step, on the rows of the step.
+    gammas : ndarray of shape (n_steps, n_inputs)
+        Inverse length scales before each step.
+    """
+
+    gamma: np.ndarray
+    relevances: np.ndarray
+    alpha: float
+    errors: np.ndarray
+    gammas: np.ndarray
+
+
+def learned_gamma(
+    kernel: Kernel,
+    X: Any,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    categorical: np.ndarray,
+    seed: int,
+    *,
+    n_steps: int = 60,
+    n_rows: int = 500,
+    n_jobs: int | None = None,
+) -> LearnedGamma:
+    """Length scales of checked rows X (n_rows, n_inputs) for encoded targets Y and weights (n_rows, 1)."""
+    rows = np.random.default_rng(seed).permutation(X.shape[0])
+    rows = rows if weights is None else rows[weights[rows, 0] > 0]
+    if rows.size < 2:
+        raise ValueError(f"At least 2 rows of positive weight are needed to learn length scales; got {rows.size}.")
+    rows = rows[: n_steps * n_rows]
+    X, Y, weights = _dense(X, rows), Y[rows], None if weights is None else weights[rows, 0] / weights.mean()
+    search = LengthScaleSearch(kernel, X, Y, weights, categorical, seed, n_jobs=n_jobs)
+    with one_blas_thread():
+        search.run(n_steps, n_rows)
+    distance = mean_distances(X, categorical, np.random.default_rng(seed), kernel.power)
+    relevances = exponent_shares(search.gamma, distance)
+    errors, gammas = np.array(search.errors), np.reshape(search.gammas, (-1, X.shape[1]))
+    return LearnedGamma(search.gamma, relevances, search.alpha, errors, gammas)
+
+
+def learnable_kernel(kernel: Any) -> Kernel:
+    """The kernel, if length scales can be learned for it; otherwise a ValueError."""
+    if is_word(kernel, "rbf"):
+        return RBF()
+    if is_radial(kernel):
+        if getattr(kernel, "nu", np.inf) not in EXACT_NUS:
+            raise ValueError(f"kernel must be Matern with nu 0.5, 1.5, 2.5 or infinity, or another; got {kernel!r}.")
+        return kernel
+    return binning_kernel(kernel)
+
+
+def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Standardised targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
+
+    Strings, flags, and integers with few different values are classes; floats are numbers.
+    """
+    y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    weights = check_weights(sample_weight, len(y))
+    if _are_labels(y):
+        classes, labels = np.unique(check_labels(y), return_inverse=True)
+        return one_against_rest(labels, classes.size), weights
+    Y = as_columns(checked_targets(y))
+    return Targets.of(NoTransform(), Y, weights).encode(Y), weights
+
+
+def _are_labels(y: np.ndarray) -> bool:
+    """Whether targets are classes: strings, flags, or whole numbers of an integer type with few different values."""
+    if y.dtype.kind in "fmMc" or y.ndim > 1:
+        return y.dtype.kind not in "iufbmMc"
+    return y.dtype.kind not in "iub" or np.unique(y).size <= min(_MOST_CLASSES, max(2, y.size / _ROWS_OF_A_CLASS))
+
+
+def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
+    """Some rows of X, dense, with a number far from all others in place of missing values."""
+    part = X[rows]
+    part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
+    missing = np.isnan(part)
+    if missing.any():
+        known = np.where(missing, 0.0, part)
+        far = known.max(axis=0) + _MISSING * np.maximum(known.std(axis=0), 1e-3)
+        part[missing] = np.broadcast_to(far, part.shape)[missing]
+    return part

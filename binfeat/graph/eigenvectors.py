@@ -1,0 +1,164 @@
+"""Leading eigenvectors of a symmetric matrix that is known by its products, by block Lanczos iteration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from binfeat._common.subsets import slices
+from binfeat._threads import one_blas_thread, side_by_side
+
+_DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
+_KEPT = 3  # blocks that remain after the cut
+_SPARE = 5  # columns of a block beyond the vectors wanted: convergence depends on the gap after these columns
+_FEW_ROWS = 300  # up to so many rows the matrix is made
+_ROWS_AT_A_TIME = 2**15  # rows of the piece of a thread
+_PARALLEL = 1e-4  # least eigenvalue of the cosines of columns: with less, Cholesky loses more than four digits
+
+
+@dataclass(frozen=True)
+class Eigenvectors:
+    """Eigenvalues in falling order with their vectors, and how exact they are."""
+
+    values: np.ndarray  # (n_wanted + 1,), or n_wanted if there are no more
+    vectors: np.ndarray  # (n, n_wanted), orthonormal
+    residuals: np.ndarray  # (n_wanted,), norms of ``S u - value u``
+    n_products: int  # with a block
+
+
+def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, start=None, callback=None, n_jobs=None):
+    """The `n_wanted` leading eigenvectors of the symmetric matrix S, after the `known` one, of length 1.
+
+    Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
+    of ``B, S B, S^2 B, ...`` for a block B. When the span is ten blocks wide, its best three are kept, and it grows on
+    from them. How many products it takes does not depend on gaps between the eigenvalues wanted, as it does for single
+    vectors (Musco & Musco 2015). The first block is `start`, vectors near the eigenvectors, and random columns.
+
+    `multiply` gives ``S @ V`` for V (n, n_columns), both in Fortran order, at most `max_iter` times; `callback` is
+    called after each product, and True stops. The result does not depend on `n_jobs`.
+    """
+    n, width = known.size, n_wanted + _SPARE
+    with one_blas_thread():  # the order of its sums depends on their number
+        if n <= max(_FEW_ROWS, 2 * width * (_DEPTH + 1)):
+            return _of_few_rows(multiply, known, n_wanted)
+        near = np.empty((n, 0)) if start is None else start[:, :width]
+        random = np.random.default_rng(seed).standard_normal((width - near.shape[1], n)).T
+        space = _KrylovSpace(multiply, known, np.column_stack([near, random]), n_jobs)
+        n_products, stops = 0, False
+        while True:
+            space.grow()
+            n_products += 1
+            stops = callback is not None and callback()
+            values, shares, residuals = space.best()
+            if stops or n_products == max_iter or _are_exact(residuals[: n_wanted + 1], tol):
+                break
+            if space.is_full:
+                space.cut(values, shares)
+        vectors = space.vectors(shares[:, :n_wanted])
+        return Eigenvectors(values[: n_wanted + 1], vectors, residuals[:n_wanted], n_products)
+
+
+def _are_exact(residuals, tol):
+    """Whether residuals are small. Of the last vector only the eigenvalue is used: its error is a squared residual."""
+    return residuals[:-1].max(initial=0.0) <= tol and residuals[-1] <= np.sqrt(tol)
+
+
+def _of_few_rows(multiply, known, n_wanted):
+    """Eigenvectors by a dense solver; the known one is moved to the end of the spectrum, below -1."""
+    matrix = multiply(np.eye(known.size, order="F")) - 3.0 * np.outer(known, known)
+    values, vectors = linalg.eigh((matrix + matrix.T) / 2)
+    values, vectors = values[:0:-1], vectors[:, :0:-1]
+    return Eigenvectors(values[: n_wanted + 1], vectors[:, :n_wanted], np.zeros(n_wanted), 1)
+
+
+class _KrylovSpace:
+    """An orthonormal basis that grows by a block, and the matrix S in it."""
+
+    def __init__(self, multiply, known, block, n_jobs):
+        self._multiply, self._known, self._width, self._n_jobs = multiply, known[:, None], block.shape[1], n_jobs
+        self._rows = slices(known.size, _ROWS_AT_A_TIME)
+        self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
+        self._projection = np.zeros(2 * (self._basis.shape[1],))  # its upper triangle
+        self._size = 0
+        self._append(np.asfortranarray(block))
+
+    @property
+    def is_full(self):
+        return self._size == self._basis.shape[1]
+
+    def grow(self):
+        """Add the product with the newest block."""
+        newest = slice(self._size - self._width, self._size)
+        image = self._multiply(self._basis[:, newest])
+        space, block = self._basis[:, : self._size], image.copy(order="F")
+        self._projection[: self._size, newest] = self._remove(space, block)
+        self._append(block)
+        self._coupling = self._inner(self._basis[:, self._size - self._width : self._size], image)
+
+    def _append(self, block):
+        """Add the part of a block outside the space; where nothing is left, the rounding error serves as well."""
+        self._remove(self._known, block)
+        block = self._orthonormal(block)
+        for known in (self._known, self._basis[:, : self._size]):  # again, because of rounding
+            self._remove(known, block)
+        self._basis[:, self._size : self._size + self._width] = self._orthonormal(block)
+        self._size += self._width
+
+    def _orthonormal(self, block):
+        """Orthonormal columns of the same span: by Cholesky, the fastest, where they are far from parallel."""
+        products = self._inner(block, block)
+        lengths = np.sqrt(products.diagonal())
+        if not lengths.all() or linalg.eigvalsh(cosines := products / np.outer(lengths, lengths))[0] < _PARALLEL:
+            return linalg.qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
+        factor = linalg.solve_triangular(linalg.cholesky(cosines) * lengths, np.eye(self._width))
+        self._set(block, block, factor)
+        return block
+
+    def _inner(self, A, B):
+        """``A' B``, summed over blocks of rows in their order."""
+        sums = np.empty((len(self._rows), A.shape[1], B.shape[1]))
+
+        def add(k):
+            sums[k] = A[self._rows[k]].T @ B[self._rows[k]]
+
+        side_by_side(add, range(len(sums)), self._n_jobs)
+        return sums.sum(axis=0)
+
+    def _remove(self, known, block):
+        """Subtract from a block its projection on orthonormal vectors, and return the projection's coefficients."""
+        shares = self._inner(known, block)
+
+        def subtract(rows):
+            block[rows] -= known[rows] @ shares
+
+        side_by_side(subtract, self._rows, self._n_jobs)
+        return shares
+
+    def _set(self, out, vectors, shares):
+        """Write ``vectors @ shares`` to `out`, which may be columns of `vectors`."""
+
+        def multiply(rows):
+            out[rows] = vectors[rows] @ shares
+
+        side_by_side(multiply, self._rows, self._n_jobs)
+
+    def best(self):
+        """All Ritz values in falling order, coefficients of their vectors in the basis, norms of their residuals."""
+        size = self._size - self._width  # the newest block has no product
+        values, shares = linalg.eigh(self._projection[:size, :size], lower=False)
+        values, shares = values[::-1], shares[:, ::-1]
+        return values, shares, np.linalg.norm(self._coupling @ shares[-self._width :], axis=0)
+
+    def vectors(self, shares):
+        """Vectors with these coefficients in the basis."""
+        made = np.empty((len(self._basis), shares.shape[1]), order="F")
+        self._set(made, self._basis[:, : len(shares)], shares)
+        return made
+
+    def cut(self, values, shares):
+        """Keep the best Ritz vectors, and the newest block, whose span has all their residuals."""
+        kept = _KEPT * self._width
+        self._set(self._basis[:, :kept], self._basis[:, : len(shares)], shares[:, :kept])
+        self._basis[:, kept : kept + self._width] = self._basis[:, -self._width :]
+        self._projection[:kept, :kept] = np.diag(values[:kept])
+        self._size = kept + self._width

@@ -1,0 +1,120 @@
+"""Base of the estimators of graphs: the feature map, its length scale, and the graph of the rows."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._common.callbacks import CallbackSupportMixin
+from binfeat._common.persistence import Persistent
+from binfeat._common.validation import canonical, check_categorical, checked_rows, is_word, seed_of
+from binfeat._common.warned import warn
+from binfeat._rows.sampled import SampledSource
+from binfeat._rows.sources import is_source
+from binfeat._threads import thread_count
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.input_checks import ARRAY_CHECKS
+from binfeat.features.binning.random_binning import RandomBinning
+from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
+from binfeat.graph.scale import doubt_units, gamma_by_occupancy, without_copies
+from binfeat.graph.similarity import ColumnMeans, SimilarityGraph
+from binfeat.graph.start import rows_of_sample
+
+_N_GRIDS = 256
+_SAMPLE_ROWS = 10_000  # for the choice of a length scale
+_MANY_ALONE = 0.1  # share of rows without neighbours from which a warning is due
+
+
+class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
+    """Base of estimators that see rows as a graph."""
+
+    gamma_: np.ndarray
+    features_: Any
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _means: dict
+
+    def __init__(self, features, gamma, tol, max_iter, n_jobs, random_state):
+        self.features, self.gamma = features, gamma
+        self.tol, self.max_iter = tol, max_iter
+        self.n_jobs, self.random_state = n_jobs, random_state
+
+    def _check_map(self):
+        thread_count(self.n_jobs)
+        if self.features is None:
+            return
+        if not (hasattr(self.features, "get_params") and hasattr(self.features, "fit_transform")):
+            raise TypeError(f"features must be a map, such as RandomBinning(), or None, got {self.features!r}.")
+        if self.gamma is not None and "gamma" not in self.features.get_params(deep=False):
+            raise ValueError(
+                f"gamma must be None for features without a parameter gamma, {type(self.features).__name__}; "
+                f"got {self.gamma!r}."
+            )
+
+    def _check(self, X, reset=False):
+        """X as an array or CSR; a source as it is, because the map checks its blocks."""
+        return X if is_source(X) else canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
+
+    def _map(self, gamma):
+        """The map before its fit, with a seed; a binning map gives codes."""
+        seed = seed_of(self.random_state)
+        if self.features is None:
+            made = RandomBinning(n_grids=_N_GRIDS, min_count=2, n_jobs=self.n_jobs)
+        else:
+            made = clone(self.features)
+        known = made.get_params(deep=False)
+        own = {"output": "codes"}
+        if gamma is not None:
+            own["gamma"] = gamma
+        if known.get("random_state", 0) is None:
+            own["random_state"] = seed
+        return made.set_params(**{name: value for name, value in own.items() if name in known})
+
+    def _sample(self, X):
+        """Rows for the choice of a length scale."""
+        seed = seed_of(self.random_state)
+        if is_source(X):
+            X = self._check(SampledSource(self, X, seed).sample, reset=True)
+        return X if X.shape[0] <= _SAMPLE_ROWS else X[rows_of_sample(X.shape[0], seed, _SAMPLE_ROWS)]
+
+    def _graph(self, X, gamma):
+        """The map with this gamma fitted to the rows, their features, and their graph."""
+        made = self._map(gamma)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Grids are too")  # bins of one row have no weight
+            if isinstance(made, RandomBinning) and is_word(made.gamma, "scale"):
+                sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
+                doubt_units(sample, check_categorical(made.categorical_features, self), names)
+                made.set_params(gamma=gamma_by_occupancy(made, without_copies(sample)))
+            Z = made.fit_transform(X)
+        if Z.shape[0] < 2:
+            raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")
+        graph = NeighbourGraph(Z, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
+        alone = (graph.degrees == 0).mean()
+        if alone > _MANY_ALONE:
+            message = f"{alone:.0%} of the rows share no bin with another row and have no neighbours. Decrease gamma."
+            warn(message)
+        return made, Z, graph
+
+    def _keep_map(self, made):
+        self.features_, self.n_features_in_ = made, made.n_features_in_
+        self.__dict__.pop("gamma_", None)  # of an earlier fit
+        if hasattr(made, "gamma_"):
+            self.gamma_ = made.gamma_
+
+    def _means_for(self, X):
+        """Means, over the training rows most similar to the rows of X, of the values in `_means`."""
+        check_is_fitted(self)
+        known = NeighbourMeans if "rows" in self._means else ColumnMeans
+        return known.from_arrays(self._means).of_rows(self.features_.transform(self._check(X)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        known = hasattr(self.features, "__sklearn_tags__")
+        tags.input_tags.allow_nan = self.features is None or (known and get_tags(self.features).input_tags.allow_nan)
+        return tags

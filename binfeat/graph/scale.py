@@ -1,0 +1,85 @@
+"""A length scale without labels: bins of a few rows."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from binfeat._common.gamma_scale import Moments
+from binfeat._common.warned import warn
+from binfeat.graph.neighbours import N_NEAREST
+
+# Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 2, 3, 6 and 10, clusters of digits,
+# optdigits, satimage, rings and moons are the best with 3: with 2, groups of a few rows break off satimage.
+_ROWS_IN_A_BIN = 3.0
+_PILOT_GRIDS = 16
+_DOUBLINGS = 10  # up or down from one over the spread of the values
+_HALVINGS = 3  # of the last factor 2
+_UNLIKE = 5.0  # times the median standard deviation, from which an input decides alone which rows are similar
+
+
+def doubt_units(X, categorical, names):
+    """Warn if one gamma for all inputs leaves the similarity of rows to a single one, of a larger unit."""
+    numbers = np.flatnonzero(~categorical)
+    spreads = Moments.of(X).std[numbers]
+    spread = spreads[spreads > 0]
+    typical = np.quantile(spread, 0.5, method="lower") if spread.size else np.inf
+    if spread.max(initial=0.0) > _UNLIKE * typical:
+        widest = numbers[spreads.argmax()]
+        name = widest if names is None else repr(str(names[widest]))
+        warn(
+            f"Input {name} has {spread.max() / typical:.2g} times the spread of a typical input, and "
+            "dominates the similarities. Scale X, for example by StandardScaler, or pass a gamma for each input.",
+        )
+
+
+def gamma_by_occupancy(binning, X):
+    """The gamma with a geometric mean of 3 rows in a bin, or, if that is fewer, of the square root of all rows.
+
+    The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map, which is not fitted. No grid
+    is fine enough for copies of a row, which are to be left out.
+    """
+    pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
+    first = _one_gamma(X, pilot._categorical)
+    pilot.set_params(gamma=first).fit(X)
+    wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(pilot.bin_counts_.sum() / _PILOT_GRIDS))
+
+    def is_fine(exponent):
+        counts = pilot.set_params(gamma=first * 2.0**exponent).fit(X).bin_counts_
+        return (counts * np.log(counts)).sum() / counts.sum() <= wanted  # mean over rows, by their bins
+
+    below, above = _bracket(is_fine)
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        below, above = (below, middle) if is_fine(middle) else (middle, above)
+    return first * 2.0 ** ((below + above) / 2)
+
+
+def _one_gamma(X, categorical):
+    """``1 / (n_inputs * std)`` with the standard deviation of all numbers; categories are one unit apart."""
+    std = Moments.of(X).pooled(~categorical).std[0]
+    return np.where(categorical | (std == 0), 1.0, 1.0 / (std or 1.0)) / categorical.size
+
+
+def without_copies(X):
+    """The rows that differ, in their order, if there are at least two; a warning if these are few."""
+    if sparse.issparse(X):
+        X = X.tocsr()
+        known = X @ np.random.default_rng(0).standard_normal(X.shape[1])  # equal to the last bit for equal rows
+        rows = np.unique(known, return_index=True)[1]
+    else:
+        rows = np.unique(X, axis=0, return_index=True)[1]
+    if rows.size * N_NEAREST < X.shape[0]:
+        warn(
+            f"X has {rows.size} different rows among {X.shape[0]}, so the rows most similar to a row are its copies. "
+            "Remove the copies, or decrease gamma."
+        )
+    return X[np.sort(rows)] if 2 <= rows.size < X.shape[0] else X
+
+
+def _bracket(is_fine):
+    """Neighbouring powers of 2 between which grids become fine, or the last two that were tried."""
+    step = -1 if is_fine(0) else 1
+    for exponent in range(step, step * (_DOUBLINGS + 1), step):
+        if is_fine(exponent) != (step < 0):
+            break
+    return min(exponent, exponent - step), max(exponent, exponent - step)

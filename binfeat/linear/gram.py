@@ -1,0 +1,200 @@
+"""Ridge from the Gram matrix of dense features: exact, and cheaper than iterations while features are few."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import add
+
+import numpy as np
+from scipy import linalg
+
+from binfeat._common.arrays import quotients
+from binfeat._common.memory import allowed_bytes
+from binfeat._common.subsets import slices
+from binfeat._common.validation import float_dtype
+from binfeat._rows.products import Features, is_computed
+from binfeat._rows.rows import Part, Rows
+from binfeat._threads import threads_to_factorise
+from binfeat.linear.result import Penalties, Result, SolverOptions, refuse_overflow
+
+_BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features whose products are summed before they are added in float64
+_PANEL = 1024  # columns of the Gram matrix that are added up at a time
+# Measured with 250 to 2,000 features, 2 threads, in both types: a multiplication for the Gram matrix, beside one in the
+# products of an iteration, which wait for memory; the share that each further target adds to an iteration.
+_GRAM_COST = 1 / 20
+_TARGET_COST = 0.3
+_CHOLESKY_COST = 0.5  # of D^3 multiplications
+_EIGEN_COST = 8.0
+_DIGIT_ITERATIONS = 15  # iterations for a digit of the residual
+_DEFAULT_DIGITS = 2.8  # of the default stopping rule, which took 42 iterations in the mean of 15 tables and 4 penalties
+_MEMORY_PART = 4  # the matrix and its factor may take a quarter of the memory
+_TINY = np.finfo(float).tiny
+
+
+def gram_fits(n_columns: int) -> bool:
+    """Whether a Gram matrix and its Cholesky factor take no more than a quarter of the memory."""
+    return 2 * n_columns**2 * np.dtype(np.float64).itemsize <= allowed_bytes(None, _MEMORY_PART)
+
+
+def gram_pays(rows: Rows, n_alphas: int, tol: float | None) -> bool:
+    """Whether features are dense, and their Gram matrix expected to cost less than conjugate gradients."""
+    n_rows, n_columns = rows.shape
+    if not (rows.dense and gram_fits(n_columns)):
+        return False
+    factor = min(n_alphas * _CHOLESKY_COST, _EIGEN_COST)
+    gram = _GRAM_COST * (n_rows * n_columns**2 + factor * n_columns**3)
+    digits = _DEFAULT_DIGITS if tol is None else max(1.0, -np.log10(max(tol, 1e-16)))
+    n_iter = _DIGIT_ITERATIONS * digits * (1 + (n_alphas > 1))
+    iteration = 2 * (1 + _TARGET_COST * (rows.n_targets - 1)) + rows.visit_cost
+    return gram < n_iter * n_rows * n_columns * iteration
+
+
+@dataclass
+class GramSystem:
+    """Centred normal equations ``(matrix + alpha) W = right`` in float64."""
+
+    matrix: np.ndarray  # (n_columns, n_columns)
+    right: np.ndarray  # (n_columns, n_targets)
+    means: np.ndarray  # weighted mean row, (n_columns,), or 0 without intercept
+    target_means: np.ndarray  # (n_targets,)
+    dtype: np.dtype  # of solutions
+    total: float  # weight of all rows
+
+    def __add__(self, other: "GramSystem") -> "GramSystem":
+        """The system of the rows of both (Chan, Golub & LeVeque 1979)."""
+        total = self.total + other.total
+        share = other.total / max(total, _TINY)
+        apart, targets_apart = other.means - self.means, other.target_means - self.target_means
+        matrix = np.outer(self.total * share * apart, apart)
+        matrix += self.matrix
+        matrix += other.matrix
+        right = self.right + other.right + self.total * share * np.outer(apart, targets_apart)
+        means, target_means = self.means + share * apart, self.target_means + share * targets_apart
+        return GramSystem(matrix, right, means, target_means, self.dtype, total)
+
+    @property
+    def n_targets(self) -> int:
+        return self.right.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix and the right-hand sides."""
+        return self.matrix.nbytes + self.right.nbytes
+
+    def intercept(self, W: np.ndarray) -> np.ndarray:
+        """Intercepts that belong to coefficients W of shape (n_columns, n_targets)."""
+        return self.target_means - self.means @ W
+
+    def solve(
+        self, alphas: Penalties, options: SolverOptions | None = None, start: np.ndarray | None = None
+    ) -> Iterator[Result]:
+        """Exact results for each penalty; see `solve_ridge`. There are no iterations, so no start and no limit."""
+        refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
+        factors = self._eigen() if len(alphas) * _CHOLESKY_COST > _EIGEN_COST else None
+        for alpha in alphas:
+            penalties = np.broadcast_to(alpha, self.right.shape[1:])
+            W = self._by_cholesky(penalties) if factors is None else self._by_eigen(*factors, penalties)
+            yield self._result(W, penalties)
+
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        with threads_to_factorise(len(self.matrix)):
+            return linalg.eigh(self.matrix, check_finite=False, driver="evd")
+
+    def _by_eigen(self, values: np.ndarray, vectors: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        sums = np.maximum(values, 0.0)[:, None] + alpha
+        least = values[-1] * len(values) * np.finfo(float).eps
+        projected = vectors.T @ self.right
+        return vectors @ np.divide(projected, sums, out=np.zeros_like(projected), where=sums > least)
+
+    def _by_cholesky(self, alpha: np.ndarray) -> np.ndarray:
+        W = np.empty_like(self.right)
+        for penalty in np.unique(alpha):
+            targets = alpha == penalty
+            shifted = self.matrix.copy().T  # in the order of LAPACK, which then takes no copy of its own
+            shifted[np.diag_indices_from(shifted)] += penalty
+            try:
+                with threads_to_factorise(len(shifted)):
+                    factor = linalg.cho_factor(shifted, overwrite_a=True, check_finite=False)
+                W[:, targets] = linalg.cho_solve(factor, self.right[:, targets], check_finite=False)
+            except linalg.LinAlgError:  # singular: the shortest of the solutions
+                values, vectors = self._eigen()
+                W[:, targets] = self._by_eigen(values, vectors, alpha)[:, targets]
+        return W
+
+    def _result(self, W: np.ndarray, alpha: np.ndarray) -> Result:
+        norms = np.linalg.norm(self.right, axis=0)
+        left = np.linalg.norm(self.right - self.matrix @ W - alpha * W, axis=0)
+        residual = quotients(left, norms)
+        solution, residuals = np.asfortranarray(W, dtype=self.dtype), np.array([np.ones_like(residual), residual])
+        return Result(solution, self.intercept(solution), 1, residuals, "converged", "gram")
+
+
+def gram_system(rows: Rows, fit_intercept: bool) -> GramSystem:
+    """The normal equations of rows of dense features, from one pass over the rows; see `NormalEquations`."""
+    return rows.sum(_system_of, fit_intercept, join=add, in_blocks=True)
+
+
+def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
+    """The system of a part; blocks of `_filled` are summed in the features' type, and added up in float64.
+
+    So an entry is off by at most ``_FEWEST_ROWS`` roundings (or those of 64 MB of rows) of the sum of the magnitudes
+    that it adds up, whatever the number of rows (Blanchard, Higham & Mary 2020, "A Class of Fast and Accurate
+    Summation Algorithms").
+    """
+    n_columns, weights, total = part.Z.shape[1], part.known_weights, float(part.total_weight[0])
+    target_means = (weights * part.Y).sum(axis=0) / total if fit_intercept else np.zeros(part.Y.shape[1])
+    matrix, right = np.zeros((n_columns, n_columns)), np.zeros((n_columns, part.Y.shape[1]))
+    sums, pivot = np.zeros(n_columns), np.empty(0)
+    for rows, block in _filled(part.Z):
+        if not pivot.size:  # a row near the mean, against cancellation when that is subtracted
+            pivot = block.mean(axis=0) if fit_intercept else np.zeros(n_columns, block.dtype)
+        roots = np.sqrt(weights[rows]).astype(block.dtype)
+        block -= pivot
+        block *= roots
+        right += block.T @ ((part.Y[rows] - target_means) * roots).astype(block.dtype)
+        sums += (block.T @ roots).ravel()
+        _add_products(block, matrix)
+    means = sums / total if fit_intercept else np.zeros_like(sums)
+    _complete(matrix, means, total)
+    return GramSystem(matrix, right, means + pivot, target_means, np.dtype(pivot.dtype), total)
+
+
+def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
+    """Rows, as a slice, and their features to overwrite, always as many rows in whatever blocks they come."""
+    dtype, (n_rows, n_columns) = float_dtype(Z.dtype), Z.shape
+    step = min(n_rows, max(_FEWEST_ROWS, _BLOCK_BYTES // (dtype.itemsize * max(1, n_columns))))
+    held, start, size = np.empty((step, n_columns), dtype), 0, 0
+    blocks = Z.row_blocks() if is_computed(Z) else ((rows, Z[rows]) for rows in slices(n_rows, step))
+    for _, block in blocks:
+        block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+        while len(block):
+            some, block = block[: step - size], block[step - size :]
+            held[size : size + len(some)] = some
+            size += len(some)
+            if size == step or start + size == n_rows:
+                yield slice(start, start + size), held[:size]
+                start, size = start + size, 0
+
+
+def _panels(n_columns: int) -> Iterator[tuple[slice, slice]]:
+    """Slices of some columns at a time, and of the same and all later columns."""
+    for panel in slices(n_columns, _PANEL):
+        yield panel, slice(panel.start, n_columns)
+
+
+def _add_products(block: np.ndarray, matrix: np.ndarray) -> None:
+    """Add ``block.T @ block`` to the matrix, on and above the diagonal."""
+    n_columns = len(matrix)
+    space = np.empty(min(_PANEL, n_columns) * n_columns, block.dtype)
+    for panel, later in _panels(n_columns):
+        shape = panel.stop - panel.start, n_columns - panel.start
+        product = space[: shape[0] * shape[1]].reshape(shape)
+        matrix[panel, later] += np.matmul(block[:, panel].T, block[:, later], out=product)
+
+
+def _complete(matrix: np.ndarray, means: np.ndarray, total: float) -> None:
+    """Take the means out of the sums above the diagonal, and copy these below it."""
+    for panel, later in _panels(len(matrix)):
+        matrix[panel, later] -= np.multiply.outer(total * means[panel], means[later])
+        corner = np.triu(matrix[panel, panel])
+        matrix[panel, panel] = corner + np.triu(corner, 1).T
+        matrix[panel.stop :, panel] = matrix[panel, panel.stop :].T

@@ -1,0 +1,136 @@
+"""What `partial_fit` keeps of the rows so far: the rows themselves, or the sums that a solve takes of dense ones."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from binfeat._rows.products import Features
+from binfeat._rows.rows import LocalRows
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.linear.gram import GramSystem, gram_fits, gram_system
+
+_SUMS = "matrix", "right", "means", "target_means"
+
+
+class KeptRows:
+    """Rows of all calls, which every solve visits again: codes, CSR or an array, with targets and weights or None."""
+
+    def __init__(self, Z: Features, Y: np.ndarray, weights: np.ndarray | None) -> None:
+        self.to_solve = LocalRows(Z, Y, weights)
+
+    @classmethod
+    def first(cls, rows: LocalRows) -> Self:
+        """Copies of the caller's rows."""
+        Z: Any = rows.Z
+        if isinstance(Z, BinMatrix):
+            Z = BinMatrix._trusted(np.array(Z.codes, order="C"), Z.offsets, Z.dtype, Z.n_jobs)
+        else:
+            Z = Z.copy()
+        return cls(Z, np.array(rows.Y, order="C"), rows.weights)
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None) -> Self:
+        """The same again from its `arrays()`."""
+        if "codes" in arrays:
+            Z: Any = BinMatrix(arrays["codes"], arrays["offsets"], dtype=dtype, n_jobs=n_jobs)
+        elif "indptr" in arrays:
+            parts = arrays["data"], arrays["indices"], arrays["indptr"]
+            Z = sparse.csr_matrix(parts, shape=(len(parts[2]) - 1, n_columns))
+            Z.check_format(full_check=True)
+        else:
+            Z = arrays["Z"]
+        return cls(Z, arrays["Y"], arrays.get("weights"))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it as arrays by name."""
+        rows = self.to_solve
+        kept = {"Y": rows.Y} if rows.weights is None else {"Y": rows.Y, "weights": rows.weights}
+        if isinstance(rows.Z, np.ndarray):
+            return kept | {"Z": rows.Z}
+        names = ("codes", "offsets") if isinstance(rows.Z, BinMatrix) else ("data", "indices", "indptr")
+        return kept | {name: getattr(rows.Z, name) for name in names}
+
+    def joined(self, more: LocalRows) -> "KeptRows":
+        """These rows and more. ValueError if their features are of another kind, or of other bins."""
+        rows = self.to_solve
+        weights = None
+        if rows.weights is not None or more.weights is not None:
+            parts = (np.ones((len(part.Y), 1)) if part.weights is None else part.weights for part in (rows, more))
+            weights = np.concatenate(list(parts))
+        return KeptRows(_stacked(rows.Z, more.Z), np.concatenate([rows.Y, more.Y]), weights)
+
+    def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptRows | KeptSums":
+        """The same, or its sums where they take less memory than the rows, and rows are not needed."""
+        rows = self.to_solve
+        if not needs_rows and rows.dense and rows.shape[0] > rows.shape[1] and gram_fits(rows.shape[1]):
+            return KeptSums(gram_system(rows, fit_intercept), fit_intercept)
+        return self
+
+
+class KeptSums:
+    """The normal equations of the rows of all calls, of dense features: as much memory for any number of rows."""
+
+    def __init__(self, system: GramSystem, fit_intercept: bool) -> None:
+        self.to_solve, self._fit_intercept = system, fit_intercept
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], dtype: np.dtype) -> Self:
+        """The same again from its `arrays()`."""
+        sums = {name: arrays[name] for name in _SUMS}
+        return cls(GramSystem(**sums, dtype=dtype, total=float(arrays["total"])), bool(arrays["fit_intercept"]))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it as arrays by name."""
+        system = self.to_solve
+        others = {"total": np.array(system.total), "fit_intercept": np.array(self._fit_intercept)}
+        return {name: getattr(system, name) for name in _SUMS} | others
+
+    def joined(self, more: LocalRows) -> "KeptSums":
+        """These rows and more. ValueError if their features are no array."""
+        if not isinstance(more.Z, np.ndarray):
+            raise ValueError(_another_kind("an array", more.Z))
+        return KeptSums(self.to_solve + gram_system(more, self._fit_intercept), self._fit_intercept)
+
+    def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptSums":
+        """The same. ValueError if rows are needed, or `fit_intercept` is another one than before."""
+        if needs_rows:
+            raise ValueError(
+                "loss must be 'squared_error', as in the earlier calls of partial_fit, of which only sums are kept; "
+                "got 'squared_hinge'."
+            )
+        if fit_intercept != self._fit_intercept:
+            raise ValueError(
+                f"fit_intercept must be {self._fit_intercept}, as in the earlier calls of partial_fit, of which only "
+                f"sums are kept; got {fit_intercept}."
+            )
+        return self
+
+
+def kept_of(
+    arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None = None
+) -> KeptRows | KeptSums:
+    """What an estimator keeps as arrays."""
+    if "matrix" in arrays:
+        return KeptSums.from_arrays(arrays, dtype)
+    return KeptRows.from_arrays(arrays, n_columns, dtype, n_jobs)
+
+
+def _stacked(Z: Features, more: Features) -> Features:
+    if isinstance(Z, BinMatrix) and isinstance(more, BinMatrix):
+        if Z.codes.dtype != more.codes.dtype or not np.array_equal(Z.offsets, more.offsets):
+            raise ValueError(
+                "X must have the bins of the earlier calls of partial_fit, and has others. Fit RandomBinning once, or "
+                "set its n_features, for columns that never move."
+            )
+        codes = np.concatenate([Z.codes, more.codes], axis=1)
+        return BinMatrix._trusted(codes, Z.offsets, np.result_type(Z.dtype, more.dtype), more.n_jobs)
+    if sparse.issparse(Z) and sparse.issparse(more):
+        return sparse.vstack([Z, more], format="csr")
+    if isinstance(Z, np.ndarray) and isinstance(more, np.ndarray):
+        return np.concatenate([Z, more])
+    raise ValueError(_another_kind({BinMatrix: "codes", np.ndarray: "an array"}.get(type(Z), "a sparse matrix"), more))
+
+
+def _another_kind(before: str, Z: Features) -> str:
+    return f"X must be {before}, as in the earlier calls of partial_fit; got {type(Z).__name__}."

@@ -1,0 +1,136 @@
+"""The normal equations of ridge regression on rows anywhere: one pass over them for a product."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from binfeat._common.validation import float_dtype
+from binfeat._engine.vectors import centre
+from binfeat._rows.products import gram_diagonal, product, transposed_product
+from binfeat._rows.rows import Part, Rows
+from binfeat._rows.vectors import column_dots, column_sums
+from binfeat.linear.path import solve_path
+from binfeat.linear.result import Penalties, Result, SolverOptions
+
+_TINY = np.finfo(float).tiny
+_CONSTANT = 1e-14  # share of a column's squares that rounding leaves when their mean is taken out
+_FAR = 100.0  # standard deviations from zero to a column's mean, beyond which rounding shows
+
+
+class NormalEquations:
+    """Normal equations of ridge regression, with the intercept taken out by implicit centring.
+
+    For rows z_i, targets y_i and weights v_i, the system is ``(A + alpha) w = b`` with
+    ``A = sum_i v_i (z_i - m)(z_i - m)'`` and ``b = sum_i v_i (z_i - m)(y_i - mean(y))``, where m is the
+    weighted mean row, or 0 without intercept. Features are not copied. Every target may have weights of
+    its own.
+
+    A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
+    the centred values' sum e is taken out at the end, by ``Z'v - m e``. Where all rows are at hand as one part, the
+    mean is taken of the values themselves, and e is taken out if columns lie far from zero. The `diagonal` is ones
+    where the features cannot tell, and has one column if all targets have the same A. `at_zero` is the objective of
+    coefficients 0, for each target.
+    """
+
+    def __init__(self, rows: Rows, fit_intercept: bool) -> None:
+        self._rows, self.dtype = rows, rows.dtype
+        weight, targets = rows.totals()
+        total = np.maximum(weight, _TINY)
+        self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
+        self.right, rest, columns, self.at_zero, *squares = rows.sum(_moments, self._target_means)
+        self._means: np.ndarray | None = None  # without intercept
+        self._typed_means: np.ndarray | Any = None
+        self.diagonal = squares[0] if squares else np.ones((rows.shape[1], weight.size))
+        self._recentres = False
+        if fit_intercept:
+            if squares:
+                of_means = columns**2
+                of_means /= total
+                self.diagonal -= of_means
+                np.maximum(self.diagonal, 0.0, out=self.diagonal)
+            self._recentres = not (rows.whole and squares) or self._is_far(of_means)
+            columns /= total
+            self._means, self._typed_means = columns, columns.astype(self.dtype, copy=False)
+        if self._recentres:
+            self._recentre(self.right, rest, slice(None))
+
+    def _is_far(self, of_means: np.ndarray) -> bool:
+        """Whether some column that is not constant lies many standard deviations from zero, by its mean's squares."""
+        return not ((of_means <= _FAR**2 * self.diagonal) | (self.diagonal <= _CONSTANT * of_means)).all()
+
+    def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""
+        if self._means is None:
+            pivot = np.zeros(W.shape[1])
+        elif self._rows.whole:
+            pivot = None
+        else:
+            pivot = column_dots(W, self._of(self._typed_means, targets))
+        image, rest = self._rows.sum(_product, W, pivot, targets)
+        if self._recentres:
+            self._recentre(image, rest, targets)
+        return image
+
+    def intercept(self, W: np.ndarray) -> np.ndarray:
+        """Intercepts that go with coefficients W, one for each target; 0 without."""
+        return self._target_means - (0.0 if self._means is None else column_dots(W, self._means))
+
+    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
+        return solve_path(self, alphas, options, start)
+
+    def _recentre(self, image: np.ndarray, rest: np.ndarray, targets: np.ndarray | slice) -> None:
+        image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)
+
+    @staticmethod
+    def _of(means: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
+        return means if means.shape[1] == 1 else np.asfortranarray(means[:, targets])
+
+
+def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
+    """Right-hand side, sums of the centred targets, of columns and of squared targets; the diagonal before centring."""
+    dtype = float_dtype(part.Z.dtype)
+    values = np.array(part.Y - target_means, dtype, order="F")
+    at_zero = _squares(values, part.weights)
+    right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
+    weights = part.known_weights if issparse(part.Z) else part.typed_weights  # SciPy adds up in the type of the result
+    columns = np.empty((part.Z.shape[1], weights.shape[1]), weights.dtype, order="F")
+    transposed_product(part.Z, weights, columns)
+    diagonal = gram_diagonal(part.Z, part.weights)
+    moments = [right.copy(order="F"), rest, columns.astype(np.float64, copy=False), at_zero]
+    return moments if diagonal is None else [*moments, diagonal]
+
+
+def _squares(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    if weights is None:
+        return np.einsum("ij,ij->j", values, values, dtype=np.float64)
+    return np.einsum("ij,ij,ij->j", values, values, np.broadcast_to(weights, values.shape), dtype=np.float64)
+
+
+def _product(part: Part, W: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray) -> list[np.ndarray]:
+    values = part.space("values", (part.Z.shape[0], W.shape[1]), W.dtype)
+    product(part.Z, W, values)
+    return _back(part, values, pivot, targets)
+
+
+def _back(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> list[np.ndarray]:
+    """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; a pivot of None is the weighted mean."""
+    if part.weights is None:
+        pivot = column_sums(values) / len(values) if pivot is None else pivot
+        if pivot.any():
+            values -= pivot
+    else:
+        _centre(part, values, pivot, targets)
+    out = part.space("image", (part.Z.shape[1], values.shape[1]), values.dtype)
+    transposed_product(part.Z, values, out)
+    return [out, values.sum(axis=0, dtype=np.float64)]
+
+
+def _centre(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> None:
+    weights, total = part.typed_weights, part.total_weight
+    if weights.shape[1] > 1:
+        weights, total = np.asfortranarray(weights[:, targets]), total[targets]
+    pivot = column_dots(values, weights) / total if pivot is None else pivot
+    centre(pivot, weights.T, values.T, n_jobs=part.n_jobs)

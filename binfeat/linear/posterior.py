@@ -1,0 +1,126 @@
+"""The Gaussian posterior of a ridge machine's coefficients, as a root of their covariance.
+
+With noise of variance 1 / v_i, the prior ``w ~ N(0, I / alpha)`` and a flat prior of the intercept, the coefficients
+have the covariance ``(A + alpha)^-1`` about those of the least penalised squares, A the matrix of the normal equations.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from binfeat._common.array_record import ArrayRecord
+from binfeat._common.arrays import quotients
+from binfeat._common.subsets import slices
+from binfeat._rows.products import Features, unseen_shares
+from binfeat._rows.rows import LocalRows
+from binfeat._threads import threads_to_factorise
+from binfeat.linear import cg
+from binfeat.linear.gram import GramSystem
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.result import RidgeSystem, SolverOptions
+from binfeat.linear.solve import ridge_system
+
+_TOGETHER = 8  # samples that are solved for at a time, and rows of the root in a product
+_TOL = 0.1  # of the solve for samples, whose residual is about the error of standard deviations: 32 samples leave 0.125
+_LEAST_FREEDOM = 1e-3  # of the rows, that residuals are divided by
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePosterior(ArrayRecord):
+    """Coefficients and intercepts whose squares add up to variances of predictions, for noise of variance 1."""
+
+    alpha: np.ndarray  # ()
+    coef: np.ndarray  # (n_roots, n_columns), float32
+    intercept: np.ndarray  # (n_roots,)
+
+    def parts(self, Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
+        """Some roots at a time: their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
+        for some in slices(len(self.intercept), _TOGETHER):
+            yield some, np.asarray(Z @ self.coef[some].T) + self.intercept[some]
+
+    def times(self, factor: float) -> "RidgePosterior":
+        """The posterior for noise of this variance."""
+        root = np.sqrt(factor)
+        return RidgePosterior(np.array(self.alpha / factor), self.coef * np.float32(root), self.intercept * root)
+
+    def among(self, places: np.ndarray, n_columns: int, rng: np.random.Generator) -> "RidgePosterior":
+        """Samples for more columns: the known columns are at these places, all others are drawn from the prior."""
+        coef = rng.standard_normal((len(self.coef), n_columns), np.float32)
+        coef /= np.float32(np.sqrt(self.alpha * len(self.coef)))
+        coef[:, places] = self.coef
+        return RidgePosterior(self.alpha, coef, self.intercept)
+
+    def variances(self, Z: Features) -> np.ndarray:
+        """Variances of the predictions for the rows of Z."""
+        total = np.zeros(Z.shape[0])
+        for _, part in self.parts(Z):
+            total += np.einsum("ij,ij->i", part, part, dtype=np.float64)
+        return total + unseen_shares(Z) / self.alpha
+
+
+def ridge_posterior(
+    rows: LocalRows,
+    alpha: float,
+    n_samples: int,
+    options: SolverOptions,
+    rng: np.random.Generator,
+    system: RidgeSystem | None = None,
+) -> RidgePosterior:
+    """The posterior of a ridge machine with `alpha` above 0: exact where there is a Gram matrix, else by samples.
+
+    A sample is drawn from the prior, targets are made of it with noise, and the solution of ridge regression for these
+    targets is subtracted from it (Wilson et al. 2021, "Pathwise Conditioning of Gaussian Processes"). The difference d
+    of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e``, whose right-hand side has the covariance
+    ``A + alpha``: a solve from 0 is as exact in one direction as in another, whatever the penalty. `system` is that of
+    the rows, if it is known.
+    """
+    system = ridge_system(rows, 1, options) if system is None else system
+    if isinstance(system, GramSystem):
+        return _closed(system, alpha, options.fit_intercept)
+    coef, intercept = np.empty((n_samples, rows.shape[1]), np.float32), np.empty(n_samples)
+    for some in slices(n_samples, _TOGETHER):
+        coef[some], intercept[some] = _sampled(rows, alpha, some.stop - some.start, options, rng)
+    coef /= np.float32(np.sqrt(n_samples))
+    return RidgePosterior(np.array(float(alpha)), coef, intercept / np.sqrt(n_samples))
+
+
+def _sampled(
+    rows: LocalRows, alpha: float, n_samples: int, options: SolverOptions, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and intercepts of some samples of the posterior, less their mean."""
+    prior = rng.standard_normal((n_samples, rows.shape[1])).astype(rows.dtype) / rows.dtype.type(np.sqrt(alpha))
+    noise = rng.standard_normal((n_samples, rows.shape[0])).T
+    if rows.weights is not None:
+        noise *= quotients(1.0, np.sqrt(rows.weights))
+    system = NormalEquations(LocalRows(rows.Z, -noise, rows.weights), options.fit_intercept)
+    system.right += rows.dtype.type(alpha) * prior.T
+    result = cg.solve(system, np.full(n_samples, alpha), replace(options, tol=_TOL, callback=None))
+    return result.solution.T, result.intercept
+
+
+def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePosterior:
+    """The posterior from the Cholesky factor of the system; the last root is for the mean of the targets."""
+    shifted = system.matrix + alpha * np.eye(len(system.matrix))
+    with threads_to_factorise(len(shifted)):
+        factor = linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+        root = linalg.lapack.dtrtri(factor, lower=1)[0]
+    coef, intercept = root, -root @ system.means
+    if fit_intercept:
+        coef = np.vstack([coef, np.zeros(len(shifted))])
+        intercept = np.append(intercept, 1 / np.sqrt(system.total))
+    return RidgePosterior(np.array(float(alpha)), coef.astype(np.float32), intercept)
+
+
+def noise_variance(rows: LocalRows, posterior: RidgePosterior, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Variance of the noise of each target, from the residuals of the rows that the machine was fitted to.
+
+    A residual has the variance ``s2 (1 / v_i - u_i)``, with u_i the variance of the prediction: their weighted squares
+    are divided by the rows less the sum of ``v_i u_i``, the trace of the hat matrix.
+    """
+    weights = np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
+    squares = (weights * (rows.Y - np.asarray(rows.design @ coef) - intercept) ** 2).sum(axis=0)
+    n_rows = np.count_nonzero(weights)
+    freedom = n_rows - float(weights[:, 0] @ posterior.variances(rows.design))
+    return squares / max(freedom, _LEAST_FREEDOM * n_rows)

@@ -1,0 +1,81 @@
+"""Ridge machines on rows anywhere: the one solver that all estimators call."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from binfeat._rows.rows import LocalRows, Rows
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.linear.gram import GramSystem, gram_pays, gram_system
+from binfeat.linear.lone_bins import MergedBins, merge_lone_bins
+from binfeat.linear.normal_equations import NormalEquations
+from binfeat.linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
+
+
+@dataclass
+class _SpreadIterate:
+    """What callbacks see of a solve: the coefficients of all bins, and the intercepts."""
+
+    merged: MergedBins
+    state: Iterate
+
+    @property
+    def solution(self) -> np.ndarray:
+        return self.merged.spread(self.state.solution)
+
+    @property
+    def intercept(self) -> np.ndarray:
+        return self.state.intercept
+
+
+class MergedEquations:
+    """`NormalEquations` of the merged bins of rows, with solutions for all bins."""
+
+    def __init__(self, merged: MergedBins, rows: LocalRows, fit_intercept: bool) -> None:
+        self._merged = merged
+        self._system = NormalEquations(LocalRows(merged, rows.Y, rows.weights), fit_intercept)
+
+    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
+        watch = options.callback
+        if watch is not None:
+            options = replace(options, callback=lambda state: watch(_SpreadIterate(self._merged, state)))
+        if start is not None:
+            start = self._merged.merge(start)
+        try:
+            for result in self._system.solve(alphas, options, start):
+                yield self._spread(result)
+        except SolveInterrupted as error:
+            raise SolveInterrupted(self._spread(error.result)) from error
+
+    def _spread(self, result: Result) -> Result:
+        return replace(result, solution=self._merged.spread(result.solution))
+
+
+def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions) -> RidgeSystem:
+    """The normal equations of rows in the form that suits this number of penalties.
+
+    `rows` may be a `GramSystem`, where only that is kept of them.
+    """
+    if isinstance(rows, GramSystem):
+        return rows
+    if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
+        return gram_system(rows, options.fit_intercept)
+    if isinstance(rows, LocalRows) and isinstance(rows.Z, BinMatrix):
+        merged = merge_lone_bins(rows.Z)
+        if merged is not None:
+            return MergedEquations(merged, rows, options.fit_intercept)
+    return NormalEquations(rows, options.fit_intercept)
+
+
+def solve_ridge(
+    rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None
+) -> Iterator[Result]:
+    """Minimise ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
+
+    Yields a result for each penalty, until a callback stops a solve. The first solve starts from `start`, by default
+    from 0. SolveInterrupted at Ctrl-C, with the result of the solve so far; ValueError if sums of products, or
+    coefficients, overflow.
+    """
+    yield from ridge_system(rows, len(alphas), options).solve(alphas, options, start)

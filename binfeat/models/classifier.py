@@ -1,0 +1,290 @@
+"""`KernelMachineClassifier`."""
+
+from __future__ import annotations  # signatures print as they are written
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+
+from binfeat._common.labels import (
+    AnyLabels,
+    check_label_columns,
+    columns_of,
+    is_indicator,
+    labels_in,
+    require_two,
+    weights_by_class,
+)
+from binfeat._common.validation import check_choice, is_word
+from binfeat._rows.scored import SourceScorer
+from binfeat.kernels.lookup import exact_kernel
+from binfeat.models.fitted.saved import check_classifier
+from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.served_estimator import ServedMachineBase
+from binfeat.models.settings import Settings
+from binfeat.models.table.doubts import doubt_classes
+from binfeat.report.method import Reporting
+
+
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
+    """Kernel classification on raw tables, with automatic selection of kernel, length scales and penalty.
+
+    Minimises ``sum_i v_i loss(y_i, f(x_i)) + alpha |f|^2`` for each class, with y_i = 1 in the class and -1 elsewhere,
+    then calibrates probabilities on leave-one-out or validation scores. Accepts several labels per row.
+
+    Parameters
+    ----------
+    features : {"auto", "exact", "local", "binning", "fourier"}, default="auto"
+        How the kernel is represented. "exact": the full kernel matrix. "local": one kernel matrix per cell of a k-d
+        tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
+    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
+        "auto" selects one, or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF` and
+        `Matern` (nu 1/2, 3/2, 5/2 or infinity); "binning" accepts kernels with a pitch law.
+    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
+        Inverse length scales, see `binfeat.kernels`. "learn": one per input (ARD), see `learn_gamma`. "scale":
+        ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` is accepted, too.
+    alpha : "auto" or float, default="auto"
+        Ridge penalty. "auto" minimises the leave-one-out or validation error.
+    n_grids : "auto" or int, default="auto"
+        Number of grids. "auto" doubles it until the validation error falls by less than 2 %.
+    n_trees : "auto" or int, default="auto"
+        Number of trees of a local model. "auto": add trees (at most 8) while each cuts the squared error by 0.3 %.
+    cell_rows : "auto" or int, default="auto"
+        Maximum rows in a cell of a local model. "auto" is 1,500, doubled while `max_seconds` and accuracy allow it.
+    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
+        Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
+        or dates as strings are converted, with a warning.
+    loss : {"squared", "log", "squared_hinge"}, default="squared"
+        Loss of the scores, before probabilities are calibrated. "log" is logistic regression, "squared_hinge" a support
+        vector machine. Both require all rows in memory, ``n_grids="auto"``, and `features` "auto", "exact" or "local".
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`. Not for indicator matrices.
+    max_grids : int, default=1600
+        Maximum number of grids for ``n_grids="auto"``; fewer if the solver would take too long.
+    max_seconds : float, default=None
+        Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
+    max_bytes : int, default=None
+        Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
+    cv : int, splitter or iterable, default=None
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Only the first split is used, as validation set;
+        exact models use all folds. None: a random tenth. ``[(train_rows, validation_rows)]`` selects rows.
+    scoring : str or callable, default=None
+        Unweighted score that selections maximise, as in `sklearn.metrics.get_scorer`. None: weighted squared error.
+    refit : bool, default=True
+        If True, refit on all rows, including the validation rows, once hyperparameters are selected.
+    warm_start : bool, default=False
+        If True, another `fit` keeps the length scales and kernel, and only updates alpha, grids and coefficients.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        Action if rows to predict contain new categories, missing values in a complete column, or numbers far outside
+        the training range. "warn" warns once per fitted model, for new categories or more than 1 % of the rows.
+    verbose : int, default=0
+        If 1, print the lines of `summary` during `fit`, and report compilation.
+    n_jobs : int, default=None
+        Number of threads. None is Numba's setting. 1 also limits BLAS to one thread.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random number generator.
+
+    Attributes
+    ----------
+    gamma_ : ndarray of shape (n_columns,)
+        Gamma of each internal column: inputs, parts of dates, missing-value indicators. In a sum, of the main kernel.
+    linear_map_ : ndarray of shape (n_columns, rank), or None
+        Learned map of scaled inputs x: the radial kernel is one of distances in ``(x * sqrt(gamma_)) @ linear_map_``.
+    feature_importances_ : ndarray of shape (n_inputs,)
+        Square root of the increase in leave-one-out mean squared error when the input is shuffled, in units of the
+        target's standard deviation. Computed on first access.
+    feature_relevances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent: how fast predictions vary along it, not how important it is.
+    features_, kernel_, scaling_ : str
+        The selected representation and kernel. `scaling_` is "ranks" if ranks were added as columns, else "standard".
+    alpha_, n_grids_, n_trees_ : float, int and int
+        Ridge penalty, number of grids, number of trees (0 if the model has none).
+    length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
+        Leave-one-out error and gammas before each step of the search; empty unless ``gamma="learn"``.
+    held_out_error_ : ndarray of shape (2,)
+        Error that selections minimised (leave-one-out or validation), and its standard error. Slightly optimistic.
+    learning_curve_ : ndarray of shape (n_batches, 2)
+        Number of grids or trees, and the error, after each addition.
+    decisions_ : ndarray of shape (n_decisions,), structured
+        Fields `what`, `choice`, `error` and `seconds`, as printed by `summary`.
+    status_ : {"converged", "budget", "stopped", "interrupted"}
+        Why `fit` ended: finished, reached a limit, stopped by a callback, or Ctrl-C.
+    feature_coef_ : ndarray of shape (n_targets, n_features)
+        Coefficients of the features, or of the training rows in exact and local models.
+    intercept_ : ndarray of shape (n_targets,)
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels; 0 to ``n_labels - 1`` for an indicator matrix. For several columns of labels, a list of arrays.
+    multilabel_ : bool
+        Whether y was an indicator matrix.
+    calibration_coef_, calibration_intercept_ : ndarray of shape (2, n_classes, n_classes) and (n_classes,)
+        Calibration from scores and their logarithms to log-odds (2 classes per label of an indicator matrix).
+    n_features_in_, feature_names_in_ : int and ndarray of shape (n_inputs,)
+
+    See Also
+    --------
+    KernelMachineRegressor : The model for numbers; its Notes also apply here.
+    RandomBinning, RandomFourier, CGRidgeClassifier : Features and linear models for your own pipeline.
+
+    Notes
+    -----
+    Probabilities are ``softmax(A s + B log(p) + b)`` of the scores s, with p = (1 + s) / 2, by regularised matrix
+    scaling [1]_. With `scoring`, selections use calibrated predictions. ``loss="log"`` and "squared_hinge" fit exact
+    models of up to 10,000 rows, with `cv` or `groups` of up to 1,500, and local models of more rows. Algorithms and
+    their sources: :doc:`/user_guide/plot_11_mathematics`.
+
+    References
+    ----------
+    .. [1] C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from binfeat import KernelMachineClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelMachineClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    __module__ = "binfeat"  # as saved files name it
+
+    classes_: np.ndarray
+    multilabel_: bool
+    calibration_coef_: np.ndarray
+    calibration_intercept_: np.ndarray
+
+    _check_state = staticmethod(check_classifier)
+
+    def __init__(
+        self,
+        *,
+        features: str = "auto",
+        kernel: Any = "auto",
+        gamma: ArrayLike = "learn",
+        alpha: float | str = "auto",
+        n_grids: int | str = "auto",
+        n_trees: int | str = "auto",
+        cell_rows: int | str = "auto",
+        categorical_features: ArrayLike | None = "from_dtype",
+        loss: str = "squared",
+        class_weight: Mapping | str | None = None,
+        max_grids: int = 1600,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
+        cv: Any = None,
+        scoring: str | Callable | None = None,
+        refit: bool = True,
+        warm_start: bool = False,
+        on_unseen: str = "warn",
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
+        self.n_grids, self.max_grids = n_grids, max_grids
+        self.n_trees, self.cell_rows = n_trees, cell_rows
+        self.categorical_features, self.loss, self.class_weight = categorical_features, loss, class_weight
+        self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
+        self.cv, self.scoring, self.refit = cv, scoring, refit
+        self.on_unseen = on_unseen
+        self.warm_start, self.random_state = warm_start, random_state
+
+    def decision_function(self, X: Any) -> np.ndarray | list[np.ndarray]:
+        """Log-odds of the classes. Their softmax is `predict_proba`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+
+        Returns
+        -------
+        odds : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            For two classes one number per row, positive for ``classes_[1]``. For more classes, the mean of each row is
+            0. For an indicator matrix, the log-odds of each label, positive if the row has it. A list of arrays for
+            several columns of labels.
+        """
+        return self._labels.decision(self._scores(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, n_outputs)
+            Most probable class. Two dimensions if y of `fit` was an indicator matrix, or had several columns of labels.
+        """
+        return self._labels.decode(self._scores(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+
+        Returns
+        -------
+        p : ndarray of shape (n_rows, n_classes)
+            For an indicator matrix, the probability of each label. A list of arrays for several columns of labels.
+        """
+        return self._labels.probabilities(self._scores(X))
+
+    @property
+    def _labels(self) -> AnyLabels:
+        return cast(AnyLabels, self._fitted.targets)
+
+    def _settings(self) -> Settings:
+        check_choice(self.loss, "loss", ("squared", *BOUNDED_LOSSES))
+        if self.loss in BOUNDED_LOSSES:
+            self._check_for_matrix()
+        return replace(super()._settings(), loss=self.loss)
+
+    def _check_for_matrix(self) -> None:
+        """Raise a ValueError for parameters that require random features."""
+        own = f"loss={self.loss!r} requires a kernel matrix"
+        if self.features in ("binning", "fourier"):
+            raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
+        if not is_word(self.n_grids, "auto"):
+            raise ValueError(f"{own}: n_grids must be 'auto', got {self.n_grids!r}.")
+        if not is_word(self.kernel, "auto"):
+            exact_kernel(self.kernel, f"loss={self.loss!r}")
+
+    def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        y = check_label_columns(y)
+        columns = [y] if y.ndim == 1 else [] if is_indicator(y) else columns_of(y)
+        for column in columns:
+            classes, counts = np.unique(column, return_counts=True)
+            require_two(classes)
+            doubt_classes(classes, counts)
+        self._check_scoring(columns)
+        weights = weights_by_class(sample_weight, self.class_weight, y)
+        return y, None if weights is None else weights.ravel()
+
+    def _check_scoring(self, columns: list[np.ndarray]) -> None:
+        """Raise a ValueError for named scores that do not support the labels."""
+        if len(columns) > 1 and isinstance(self.scoring, str):
+            raise ValueError(
+                f"scoring={self.scoring!r} accepts one column of labels, got {len(columns)}. Pass a callable."
+            )
+        if columns and is_word(self.scoring, "roc_auc") and (n_classes := len(np.unique(columns[0]))) > 2:
+            raise ValueError(
+                f"scoring='roc_auc' accepts two classes, got {n_classes}. Use 'roc_auc_ovr' or 'roc_auc_ovo'."
+            )
+
+    def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> AnyLabels:
+        return labels_in(y)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        return tags

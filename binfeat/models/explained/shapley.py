@@ -1,0 +1,200 @@
+"""Shapley values of predictions: in closed form for products of kernels, by sampled permutations for all else."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from binfeat._common.arrays import quotients
+from binfeat._common.labels import AnyLabels
+from binfeat._common.subsets import evenly_spaced
+from binfeat._engine.shapley import mean_factors, product_interactions, product_values
+from binfeat._threads import side_by_side
+from binfeat.kernels.families import Laplacian
+from binfeat.models.explained.mixtures import gaussian_mixture
+from binfeat.models.fitted.cell_trees import rows_by_cell
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.matrices import Linear
+from binfeat.models.target.targets import Targets
+
+_MOST_BACKGROUND = 100  # rows that are taken where none are given
+_MOST_NODES = 8  # of a quadrature along t: more change nothing in float32
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """Of players to scores, in the units of these."""
+
+    values: np.ndarray  # (n_rows, n_players, n_targets)
+    base: np.ndarray  # (n_rows, n_targets): what no player's value is known of
+    errors: np.ndarray  # (n_rows, n_players, n_targets): standard errors, 0 where nothing is sampled
+    pairs: np.ndarray | None = None  # `interactions`, if they were asked for
+
+    def in_units_of(self, targets: Targets | AnyLabels) -> "Contributions":
+        """To predictions of numbers in the units of the caller, if they may be transformed; to scores of labels."""
+        if not isinstance(targets, Targets):
+            return self
+        std, pairs = targets.std, None if self.pairs is None else self.pairs * targets.std
+        return Contributions(self.values * std, self.base * std + targets.mean, self.errors * std, pairs)
+
+
+def background_of(fitted: Fitted) -> np.ndarray:
+    """Some scaled rows of `fit` that the machine has kept; ValueError if there are none."""
+    known = fitted.function if isinstance(fitted.function, KernelFunction) else fitted.spread
+    if known is None:
+        raise ValueError("This machine keeps no rows of fit: give some as background.")
+    rows = known.support[:, evenly_spaced(known.n_rows, _MOST_BACKGROUND)]
+    return np.ascontiguousarray(rows.T) * known.unit + known.center
+
+
+def contributions(
+    fitted: Fitted, X: np.ndarray, background: np.ndarray, n_permutations: int, seed: int, n_jobs: int | None
+) -> Contributions:
+    """Of the columns of the user's table to the scores of scaled rows."""
+    n_players = fitted.encoder.medians.size
+    if not is_closed(fitted):
+        return _sampled(fitted, X, background, n_permutations, seed, n_jobs)
+    values, base = _closed(fitted, X, background, (n_players,), n_jobs)
+    values = _adding_up(values, fitted.scores(X, n_jobs) - base)
+    return Contributions(values, base, np.zeros(values.shape))
+
+
+def interactions(
+    fitted: Fitted, X: np.ndarray, background: np.ndarray, values: np.ndarray, n_jobs: int | None
+) -> np.ndarray:
+    """What pairs of columns add together, (n_rows, n_players, n_players, n_targets), half of it on each side.
+
+    The diagonal has what is left of the Shapley values, so that rows add up to these. ValueError where kernels are no
+    products.
+    """
+    if not is_closed(fitted):
+        raise ValueError("interactions need kernels in closed form: no linear_map_, and features 'exact' or 'local'.")
+    n_players = values.shape[1]
+    above, _ = _closed(fitted, X, background, (n_players, n_players), n_jobs)
+    pairs = (above + above.transpose(0, 2, 1, 3)) / 2
+    places = np.arange(n_players)
+    pairs[:, places, places] = values - pairs.sum(axis=2)
+    return pairs
+
+
+def _closed(
+    fitted: Fitted, X: np.ndarray, background: np.ndarray, players: tuple[int, ...], n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values (n_rows, *players, n_targets) of players, or of pairs above the diagonal; base (n_rows, n_targets)."""
+    function, source = fitted.function, fitted.encoder.source
+    assert isinstance(function, KernelFunction)
+    n_targets = len(function.coef)
+    values, base = np.zeros((len(X), *players, n_targets)), np.zeros((len(X), n_targets))
+    if isinstance(function, LocalFunction):
+        for cells in function.trees(X):
+            for number, rows in rows_by_cell(cells):
+                own = _of_exact(function.cell(number), X[rows], background, source, players, n_jobs)
+                values[rows] += own[0] / function.n_trees
+                base[rows] += (own[1] + function.cell_intercepts[number]) / function.n_trees
+    else:
+        assert isinstance(function, ExactFunction)
+        values, own_base = _of_exact(function, X, background, source, players, n_jobs)
+        base += own_base + fitted.intercept
+    return values, base
+
+
+def is_closed(fitted: Fitted) -> bool:
+    """Whether every kernel is a sum of products over inputs."""
+    return isinstance(fitted.function, KernelFunction) and fitted.function.linear_map is None
+
+
+def _of_exact(
+    function: ExactFunction,
+    X: np.ndarray,
+    background: np.ndarray,
+    source: np.ndarray,
+    players: tuple[int, ...],
+    n_jobs: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and base of a sum of kernels: each kernel's add up. `source` has the player of each input."""
+    values, base = np.zeros((len(X), *players, len(function.coef))), np.zeros(len(function.coef))
+    rows, others = (np.ascontiguousarray(function.frame.columns(part).T) for part in (X, background))
+    for kernel, share, gamma in zip(function.kernels, function.shares, function.gammas):
+        if isinstance(kernel, Linear):
+            slopes = share * np.where(function.categorical, 0.0, gamma) * (function.coef @ function.support.T)
+            mean = others.mean(axis=0, dtype=np.float64)
+            for j, player in enumerate(source if len(players) == 1 else ()):  # pairs add nothing
+                values[:, player] += (rows[:, j, np.newaxis] - mean[j]) * slopes[:, j]
+            base += slopes @ mean
+            continue
+        rates, shares = (np.ones(1), np.ones(1)) if isinstance(kernel, Laplacian) else gaussian_mixture(kernel)
+        for rate, part in zip(rates, share * shares):
+            typed = (gamma * rate).astype(np.float32), not isinstance(kernel, Laplacian)
+            base += _add_products(function, rows, others, typed, part, source, values, n_jobs)
+    return values, base
+
+
+def _add_products(
+    function: ExactFunction,
+    rows: np.ndarray,
+    others: np.ndarray,
+    decays: tuple[np.ndarray, bool],
+    share: float,
+    players: np.ndarray,
+    values: np.ndarray,
+    n_jobs: int | None,
+) -> np.ndarray:
+    """Add the values of one product kernel times a share, and give its base."""
+    n_players, terms = values.shape[1], (function.support, *decays, function.categorical, players)
+    means = np.empty((n_players, function.n_rows), np.float32)
+    mean_factors(others, *terms, means)
+    nodes, weights = np.polynomial.legendre.leggauss(min(_MOST_NODES, -(-n_players // 2)))
+    add_at = product_values if values.ndim == 3 else product_interactions
+    along = ((nodes + 1) / 2).astype(np.float32), (weights / 2).astype(np.float32)
+    coef = np.ascontiguousarray(share * function.coef)
+    blocks = np.array_split(np.arange(len(rows)), max(1, len(rows) // 8))
+
+    def add(block: np.ndarray) -> None:
+        for i in block:
+            add_at(rows[i], *terms, means, coef, *along, values[i])
+
+    side_by_side(add, blocks, n_jobs)
+    return coef @ means.prod(axis=0, dtype=np.float64)
+
+
+def _adding_up(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Values that add up to what is wanted, (n_rows, n_targets), by small changes in proportion to their sizes."""
+    sizes = np.abs(values)
+    totals = sizes.sum(axis=1, keepdims=True)
+    shares = quotients(sizes, totals)
+    return values + shares * (wanted - values.sum(axis=1))[:, np.newaxis]
+
+
+def _sampled(
+    fitted: Fitted, X: np.ndarray, background: np.ndarray, n_permutations: int, seed: int, n_jobs: int | None
+) -> Contributions:
+    """Means over pairs of a permutation and its reverse, each from a background whose inputs are drawn one by one."""
+    rng, players, n_players = np.random.default_rng(seed), fitted.encoder.source, fitted.encoder.medians.size
+    shape = len(X), n_players, fitted.intercept.size
+    total, squares, base = np.zeros(shape), np.zeros(shape), np.zeros((len(X), shape[2]))
+    for _ in range(n_permutations):
+        drawn = rng.integers(len(background), size=(n_players, len(X)))
+        start = np.stack([background[drawn[player], j] for j, player in enumerate(players)], axis=1)
+        order = rng.permutation(n_players)
+        walks = [_walk(fitted, X, start, players, way, n_jobs) for way in (order, order[::-1])]
+        pair = (walks[0][0] + walks[1][0]) / 2
+        total, squares, base = total + pair, squares + pair**2, base + walks[0][1]
+    mean = total / n_permutations
+    spread = np.maximum(squares / n_permutations - mean**2, 0.0) / max(1, n_permutations - 1)
+    return Contributions(mean, base / n_permutations, np.sqrt(spread))
+
+
+def _walk(
+    fitted: Fitted, X: np.ndarray, start: np.ndarray, players: np.ndarray, order: np.ndarray, n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each player's own value changes, one after the other, (n_rows, n_players, n_targets); and scores before."""
+    rows, before = start.copy(), fitted.scores(start, n_jobs)
+    first, values = before, np.zeros((len(X), len(order), before.shape[1]))
+    for player in order:
+        columns = players == player
+        rows[:, columns] = X[:, columns]
+        after = fitted.scores(rows, n_jobs)
+        values[:, player], before = after - before, after
+    return values, first

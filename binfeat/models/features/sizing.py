@@ -1,0 +1,173 @@
+"""How many grids a machine takes, and the penalty and the precision that go with them, by held-out rows."""
+
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+
+from binfeat.models.features.growth import Growth
+from binfeat.models.problem import Problem
+from binfeat.models.run import Phase, Run
+
+_log = logging.getLogger("binfeat")
+
+_ENOUGH = 0.02  # a doubling of the grids that gains less than this share of the error is the last
+_LEAST_STEP = 1.25  # times the grids so far; less is not worth another solve
+_FEW_ROWS = 40_000  # up to which a more precise solution is tried: of more rows it takes longer than it is worth
+_TOL, _FINE_TOL, _MAX_ITER = 1e-2, 1e-3, 200
+_LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
+_REFIT = 1.5  # solves that a refit takes, with the codes of the rows that it adds
+_FINE_GAIN = 0.03  # of the error, for which finer solutions are worth their time
+_DECADES = 10.0 ** np.arange(3)
+_WORK = "the most work of a fit with grids"
+_UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
+
+
+def most_batches(n_grids: int, most: int | None) -> int:
+    """How often grids are added at most, where no budget makes the batches smaller."""
+    return 1 if most is None else 1 + int(np.ceil(np.log2(most / n_grids)))
+
+
+class Sizing:
+    """Grows a ridge machine until that gains too little, or the budget of seconds or of work ends.
+
+    Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
+    """
+
+    def __init__(self, growth: Growth, problem: Problem, run: Run, alpha: float) -> None:
+        self.growth, self.alpha, self._run = growth, alpha, run
+        self._losses, self._negligible = problem.losses(problem.held_out), problem.negligible
+        self._tunes_alpha, self._refits = run.settings.alpha is None, run.settings.refits
+        self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
+        self._alpha_falls = True  # whether a lower penalty did better after the grids before
+        self._tol, self.status = _TOL, "converged"  # or "budget" or "stopped"
+        self.curve: list[tuple[int, float]] = []  # number of grids and held-out error after each batch of them
+        self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
+
+    @property
+    def error(self) -> float:
+        return self.curve[-1][1]
+
+    def run_without_grids(self) -> None:
+        """Solve for the features that stand beside the grids, when there are none."""
+        self.curve.append((0, self.solve(self.alpha)))
+        self._tune((_UP, _DOWN))
+        self._stopped()
+
+    def run(self, n_grids: int, most: int | None = None) -> None:
+        """Grow from the first number of grids to at most another; None is no further."""
+        while True:
+            self._add_grids(n_grids)
+            if self._stopped() or most is None:
+                return
+            wanted = self._grids_wanted()
+            if wanted == n_grids:
+                return
+            limits = {"max_bytes" if most < self._run.settings.max_grids else "max_grids": most, **self._affordable()}
+            limit = min(limits, key=limits.__getitem__)
+            n_grids = min(wanted, limits[limit])
+            if n_grids < _LEAST_STEP * self.growth.n_grids:
+                self.status = "budget"
+                self._run.note("limit", limit, self.error)
+                return
+
+    def solve(self, alpha: float) -> float:
+        """Held-out error with this penalty."""
+        start = self._run.clock.used
+        self.growth.solve(alpha, self._tol, _MAX_ITER)
+        self._solve_seconds = (self._run.clock.used - start) / max(1, self.growth.n_grids)
+        self._work_left -= self.growth.n_iter * self.growth.width
+        return self._losses(self.growth.held_out()).mean()
+
+    def learn_posterior(self, n_samples: int, mean_weight: float, seed: int) -> None:
+        """Find how far predictions for rows that are not seen may be off."""
+        rng = np.random.default_rng([seed, n_samples])
+        self.growth.learn_posterior(self.alpha, n_samples, _MAX_ITER, mean_weight, rng)
+
+    def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
+        """Take the held-out rows in."""
+        self.growth.add_held_out_rows(Y, weights)
+        self.growth.solve(self.alpha, self._tol, _MAX_ITER)
+
+    def _add_grids(self, n_grids: int) -> None:
+        start, before = self._run.clock.used, self.growth.n_grids
+        self.growth.grow(n_grids)
+        self._grid_seconds = (self._run.clock.used - start) / (n_grids - before)
+        self.curve.append((n_grids, self.solve(self.alpha)))
+        if len(self.curve) == 1:
+            self._tune((_UP, _DOWN))
+            self._try_fine_solution()
+        elif self._alpha_falls:  # more grids take a lower penalty
+            alpha = self.alpha
+            self._tune((_DOWN,))
+            self._alpha_falls = self.alpha < alpha
+        _log.info("%d grids: held-out error %.4g", *self.curve[-1])
+
+    def _stopped(self) -> bool:
+        if not self._run.step():
+            self.status = "stopped"
+        return self.status == "stopped"
+
+    def _tune(self, factors: Iterable[float]) -> None:
+        """Solve with other penalties as long as the held-out error falls."""
+        for factor in factors if self._tunes_alpha else ():
+            tried = 0
+            while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA and self._may_try():
+                tried += 1
+                if not self._gains_by(self.alpha * factor, self._tol):
+                    break
+            if tried > 1:
+                break
+
+    def _try_fine_solution(self) -> None:
+        """A solver that ends early shrinks as a penalty does; where rows are few, see which of the two does better."""
+        if self.growth.rows.n_rows > _FEW_ROWS:
+            return
+        for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
+            least = _FINE_GAIN if self._tol == _TOL else 0.0
+            if not self._may_try() or (not self._gains_by(alpha, _FINE_TOL, least) and self._tol == _FINE_TOL):
+                break
+        if self._tol == _FINE_TOL:
+            self._tune((_UP, _DOWN))
+
+    def _gains_by(self, alpha: float, tol: float, least: float = 0.0) -> bool:
+        """Whether another penalty or tolerance lowers the held-out error, by what share at least; else it is undone."""
+        kept, gains = (self.growth.coefficients, self.alpha, self._tol), False
+        n_grids, before = self.curve[-1]
+        try:
+            self._tol = tol
+            error = self.solve(alpha)
+            gains = error < before - least * abs(before)
+        finally:
+            if not gains:
+                self.growth.coefficients, self.alpha, self._tol = kept
+        if gains:
+            self.alpha, self.curve[-1] = alpha, (n_grids, error)
+        return gains
+
+    def _may_try(self) -> bool:
+        """Whether another solve may gain something, and there is time for it."""
+        seconds = (1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids
+        return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
+
+    def _affordable(self) -> dict[str, int]:
+        """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
+        growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), _REFIT * self._refits
+        by_work = int(self._work_left / ((1 + refit) * growth.n_iter) - growth.width + growth.n_grids)
+        if np.isinf(left):
+            return {_WORK: by_work}
+        grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds
+        return {_WORK: by_work, "max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
+
+    def _grids_wanted(self) -> int:
+        """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
+        now, error = self.curve[-1]
+        if len(self.curve) < 2:
+            return 2 * now
+        before, earlier = self.curve[-2]
+        slope = (earlier - error) / (1 / before - 1 / now)
+        enough = max(_ENOUGH * abs(error), self._negligible)  # minus a score is often below zero
+        if slope / (2 * now) <= enough:
+            return now
+        wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
+        return int(np.clip(wanted, 2 * now, 4 * now))

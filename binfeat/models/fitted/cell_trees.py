@@ -1,0 +1,123 @@
+"""Trees that split rows into cells, one input at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from binfeat._common.array_record import ArrayRecord
+from binfeat._engine.trees import find_cells
+from binfeat.models.kernel_algebra.column_rows import ScaledTable
+
+_FULL = 0.87  # share of the most rows that a cell has on average: splits may lie beside the median
+
+
+@dataclass(frozen=True, eq=False)
+class CellTrees(ArrayRecord):
+    """Trees whose cells are numbered one after the other; see `find_cells`."""
+
+    inputs: np.ndarray  # (n_splits,), int32: what a split asks for
+    places: np.ndarray  # (n_splits,)
+    children: np.ndarray  # (n_splits, 2), int32
+    roots: np.ndarray  # (n_trees,), int32
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Numbers of the cells, (n_trees, n_rows), of scaled rows (n_rows, n_inputs)."""
+        cells = np.empty((len(self.roots), len(X)), np.int32)
+        find_cells(np.ascontiguousarray(X), self.inputs, self.places, self.children, self.roots, cells)
+        return cells
+
+    def cells_below(self, node: int) -> list[int]:
+        """Numbers of the cells below a split, in order; numbers below 0 stand for cells."""
+        if node < 0:
+            return [-node - 1]
+        return [cell for child in self.children[node].tolist() for cell in self.cells_below(child)]
+
+    @classmethod
+    def joined(cls, trees: list["CellTrees"]) -> "CellTrees":
+        """One after the other."""
+        inputs, places = (np.concatenate([getattr(tree, name) for tree in trees]) for name in ("inputs", "places"))
+        children, roots, n_splits, n_cells = list[np.ndarray](), list[np.ndarray](), 0, 0
+        for tree in trees:
+            for numbers, moved in ((tree.children, children), (tree.roots, roots)):
+                moved.append(np.where(numbers < 0, numbers - n_cells, numbers + n_splits).astype(np.int32))
+            n_splits, n_cells = n_splits + len(tree.inputs), n_cells + len(tree.inputs) + 1
+        return cls(inputs, places, np.concatenate(children), np.concatenate(roots))
+
+
+def split_into_cells(
+    X: ScaledTable,
+    rows: np.ndarray,
+    spread: Callable[[np.ndarray], np.ndarray],
+    most: int,
+    rng: np.random.Generator,
+    disorder: float = 0.0,
+) -> tuple[CellTrees, list[np.ndarray]]:
+    """A tree that splits some rows of X, (n_rows, n_inputs), and the rows of its cells, at most so many if they differ.
+
+    A split takes the input with the widest spread among the rows of a node, times a random factor of that `disorder`,
+    and lies near their median, or so that cells can be filled. `spread` gives the spread of all inputs for some rows.
+    """
+    splits: list[tuple[int, float]] = []
+    children: list[list[int]] = []
+    cells: list[np.ndarray] = []
+
+    def grow(rows: np.ndarray) -> int:
+        split = None if len(rows) <= most else _split(X, rows, spread(rows), most, rng, disorder)
+        if split is None:
+            cells.append(rows)
+            return -len(cells)
+        node, beyond = len(splits), X[rows, split[0]] > split[1]
+        splits.append(split)
+        children.append([0, 0])
+        children[node] = [grow(rows[~beyond]), grow(rows[beyond])]
+        return node
+
+    root = np.array([grow(rows)], np.int32)
+    inputs, places = np.array([own[0] for own in splits], np.int32), np.array([own[1] for own in splits], np.float64)
+    return CellTrees(inputs, places, np.array(children, np.int32).reshape(-1, 2), root), cells
+
+
+def cells_of_columns(columns: np.ndarray, scales: np.ndarray, most: int) -> tuple[CellTrees, list[np.ndarray]]:
+    """A tree that splits rows, (n_inputs, n_rows), by inputs times `scales`, and up to `most` rows of each cell."""
+    X, rng = columns.T.astype(np.float64), np.random.default_rng(0)
+    tree, cells = split_into_cells(X, np.arange(len(X)), lambda rows: scales * X[rows].std(axis=0), most, rng)
+    return tree, [rows[:most] for rows in cells]
+
+
+def _split(
+    X: ScaledTable, rows: np.ndarray, spread: np.ndarray, most: int, rng: np.random.Generator, disorder: float
+) -> tuple[int, float] | None:
+    """An input, and a place that both sides have rows of; None where rows do not differ."""
+    n_cells = max(2, int(np.ceil(len(rows) / (_FULL * most))))
+    share = n_cells // 2 / n_cells + disorder / 8 * rng.uniform(-1, 1)
+    for j in np.argsort(-spread * np.exp(disorder * rng.standard_normal(len(spread))), kind="stable"):
+        place = _place(X[rows, j], share) if spread[j] > 0 else None
+        if place is not None:
+            return int(j), place
+    return None
+
+
+def _place(values: np.ndarray, share: float) -> float | None:
+    """A place between two of the values, with about this share of them below; None if all are the same."""
+    middle = np.partition(values, int(share * len(values)))[int(share * len(values))]
+    below, above = values[values < middle], values[values > middle]
+    between = []
+    if below.size:
+        between.append((abs(below.size / len(values) - share), _between(below.max(), middle)))
+    if above.size:
+        between.append((abs(1 - above.size / len(values) - share), _between(middle, above.min())))
+    return min(between)[1] if between else None
+
+
+def _between(low: float, high: float) -> float:
+    """The mean, or the lower value where the mean is rounded to the higher one."""
+    middle = low + (high - low) / 2
+    return float(middle if low <= middle < high else low)
+
+
+def rows_by_cell(cells: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Each cell that has rows, with their numbers, in order."""
+    order = np.argsort(cells, kind="stable")
+    present, starts = np.unique(cells[order], return_index=True)
+    return list(zip(present.tolist(), np.split(order, starts[1:]), strict=True))

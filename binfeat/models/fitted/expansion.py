@@ -1,0 +1,209 @@
+"""Values of a function of kernel values, in compiled calls that never write the kernel's values."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+
+from binfeat._common.subsets import slices
+from binfeat._engine import expansions
+from binfeat._threads import share_blocks
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.models.kernel_algebra.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
+from binfeat.models.kernel_algebra.sums import KernelSum
+
+_KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
+_MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
+_VALUES = 2**20  # of a kernel between two looks at signals, some milliseconds
+_LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
+_FEW = 16  # rows, which are not worth sorting by cells
+_MANY = 2**17  # rows, whose coordinates are made at a time
+
+
+class Coordinates:
+    """What rows are to a sum of kernels in the engine, but for linear ones, whose part is a linear function of a row.
+
+    What a row is does not depend on the rows beside it, to the last bit.
+    """
+
+    def __init__(self, kernel: KernelSum, categorical: np.ndarray, frame: Frame) -> None:
+        self._categorical, self._frame = np.flatnonzero(categorical), frame
+        self._linear = np.zeros(len(categorical))  # what the inputs are worth in linear kernels
+        parts, kinds, shares, jumps = [], [], [], []
+        for matrix, share, gamma in zip(kernel.matrices, kernel.shares, kernel.gammas, strict=True):
+            if isinstance(matrix.kernel, Linear):
+                self._linear += np.where(categorical, 0.0, share * gamma)
+                continue
+            parts.append(KernelCoordinates(matrix, gamma, categorical))
+            kinds.append(_kind(matrix.kernel))
+            shares.append(share)
+            jumps.append(gamma[categorical])
+        sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in parts]
+        bounds = np.cumsum([0, *sizes])
+        self._inputs, self._scales = np.zeros(bounds[-1], np.int64), np.zeros(bounds[-1])  # what is not mapped
+        self._mapped = list[tuple[slice, KernelCoordinates]]()
+        for part, begin in zip(parts, bounds):
+            place = slice(begin, begin + part.size)
+            if part.linear_map is None:
+                self._inputs[place], self._scales[place] = part.inputs, part.scales
+            else:
+                self._mapped.append((place, part))
+        self.is_linear = bool(self._linear.any())
+        self.kernel = np.array(kinds), np.array(shares, np.float64), bounds, np.array(jumps, np.float32)
+
+    def of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of rows (n, n_inputs): see `of_columns`."""
+        return self.of_columns(self._frame.columns(X))
+
+    def of_columns(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Coordinates, those of each kernel filled up with zeros, categories, and inputs of the linear function.
+
+        Of columns in the frame, (n_inputs, n): rows of arrays (n, ...).
+        """
+        rows = np.ascontiguousarray(columns.T, dtype=np.float64)
+        coordinates = (rows.take(self._inputs, axis=1) * self._scales).astype(np.float32)
+        for place, part in self._mapped:
+            coordinates[:, place] = part.of(rows)
+        codes = np.ascontiguousarray(columns.take(self._categorical, axis=0).T)
+        return coordinates, codes, rows if self.is_linear else rows[:, :0]
+
+    def slopes(self, support: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """The linear function of rows (n_inputs, n) and their coefficients (n_targets, n): (n_inputs, n_targets)."""
+        return self._linear[:, np.newaxis] * (support.astype(np.float64) @ coef.T)
+
+
+class KernelCoordinates:
+    """The coordinates of one kernel: inputs that are numbers and count, scaled, and mapped if there is a map."""
+
+    def __init__(self, matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> None:
+        scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
+        self.inputs = np.flatnonzero(scales)
+        self.scales = scales[self.inputs]
+        self.linear_map = None
+        if isinstance(matrix, MappedRadialMatrix):
+            self.linear_map = np.ascontiguousarray(matrix.linear_map[self.inputs])
+        self.size = self.inputs.size if self.linear_map is None else self.linear_map.shape[1]
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        scaled = rows[:, self.inputs] * self.scales
+        if self.linear_map is None:
+            return scaled
+        mapped = np.empty((len(scaled), self.size))
+        expansions.map_rows(scaled, self.linear_map, mapped)
+        return mapped
+
+
+class FullExpansion:
+    """What all rows of a machine say of others: the same for one row and many, and for any number of threads.
+
+    Rows of the machine without a coefficient are left out.
+    """
+
+    def __init__(
+        self, kernel: KernelSum, categorical: np.ndarray, support: np.ndarray, coef: np.ndarray, frame: Frame
+    ) -> None:
+        counts = coef.any(axis=0)
+        support, coef = support[:, counts], coef[:, counts]
+        self._coordinates = Coordinates(kernel, categorical, frame)
+        self._slopes = self._coordinates.slopes(support, coef)
+        more = -coef.shape[1] % expansions.SUMS
+        S, codes, _ = self._coordinates.of_columns(np.pad(support, ((0, 0), (0, more))))
+        self._S, self._codes = np.ascontiguousarray(S.T), np.ascontiguousarray(codes.T)
+        self._coef = np.ascontiguousarray(np.pad(coef, ((0, 0), (0, more))))
+
+    def __call__(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """Values (n, n_targets) of rows (n, n_inputs), float64."""
+        out = np.zeros((len(X), len(self._coef)))
+        _share(lambda place: self._add(X[place], out[place]), len(X), self._S.shape[1], n_jobs)
+        return out
+
+    def _add(self, X: np.ndarray, out: np.ndarray) -> None:
+        Q, codes, rows = self._coordinates.of(X)
+        expansions.add_expansions(*self._coordinates.kernel, Q, codes, self._S, self._codes, self._coef, out)
+        if self._coordinates.is_linear:
+            linear = np.empty_like(out)
+            expansions.map_rows(rows, self._slopes, linear)
+            out += linear
+
+
+class CellExpansions:
+    """What the rows of a row's cells say of it: the same for one row and many, and for any number of threads.
+
+    The coordinates of a cell's rows lie side by side: one copy for each tree. Rows without a coefficient in a cell are
+    left out of it.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelSum,
+        categorical: np.ndarray,
+        support: np.ndarray,
+        frame: Frame,
+        cells: list[tuple[np.ndarray, np.ndarray]],  # rows of the support and coefficients (n_targets, n_rows) of each
+        intercepts: np.ndarray,  # (n_cells, n_targets)
+    ) -> None:
+        self._coordinates = Coordinates(kernel, categorical, frame)
+        S, codes, linear = self._coordinates.of_columns(support)
+        counted = [(rows[coef.any(axis=0)], coef[:, coef.any(axis=0)]) for rows, coef in cells]
+        sizes = [-(-len(rows) // expansions.SUMS) * expansions.SUMS for rows, _ in counted]
+        starts, self._mean_size = np.cumsum([0, *sizes]), int(np.mean(sizes))
+        slopes = np.zeros((len(cells), linear.shape[1], intercepts.shape[1]))
+        if self._coordinates.is_linear:
+            slopes[:] = [self._coordinates.slopes(support[:, rows], coef) for rows, coef in counted]
+        tables = [_side_by_side([values[rows].T for rows, _ in counted], starts) for values in (S, codes)]
+        coefs = _side_by_side([coef for _, coef in counted], starts)
+        self._places = starts, *tables, coefs, slopes, intercepts
+
+    def add(self, X: np.ndarray, cells: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
+        """Add values for rows (n, n_inputs), whose cells in each tree, (n_trees, n), are known, to (n, n_targets)."""
+        for place in slices(len(X), _MANY):
+            known = self._coordinates.of(X[place])
+            if len(X) <= _FEW:
+                self._add(known, cells, out)
+                continue
+            for of_tree in cells[:, place]:
+                order = np.argsort(of_tree, kind="stable")
+                add = partial(self._add_sorted, known, of_tree, out[place], order)
+                _share(add, len(order), self._mean_size, n_jobs)
+
+    def _add(self, known: tuple[np.ndarray, ...], cells: np.ndarray, out: np.ndarray) -> None:
+        expansions.add_cells(*self._coordinates.kernel, *known, cells, *self._places, out)
+
+    def _add_sorted(
+        self, known: tuple[np.ndarray, ...], of_tree: np.ndarray, out: np.ndarray, order: np.ndarray, place: slice
+    ) -> None:
+        """Add values of one tree for some rows, of which those of a cell follow each other."""
+        own = order[place]
+        values = out[own]
+        self._add(tuple(table[own] for table in known), of_tree[np.newaxis, own], values)
+        out[own] = values
+
+
+def _side_by_side(tables: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
+    """Tables of as many rows, each filled up with columns of zeros as far as the next one starts, in one array."""
+    n_rows = len(tables[0])
+    flat = np.zeros(n_rows * starts[-1], tables[0].dtype)
+    for table, start, stop in zip(tables, starts, starts[1:], strict=False):
+        flat[n_rows * start : n_rows * stop].reshape(n_rows, stop - start)[:, : table.shape[1]] = table
+    return flat
+
+
+def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | None) -> None:
+    """Add what so many rows of a machine say of rows, block by block, in threads."""
+    step = min(max(_VALUES // max(1, size), _LEAST_ROWS), _MOST_ROWS)
+    places = slices(n_rows, step)
+    if len(places) == 1:
+        add(places[0])
+        return
+
+    def fill(some: Iterable[slice]) -> None:
+        for place in some:
+            add(place)
+
+    share_blocks(fill, places, n_rows * size, n_jobs)
+
+
+def _kind(kernel: Kernel) -> int:
+    """What stands for a kernel in the engine."""
+    return _MATERN[kernel.nu] if isinstance(kernel, Matern) else _KINDS[type(kernel)]

@@ -1,0 +1,201 @@
+"""The leave-one-out error of exact kernel ridge regression, and its gradient in all parameters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from binfeat._common.arrays import Scratch
+from binfeat._engine import triangles
+from binfeat.models.kernel_algebra.cholesky import factorise, invert_triangle, pair_weights, times_square
+from binfeat.models.kernel_algebra.matrices import Slopes, square
+
+_PROBES = 32  # so few take hardly any of the time of a step
+LEAST_ALPHA = 2e-6  # times the number of rows: below it float32 cannot tell the penalty from rounding
+LEAST_PRECISE_ALPHA = 1e-8  # the same for float64, with kernel values rounded to float32
+MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
+
+Weights = np.ndarray | None  # (n_rows,) of mean 1
+Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
+Root = Callable[[np.ndarray, float, Weights], Factor]
+Solve = Callable[[np.ndarray], np.ndarray]  # with a matrix that is factorised
+
+
+class WithSlopes(Protocol):
+    """A kernel, or a sum of kernels, with derivatives by its parameters."""
+
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
+        """Kernel matrix of X, and a function of M, overwritten: ``sum_ab M_ab dK_ab`` for every parameter.
+
+        M has all of each pair below the diagonal, and zeros above.
+        """
+
+
+class SingularKernelError(ValueError):
+    """No penalty made a kernel matrix positive definite."""
+
+
+def factor(
+    K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None, n_jobs: int | None = 1
+) -> Factor:
+    """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that was needed.
+
+    Where rounding leaves the matrix indefinite, alpha is raised by factors of ten; it is always above rounding
+    errors. K is symmetric, float32, and may itself be `out`; a factor in float64 takes an `out` of that type.
+    """
+    U = np.empty_like(K) if out is None else out
+    least = len(K) * (LEAST_ALPHA if U.dtype == np.float32 else LEAST_PRECISE_ALPHA)
+    alpha = max(alpha, least)
+    shift = np.ones(len(K), U.dtype) if weights is None else (1.0 / weights).astype(U.dtype)
+    np.add(K, 1.0, out=U, dtype=U.dtype)
+    place = np.einsum("ii->i", U)
+    diagonal = place.copy()
+    for _ in range(8):
+        place[...] = diagonal + U.dtype.type(alpha) * shift
+        if factorise(U, n_jobs):
+            triangles.clear_below_diagonal(U)
+            return U, alpha
+        triangles.mirror_below_diagonal(U)
+        alpha = max(10.0 * alpha, least * float(diagonal.max()))  # linear kernels have values far above 1
+    raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
+
+
+def inverse_root(
+    K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None, n_jobs: int | None = 1
+) -> Factor:
+    """Upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, and the alpha that was needed; see `factor`."""
+    B, alpha = factor(K, alpha, weights, out, n_jobs)
+    invert_triangle(B)
+    return B, alpha
+
+
+def least_alpha(n_rows: int) -> float:
+    """The least penalty of a machine of so many rows that rounding leaves any meaning."""
+    return n_rows * (LEAST_PRECISE_ALPHA if n_rows <= MOST_PRECISE_ROWS else LEAST_ALPHA)
+
+
+def needs_precision(n_rows: int, alpha: float) -> bool:
+    """Whether the matrix of few rows is factorised in float64, since float32 cannot tell the penalty from rounding."""
+    return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
+
+
+def precise_inverse_root(
+    K: np.ndarray, alpha: float, weights: Weights = None, n_jobs: int | None = 1, *, overwrite: bool = False
+) -> Factor:
+    """`inverse_root`, in float64 where `needs_precision` says so, with an alpha of any size above rounding."""
+    out = np.empty(K.shape) if needs_precision(len(K), alpha) else K if overwrite else None
+    return inverse_root(K, alpha, weights, out, n_jobs)
+
+
+def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Solve, float]]:
+    """Solves for any penalty and weights by products with the root of an inverse, which threads do side by side."""
+
+    def factored(alpha: float, weights: Weights) -> tuple[Solve, float]:
+        B, alpha = root(K, alpha, weights)
+        return lambda Y: times_square(B, Y), alpha
+
+    return factored
+
+
+def squared_row_norms(B: np.ndarray) -> np.ndarray:
+    """Diagonal of ``B B'``, in float64: of an inverse, if B is its root, an upper triangle."""
+    out = np.empty(len(B))
+    triangles.squared_row_norms(B, out)
+    return out
+
+
+def residuals(
+    K: np.ndarray,
+    alpha: float,
+    weights: Weights,
+    Y: np.ndarray,
+    root: Root = inverse_root,
+    groups: np.ndarray | None = None,
+) -> np.ndarray:
+    """Leave-one-out residuals of shape (n_rows, n_targets), or those without the rows of the same number in groups."""
+    B, _ = root(K, alpha, weights)
+    return residuals_by(B, times_square(B, Y), groups)
+
+
+def residuals_by(B: np.ndarray, coef: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Residuals r of each row left out, or each group: ``G_gg r_g = c_g``, with the block of ``G = B B'``."""
+    if groups is None:
+        return coef / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
+    order, out = np.argsort(groups, kind="stable"), np.empty(coef.shape)
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        own = B[rows].astype(np.float64)
+        out[rows] = np.linalg.solve(own @ own.T, coef[rows])
+    return out
+
+
+def left_out_variances(g: np.ndarray, alpha: float, weights: Weights) -> np.ndarray:
+    """Variances of leave-one-out predictions, as multiples of the noise, by the diagonal of the inverse."""
+    return np.maximum(1 / (alpha * g) - (1.0 if weights is None else 1 / weights), 0.0)
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Leave-one-out error on some rows, and its derivatives."""
+
+    error: float
+    slopes: np.ndarray  # of the error, by the logarithms of the kernel's parameters
+    alpha_slope: float  # by the logarithm of alpha
+
+
+def weighted_squares(
+    K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root
+) -> np.ndarray:
+    """Squares of `residuals`, times the weights of their rows."""
+    squares = residuals(K, alpha, weights, Y, root) ** 2
+    return squares if weights is None else weights[:, np.newaxis] * squares
+
+
+def constant_squares(alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarray:
+    """`weighted_squares` of a kernel that is zero: those of the mean of the other rows."""
+    v = np.ones((len(Y), 1)) if weights is None else weights[:, np.newaxis]
+    total, weight = (v * Y).sum(axis=0, dtype=np.float64), v.sum(dtype=np.float64)
+    return v * (Y - (total - v * Y) / (weight - v + alpha)) ** 2
+
+
+def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:
+    """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact.
+
+    These are for as many parameters as rows or more, whose slopes take as long as so many probes.
+    """
+    if max(_PROBES, n_parameters) >= m:
+        return np.float32(np.sqrt(m)) * np.eye(m, dtype=np.float32)
+    return rng.choice(np.array([-1.0, 1.0], np.float32), size=(m, _PROBES))
+
+
+def leave_one_out(
+    matrix: WithSlopes,
+    X: np.ndarray,
+    Y: np.ndarray,
+    weights: Weights,
+    gamma: np.ndarray,
+    alpha: float,
+    rng: np.random.Generator,
+    scratch: Scratch | None = None,
+) -> LeaveOneOut:
+    """Weighted mean squared leave-one-out residual of some rows, and an unbiased estimate of its gradient.
+
+    With K the kernel matrix, v weights of mean 1, ``G = (K + 1 1' + alpha / v)^-1`` and ``c = G Y``, the residuals are
+    ``r = c / diag G`` and the error the mean of ``v r^2``. Its derivative by a parameter of K is
+    ``2 / m sum_ab M_ab dK_ab`` with ``M = G diag(w) G - (G u) c' / T``. For probes Z with ``E Z Z' = s I`` the first
+    part is the expectation of ``G diag(w) Z (G Z)' / s``, which takes a factor of G only, not G (Hutchinson, 1990).
+
+    X, (n_inputs, m), and Y, (m, T), are float32, X about mean zero; weights are above 0. Matrices are made in the
+    scratch of earlier calls: new memory would take a third of the time.
+    """
+    m, scratch = len(Y), Scratch() if scratch is None else scratch
+    probes = random_signs(rng, m, len(gamma))
+    K, slopes = matrix.with_slopes(X, gamma, scratch)
+    is_precise = needs_precision(m, alpha)
+    B, alpha = inverse_root(K, alpha, weights, np.empty((m, m)) if is_precise else square(scratch, "B", m))
+    shares = np.ones(m, B.dtype) if weights is None else weights
+    c, g = times_square(B, Y), np.einsum("ij,ij->i", B, B)
+    error = pair_weights(B, c, g, shares, probes)
+    M = B.astype(np.float32, copy=False)
+    by_alpha = float((np.diag(M) / shares).sum(dtype=np.float64))
+    return LeaveOneOut(error, 2 / m * slopes(M), 2 / m * alpha * by_alpha)

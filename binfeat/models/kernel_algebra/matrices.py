@@ -1,0 +1,330 @@
+"""Kernel matrices of few rows, and their derivatives by the logarithms of all length scales.
+
+Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Frame.columns` makes them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self, TypeGuard
+
+import numpy as np
+
+from binfeat._common.arrays import Scratch
+from binfeat._engine.decays import decays, gaussian_values, matern_values
+from binfeat._engine.distances import (
+    distance_sums,
+    laplacian_values,
+    profile_products,
+    profile_sums,
+    squared_distances,
+    weighted_distances,
+)
+from binfeat.kernels.base import Kernel, ProductKernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
+
+_TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
+_LEAST = 1e-6  # least value of a profile that is divided by
+_FARTHEST = 1e15  # standard deviations from the mean of an input
+_UNWANTED, _ALL = np.empty((0, 0), np.float32), slice(None)
+
+Inputs = np.ndarray | slice  # a mask, or all
+Prepared = tuple[np.ndarray, ...]
+Slopes = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The origin and the unit of every input, so that float32 can hold its values; categories stay as they are."""
+
+    center: np.ndarray  # (n_inputs,)
+    unit: np.ndarray  # (n_inputs,)
+
+    @classmethod
+    def of(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
+        """Median and standard deviation of some rows: beside a mean that one row moves far, others have few digits."""
+        std = X.std(axis=0)
+        unit = np.where(categorical | (std == 0), 1.0, std)
+        return cls(np.where(categorical, 0.0, np.median(X, axis=0)), unit)
+
+    def columns(self, X: np.ndarray) -> np.ndarray:
+        """Rows as columns, (n_inputs, n_rows), float32, whose squares are finite."""
+        columns = ((X - self.center) / self.unit).T
+        np.minimum(np.maximum(columns, -_FARTHEST, out=columns), _FARTHEST, out=columns)  # faster than `clip`
+        return np.ascontiguousarray(columns, dtype=np.float32)
+
+    def gamma(self, kernel: Kernel, gamma: np.ndarray | float) -> np.ndarray:
+        """A kernel's inverse length scales for such columns."""
+        return gamma * self.unit**kernel.power
+
+
+def _typed(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def square(scratch: Scratch, name: str, n: int) -> np.ndarray:
+    """Space for a matrix (n, n), float32 in C order; what it held under the same name is lost."""
+    return scratch.array(name, (n, n), np.float32).T
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMatrix(ABC):
+    """Exact values of a kernel for pairs of rows."""
+
+    kernel: Kernel
+    categorical: np.ndarray  # (n_inputs,) of bool
+    n_jobs: int | None = None
+
+    def __call__(self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
+        return self.of_prepared(self.prepared(A, gamma), self.prepared(B, gamma), gamma, out)
+
+    def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
+        """Arrays (..., n) that are computed once of rows (n_inputs, n), float32.
+
+        Of rows in float64 products are summed in float64, so that values do not depend on what stands beside a row.
+        """
+        return (_typed(A),)
+
+    @abstractmethod
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel matrix of prepared rows, or of some of them."""
+
+
+class DifferentiableMatrix(KernelMatrix):
+    """Exact values of a kernel of distances, and their derivatives by its parameters."""
+
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
+        """Kernel matrix of X, in scratch, and a function of M, overwritten: ``sum_ab M_ab dK_ab / d log gamma_j``.
+
+        M has all of each pair below the diagonal, and zeros above.
+        """
+        K, factors = self._with_factors(X, gamma, scratch)
+        return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M), scratch)
+
+    def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
+        """Kernel matrix of X, in scratch, and what M is multiplied by before slopes are summed."""
+        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
+        return K, K
+
+    @abstractmethod
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        """Slopes by the logarithms of gamma, of pairs of rows with weights (m, m)."""
+
+    def _distances(
+        self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None, some: Inputs = _ALL
+    ) -> np.ndarray:
+        """Sum over some inputs of gamma times the distances of all pairs of rows, an array (n, m)."""
+        out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
+        weighted_distances(A[some], B[some], _typed(gamma[some]), self.categorical[some], out, n_jobs=self.n_jobs)
+        return out
+
+    def _distance_sums(self, X: np.ndarray, weights: np.ndarray, some: Inputs = _ALL) -> np.ndarray:
+        """Weighted sum of the distances of all pairs of rows, whose weights are below the diagonal, for some inputs."""
+        sums = np.empty_like(X[some])
+        distance_sums(X[some], weights, self.categorical[some], sums, n_jobs=self.n_jobs)
+        return sums.sum(axis=1, dtype=np.float64)
+
+
+class LaplacianMatrix(DifferentiableMatrix):
+    """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
+
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+        """Rows (n_inputs, n) whose distances are the numbers' part of the exponent."""
+        return A * np.where(self.categorical, 0.0, gamma)[:, np.newaxis]
+
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        K = self._distances(A[0], B[0], gamma, out)
+        decays(K)
+        return K
+
+    def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
+        K = square(scratch, "K", X.shape[1])
+        laplacian_values(X, _typed(gamma), self.categorical, K, n_jobs=self.n_jobs)
+        return K, K
+
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        return -gamma * self._distance_sums(X, weights)
+
+
+class ProfileMatrix(DifferentiableMatrix):
+    """Exact values of any product kernel by a table of its profile, times a mismatch kernel of categorical inputs."""
+
+    kernel: ProductKernel
+
+    @cached_property
+    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """The profile k, and ``t k' / k``."""
+        t = np.linspace(0.0, _REACH, _TABLE + 1)
+        k = self.kernel.profile(t)
+        slope = t * np.gradient(k, t)
+        return _typed(k), _typed(np.divide(slope, k, out=np.zeros_like(k), where=k > _LEAST))
+
+    def _steps(self, gamma: np.ndarray) -> np.ndarray:
+        return _typed(np.where(self.categorical, 0.0, gamma * (_TABLE / _REACH)))
+
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        K = self._distances(A[0], B[0], gamma, out, self.categorical)
+        decays(K)
+        profile_products(A[0], B[0], self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
+        return K
+
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        sums, some = np.empty_like(X), self.categorical
+        profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
+        slopes = sums.sum(axis=1, dtype=np.float64)
+        slopes[some] = -gamma[some] * self._distance_sums(X, weights, some)
+        return slopes
+
+
+class RadialMatrix(DifferentiableMatrix):
+    """Exact values of the Gaussian, or of Matern kernels of nu 1/2, 3/2 and 5/2, of numbers and of categorical inputs.
+
+    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
+    """
+
+    def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
+        """The scaled rows, their squares, and their categories."""
+        scaled = self.coordinates(A, gamma)
+        return scaled, squares_of(self.kernel, scaled), _typed(A[self.categorical])
+
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return self._values(A, B, gamma, out, _UNWANTED)
+
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+        """Rows whose squared Euclidean distances are the numbers' part of the distances in the kernel."""
+        return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
+
+    def _values(
+        self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None, falls: np.ndarray
+    ) -> np.ndarray:
+        """Values for pairs of prepared rows; `falls` gets minus their derivatives by the squared distances."""
+        (A_scaled, A_squares, A_codes), (B_scaled, B_squares, B_codes) = A, B
+        if has_cusp(self.kernel):
+            S = differences_of(A_scaled, B_scaled, self.n_jobs, out)
+        else:
+            S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
+        if self.categorical.any():
+            own, mismatches = self.categorical, np.empty_like(S)
+            weighted_distances(A_codes, B_codes, _typed(gamma[own]), own[own], mismatches, n_jobs=self.n_jobs)
+            S += mismatches
+        return radial_values(self.kernel, S, A_squares, B_squares, falls)
+
+    def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
+        """Kernel matrix of X, and minus its derivatives by the squared distances."""
+        n, rows = X.shape[1], self.prepared(X, gamma)
+        falls = _UNWANTED if np.isinf(_nu(self.kernel)) else square(scratch, "falls", n)
+        K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
+        return K, K if falls is _UNWANTED else falls
+
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        degrees = weights.sum(axis=0) + weights.sum(axis=1)
+        squares = np.einsum("ji,ji,i->j", X, X, degrees, dtype=np.float64)
+        sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
+        sums[self.categorical] = self._distance_sums(X, weights, self.categorical)
+        return -gamma * sums
+
+
+def _nu(kernel: Kernel) -> float:
+    """Of Matern's kernel; infinite for the Gaussian."""
+    return getattr(kernel, "nu", np.inf)
+
+
+def has_cusp(kernel: Kernel) -> bool:
+    """Whether rows that nearly agree need distances by differences: the kernel falls with the distance itself."""
+    return _nu(kernel) == 0.5
+
+
+def squares_of(kernel: Kernel, A: np.ndarray) -> np.ndarray:
+    """Squares (n,), float32, of mapped rows (rank, n), which make distances of products; 0 where differences do."""
+    return _typed(np.zeros(A.shape[1]) if has_cusp(kernel) else np.einsum("ji,ji->i", A, A))
+
+
+def differences_of(A: np.ndarray, B: np.ndarray, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
+    """Squared distances (n, m), float32, of mapped rows (rank, n) and (rank, m), by differences."""
+    out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
+    squared_distances(_typed(A), _typed(B), out, n_jobs=n_jobs)
+    return out
+
+
+def radial_values(
+    kernel: Kernel, S: np.ndarray, A_squares: np.ndarray, B_squares: np.ndarray, falls: np.ndarray = _UNWANTED
+) -> np.ndarray:
+    """Values of a radial kernel, instead of minus twice the inner products S of rows with these squares, float32.
+
+    Of a kernel with a cusp S are the squared distances, as `differences_of` has them. `falls` gets minus the
+    derivatives of the values by the squared distances, unless it is empty.
+    """
+    if np.isinf(_nu(kernel)):
+        gaussian_values(S, A_squares, B_squares)
+    else:
+        matern_values(S, A_squares, B_squares, int(_nu(kernel)), falls)
+    return S
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MappedRadialMatrix(RadialMatrix):
+    """Exact values of a radial kernel whose numbers are scaled and then mapped linearly."""
+
+    linear_map: np.ndarray  # (n_inputs, rank)
+
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+        return _typed(self.linear_map.T) @ super().coordinates(A, gamma)
+
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        """Slopes by the linear map, shaped as the map."""
+        scaled, degrees = super().coordinates(X, gamma), weights.sum(axis=0) + weights.sum(axis=1)
+        laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
+        return -2.0 * laplacian.astype(np.float64) @ self.linear_map
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """The kernel ``sum_j gamma_j x_j y_j`` of inputs that are numbers, about their means."""
+
+    power = 2
+
+
+class LinearMatrix(KernelMatrix):
+    """Values of the linear kernel: ``R' R`` of the numbers times the roots of gamma, R."""
+
+    def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
+        return (self.coordinates(A, gamma),)
+
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+        """R, (n_numbers, n), of columns A."""
+        numbers = ~self.categorical
+        return A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis]
+
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return _typed(np.matmul(A[0].T, B[0], out=out))
+
+
+def linear_squares(X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> np.ndarray:
+    """The linear kernel of every row of X, (n_inputs, n), with itself."""
+    return np.einsum("ji,ji,j->i", X, X, np.where(categorical, 0.0, gamma), dtype=np.float64)
+
+
+def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:
+    """Whether a kernel is a function of Euclidean distances, so that it may have a linear map of the inputs."""
+    return isinstance(kernel, RBF | Matern)
+
+
+def differentiable_matrix(
+    kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
+) -> DifferentiableMatrix:
+    """Exact values of a product kernel, or of a radial kernel, which alone uses the linear map."""
+    arguments = kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs
+    if is_radial(kernel):
+        return RadialMatrix(*arguments) if linear_map is None else MappedRadialMatrix(*arguments, linear_map=linear_map)
+    return LaplacianMatrix(*arguments) if isinstance(kernel, Laplacian) else ProfileMatrix(*arguments)
+
+
+def kernel_matrix(
+    kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
+) -> KernelMatrix:
+    """Exact values of `Linear`, or of a kernel of `differentiable_matrix`."""
+    if isinstance(kernel, Linear):
+        return LinearMatrix(kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs)
+    return differentiable_matrix(kernel, categorical, n_jobs, linear_map)

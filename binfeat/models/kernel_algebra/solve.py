@@ -1,0 +1,118 @@
+"""Solves ``(K + 1 1' + alpha / v) c = Y`` for a kernel matrix in memory: by Cholesky, or by preconditioned CG."""
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from binfeat._common.arrays import quotients
+from binfeat.models.kernel_algebra.cholesky import times_square
+from binfeat.models.kernel_algebra.leave_one_out import (
+    LEAST_ALPHA,
+    Solve,
+    Weights,
+    factor,
+    inverse_root,
+    needs_precision,
+)
+from binfeat.models.kernel_algebra.packed import PackedKernel, packed_bytes
+from binfeat.models.kernel_algebra.sums import KernelSum
+
+MOST_FACTORED = 14_000  # rows, whose matrix takes 0.8 GB; iterations with more rows take a quarter of the memory
+_RANK = 500  # of the preconditioner
+_LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
+_LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
+_PART_OF_ERROR = 0.02  # of predictions that the residual may be
+_PART_OF_FIT = 0.03  # of the residuals of the fit that it may be, because leave-one-out predictions rest on these
+_VECTORS = 16  # of an iteration, for each target, with the temporary ones of a product
+
+
+def cholesky_rows(n_targets: int) -> int:
+    """Rows up to which a Cholesky factor costs less than iterations, whose cost grows faster with targets."""
+    return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, MOST_FACTORED)
+
+
+def solve_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
+    """Memory for the kernel matrix of `n_rows` rows, a number or an array of numbers, and for its solution."""
+    iterations = packed_bytes(n_rows) + 4 * n_rows * (_RANK + _VECTORS * n_targets)
+    return np.where(n_rows <= cholesky_rows(n_targets), 4 * n_rows**2, iterations)
+
+
+def matrix_to_solve(kernel: KernelSum, X: np.ndarray, n_targets: int) -> np.ndarray | PackedKernel:
+    """Values of a KernelSum for all pairs of rows X, (n_inputs, n_rows), as `solve_kernel` takes them."""
+    return kernel(X, X) if X.shape[1] <= cholesky_rows(n_targets) else kernel.packed(X)
+
+
+def solve_kernel(
+    K: np.ndarray | PackedKernel,
+    alpha: float,
+    weights: Weights,
+    Y: np.ndarray,
+    error: float,
+    n_jobs: int | None = 1,
+) -> tuple[np.ndarray, float]:
+    """Coefficients (n_rows, n_targets), float32 or float64, of targets Y in float32, and the alpha that they took.
+
+    An array K is overwritten by its Cholesky factor. A packed matrix, of rows in random order, is solved with by
+    iterations, which stop at a small part of the `error` of predictions relative to the targets.
+    """
+    if not isinstance(K, PackedKernel):
+        solve, alpha = factored(K, alpha, weights, n_jobs)
+        return solve(Y), alpha
+    alpha = max(alpha, LEAST_ALPHA * len(K))
+    shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)
+    tol = np.clip(_PART_OF_ERROR * error, _LEAST_TOL, _MOST_TOL)
+    return _conjugate_gradients(K, shift, Y, _Nystrom(K, shift), tol), alpha
+
+
+def factored(K: np.ndarray, alpha: float, weights: Weights, n_jobs: int | None = 1) -> tuple[Solve, float]:
+    """Solves with a matrix, which is overwritten by its Cholesky factor, and the alpha that it took."""
+    if needs_precision(len(K), alpha):
+        B, alpha = inverse_root(K, alpha, weights, np.empty(K.shape))
+        return lambda Y: times_square(B, Y), alpha
+    U, alpha = factor(K, alpha, weights, K, n_jobs)
+    return lambda Y: lapack.spotrs(U.T, Y.astype(np.float32), lower=1)[0], alpha
+
+
+class _Nystrom:
+    """Inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's ``K + 1 1'`` of some columns."""
+
+    def __init__(self, K: PackedKernel, shift: np.ndarray) -> None:
+        shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
+        columns = K.first_rows(min(_RANK, len(K)))
+        U, _ = factor(columns[:, : len(columns)], 1e-3 * float(shift.min()))
+        columns += np.float32(1.0)
+        F = blas.strsm(1.0, U.T, columns.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        self._roots = np.sqrt(shift)[:, np.newaxis]
+        F /= self._roots
+        inner = F.T @ F
+        inner[np.diag_indices_from(inner)] += np.float32(1.0)
+        self._factor = lapack.spotrf(inner, lower=1)[0]
+        self._F = F
+
+    def __call__(self, R: np.ndarray) -> np.ndarray:
+        scaled = R / self._roots
+        inner = lapack.spotrs(self._factor, self._F.T @ scaled, lower=1)[0]
+        return (scaled - self._F @ inner) / self._roots
+
+
+def _conjugate_gradients(
+    K: PackedKernel, shift: np.ndarray, Y: np.ndarray, precondition: _Nystrom, tol: float
+) -> np.ndarray:
+    """Conjugate gradients with all targets in every product, until all of them are done."""
+    solution, residual = np.zeros_like(Y), Y.copy()
+    direction = preconditioned = precondition(residual)
+    square = np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
+    most = tol * np.linalg.norm(Y, axis=0)
+    for _ in range(_MAX_ITER):
+        image = K @ direction + direction.sum(axis=0) + shift[:, np.newaxis] * direction
+        curved = np.einsum("ij,ij->j", direction, image, dtype=np.float64)
+        step = quotients(square, curved).astype(np.float32)
+        solution += step * direction
+        residual -= step * image
+        enough = np.minimum(most, _PART_OF_FIT * np.linalg.norm(shift[:, np.newaxis] * solution, axis=0))
+        if (np.linalg.norm(residual, axis=0) <= enough).all() or not step.any():
+            break
+        preconditioned = precondition(residual)
+        before, square = square, np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
+        ratio = quotients(square, before).astype(np.float32)
+        direction = preconditioned + ratio * direction
+    return solution

@@ -1,0 +1,97 @@
+"""What kinds of kernel machines have in common for the choice among them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from binfeat._common.warned import warn
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.run import Run
+from binfeat.models.search.length_scales import LengthScales
+from binfeat.models.table.scalers import InputScaler
+
+_LARGE = 0.01  # of what is minimised, that a step which was not taken may promise
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A machine that is solved for, and predictions that it was judged by."""
+
+    features: str
+    kernel: str
+    alpha: float
+    function: KernelFunction | FeatureFunction
+    intercept: np.ndarray  # (n_targets,)
+    scales: LengthScales  # of the machine's kernel, or those that its own come from
+    gamma: np.ndarray  # (n_inputs,), of the machine
+    power: int  # of distances, by which gamma is an inverse
+    rows: np.ndarray  # numbers of rows, by which choices were made
+    predictions: np.ndarray  # (len(rows), n_targets), of a machine that had not seen them
+    curve: list[tuple[int, float]]  # number of grids or trees, and the error, each time that some were added
+    status: str
+    errors: HeldOutErrors | None = None  # None where the function itself tells
+    samples: RidgePosterior | None = None
+    known: tuple[np.ndarray, np.ndarray] | None = None  # rows of the machine, and predictions for them, if at hand
+
+    @property
+    def error(self) -> float:
+        return self.curve[-1][1]
+
+    def scores(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
+        return self.function.scores(X, self.intercept, n_jobs)
+
+    def predictor(self, scaler: InputScaler, n_jobs: int | None) -> "Predictor":
+        return Predictor(scaler, self.function, self.intercept, n_jobs)
+
+    def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """The same for all rows of the table; those of a kernel matrix follow from their coefficients."""
+        if self.known is None:
+            return self.scores(X, n_jobs)
+        rows, own = self.known
+        out, others = np.empty((len(X), own.shape[1])), np.ones(len(X), bool)
+        out[rows], others[rows] = own, False
+        out[others] = self.scores(X[others], n_jobs)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Predictions of the targets for encoded rows, wherever they are."""
+
+    scaler: InputScaler
+    function: KernelFunction | FeatureFunction
+    intercept: np.ndarray
+    n_jobs: int | None
+
+    def __call__(self, table: np.ndarray) -> np.ndarray:
+        X = self.scaler.transform(table)
+        return self.function.scores(X, self.intercept, self.n_jobs)
+
+
+class Candidate(ABC):
+    """A kind of machine for one problem."""
+
+    features: ClassVar[str]
+
+    @abstractmethod
+    def solve(self, rows: AllRows, run: Run) -> Solution:
+        """The machine of all rows, or of as many as it may have."""
+
+    def so_far(self) -> Solution | None:
+        """After Ctrl-C: the machine as it stands, if there is one."""
+        return None
+
+
+def warn_of_steps(gain: float, loss: str) -> None:
+    """A ConvergenceWarning where steps have ended far from the minimum of a loss."""
+    if gain > _LARGE:
+        message = f"the last step of loss={loss!r} still promised {gain:.1%} less of what is minimised; raise alpha."
+        warn(message, ConvergenceWarning)

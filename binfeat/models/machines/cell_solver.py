@@ -1,0 +1,124 @@
+"""What solves one cell: an exact machine of its rows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from binfeat.models.fitted.kernel_function import KernelPart, kernel_sum
+from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat.models.kernel_algebra.cholesky import times_square
+from binfeat.models.kernel_algebra.leave_one_out import (
+    Weights,
+    left_out_variances,
+    precise_inverse_root,
+    solver_by,
+    squared_row_norms,
+)
+from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.machines.cell_rows import CellRows
+from binfeat.models.problem import MarginProblem
+
+_NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedCell:
+    """Coefficients of the rows of a cell, and what leaving each of them out tells."""
+
+    coef: np.ndarray  # (n_rows, n_targets); or (1, n_targets), if the first row stands for all, which do not differ
+    intercept: np.ndarray  # (n_targets,)
+    alpha: float  # that the coefficients took
+    scores: np.ndarray  # (n_rows, n_targets), of the rows
+    residuals: np.ndarray  # (n_rows, n_targets), leave-one-out
+    variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
+    gain: float = 0.0  # that one more step promises, of a loss that takes steps
+
+    def kept(self) -> "SolvedCell":
+        """What a machine has of it."""
+        return replace(self, scores=_NOTHING, residuals=_NOTHING, variances=_NOTHING)
+
+
+def is_constant(Y: np.ndarray) -> bool:
+    """Whether all rows have the same targets."""
+    return bool(np.ptp(Y, axis=0).max() == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSolver:
+    """A kernel, a penalty, and what is minimised; it can be sent to where rows are."""
+
+    kernel: KernelSum
+    alpha: float
+    loss: BoundedLoss | None  # None is the squared error
+    most: int  # rows of a cell, unless they do not differ
+
+    @classmethod
+    def of(cls, rows: CellRows, parts: list[KernelPart], alpha: float, most: int) -> "CellSolver":
+        problem = rows.problem
+        kernel = kernel_sum(parts, rows.frame, problem.categorical, 1)
+        return cls(kernel, alpha, problem.loss if isinstance(problem, MarginProblem) else None, most)
+
+    def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+        """The machine of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""
+        if self.loss is not None:
+            one = self._minimised if len(Y) <= self.most else self._minimised_of_equal
+            return one(self.loss, X, Y, weights)
+        if len(Y) > self.most:
+            return self._of_equal(X, Y, weights)
+        if is_constant(Y):
+            nothing = np.zeros(Y.shape)
+            return SolvedCell(nothing, Y[0].astype(np.float64), self.alpha, Y, nothing, np.zeros(len(Y)))
+        B, alpha = precise_inverse_root(self.kernel(X, X), self.alpha, weights, overwrite=True)
+        coef = times_square(B, Y)
+        g = squared_row_norms(B)
+        intercept = coef.sum(axis=0, dtype=np.float64)
+        scores = Y - alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
+        variances = left_out_variances(g, alpha, weights)
+        return SolvedCell(coef, intercept, alpha, scores, coef / g[:, np.newaxis], variances)
+
+    def _of_equal(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+        """The machine of rows that do not differ, of which the first stands for all, with the sum of their weights.
+
+        Each value of the matrix, 1 1' included, is c, but for the penalty: with weights v, scores are
+        ``c v'Y / (alpha + c sum(v))``.
+        """
+        v, alpha, c = _column(weights, Y), self.alpha, self._value_of_equal(X)
+        score = c * (v.T @ Y)[0] / (alpha + c * v.sum())
+        g = v / alpha * (1 - c * v / (alpha + c * v.sum()))
+        variances = left_out_variances(g[:, 0], alpha, weights)
+        return self._by_one_row(score, c, len(Y), v / alpha * (Y - score) / g, variances)
+
+    def _minimised_of_equal(self, loss: BoundedLoss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+        """The same for another loss, of scores (n_targets,); one of so many rows is left out as if it was not."""
+        labels, label = np.unique(Y, axis=0, return_inverse=True)
+        v, alpha, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self.alpha, self._value_of_equal(X)
+
+        def objective(score: np.ndarray) -> tuple[float, np.ndarray]:
+            scores = np.tile(score, (len(labels), 1))
+            value = v @ loss.halves(labels, scores) + alpha / c / 2 * score @ score
+            return value / v.sum(), (alpha / c * score - v @ loss.pulls(labels, scores)) / v.sum()
+
+        score = minimize(objective, np.zeros(Y.shape[1]), jac=True, tol=1e-9, method="L-BFGS-B").x
+        return self._by_one_row(score, c, len(Y), Y - score, np.zeros(len(Y)))
+
+    def _value_of_equal(self, X: np.ndarray) -> float:
+        """The kernel of a row with itself, and 1 of the intercept."""
+        return 1.0 + float(self.kernel(X[:, :1], X[:, :1])[0, 0])
+
+    def _by_one_row(
+        self, score: np.ndarray, c: float, n_rows: int, residuals: np.ndarray, variances: np.ndarray
+    ) -> SolvedCell:
+        scores, coef = np.tile(score, (n_rows, 1)), score / c
+        return SolvedCell(coef[np.newaxis], coef, self.alpha, scores, residuals, variances)
+
+    def _minimised(self, loss: BoundedLoss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+        K = self.kernel(X, X)
+        found, alpha = minimise(loss, solver_by(precise_inverse_root, K), self.alpha, weights, Y)
+        residuals = Y - left_out(loss, K, alpha, weights, Y, found.scores, precise_inverse_root)
+        coef, nothing = found.coef, np.zeros(len(Y))
+        return SolvedCell(coef, coef.sum(axis=0), alpha, found.scores, residuals, nothing, found.gain)
+
+
+def _column(weights: Weights, Y: np.ndarray) -> np.ndarray:
+    return np.ones((len(Y), 1)) if weights is None else weights[:, np.newaxis].astype(np.float64)

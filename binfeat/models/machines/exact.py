@@ -1,0 +1,170 @@
+"""Exact kernel machines: all rows that memory and time allow, without random features."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
+
+import numpy as np
+
+from binfeat._common.subsets import thinned
+from binfeat._threads import one_blas_thread
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
+from binfeat.models.fitted.kernel_function import KernelFunction, KernelPart, kernel_sum
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.kernel_algebra.bounded import minimise, working_squares
+from binfeat.models.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
+from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
+from binfeat.models.kernel_algebra.sums import KernelSum
+from binfeat.models.machines.candidate import Solution, warn_of_steps
+from binfeat.models.machines.descent import Hyperparameters
+from binfeat.models.machines.exact_size import TUNING_ROWS, exact_seconds
+from binfeat.models.machines.exact_tuning import ExactTuning, Tuned
+from binfeat.models.machines.fine_tuning import ALL_ROWS, FineTuning
+from binfeat.models.machines.kernel_candidate import KernelCandidate
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.problem import MarginProblem
+from binfeat.models.run import Phase, Run
+
+_SIGNS = np.array([-1.0, 1.0], np.float32)
+_MOST_LEVERAGE = 0.99  # of a row on its own prediction: what it says alone
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """For the rows of a machine: coefficients, what it makes of them, and of each of them without it."""
+
+    coef: np.ndarray  # (n_rows, n_targets)
+    alpha: float
+    scores: np.ndarray
+    left_out: np.ndarray
+
+
+class ExactMachine(KernelCandidate):
+    """Kernel ridge regression with the kernel matrix."""
+
+    features: ClassVar[str] = "exact"
+
+    def tuned(self) -> Tuned:
+        """Kernels and penalty, in cells where rows are many."""
+        rows, seconds = self._rows, exact_seconds(*self._problem.table.shape)
+        if len(rows.all) > TUNING_ROWS and not rows.is_wide:  # gradients in many inputs take longer than all else
+            # Between what rounding allows in a set of rows and in the solution.
+            least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
+            return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
+        tuning = ExactTuning(self._tuning_rows, self._run, self._kernels, seconds)
+        return tuning.best() if self._known is None else tuning.of(self._known)
+
+    @property
+    def _tuning_rows(self) -> KernelRows:
+        return replace(self._rows, known=thinned(self._rows.known, TUNING_ROWS))
+
+    def _suffice(self, predictions: np.ndarray | None) -> bool:
+        """Whether predictions for rows that tuning left out judge the machine: no others can, or in time."""
+        if predictions is None:
+            return False
+        n_known = 0 if self._rows.held_out.size else len(self._rows.all)
+        seconds = 2 * exact_seconds(*self._problem.table.shape)  # of the solution, and as much for all rows left out
+        return len(predictions) >= n_known or not self._run.may_continue(Phase.SOLUTION, seconds)
+
+    def solve(self, rows: AllRows, run: Run) -> Solution:
+        with run.stage("kernel and penalty"):
+            best = self.tuned()
+        with run.stage("solution"):
+            solution = self.solution(best)
+            solution = replace(solution, status="converged" if run.step() else "stopped")
+        run.note("features", "exact", solution.error)
+        self._note_hyperparameters(solution)
+        return solution
+
+    def solution(self, best: Tuned) -> Solution:
+        """Solve for all rows."""
+        problem, rows = self._problem, self._rows.all
+        best = best if self._suffice(best.predictions) else replace(best, predictions=None)
+        X = self._rows.columns(rows)
+        with one_blas_thread():  # the order of its sums depends on their number
+            if isinstance(problem, MarginProblem):
+                solved = self._by_loss(problem, best, X)
+            else:
+                solved = self._by_squares(best, X)
+        judged, predictions = self._tuning_rows.judged, best.predictions
+        if predictions is None:
+            told = np.isfinite(solved.left_out).all(axis=1) & np.isin(rows, self._rows.known)
+            judged, predictions = rows[told], solved.left_out[told]
+        return self._solution_with(
+            Hyperparameters(best.parts, solved.alpha),
+            problem.mean_weight,
+            function=self._function(best, rows, X, solved.alpha, solved.coef),
+            intercept=solved.coef.sum(axis=0, dtype=np.float64),
+            rows=judged,
+            predictions=predictions,
+            curve=[(0, float(problem.losses(judged)(predictions).mean()))],
+            status="converged",
+            errors=self._errors(best) if self._rows.held_out.size else None,
+            known=(rows, solved.scores),
+        )
+
+    def _function(self, best: Tuned, rows: np.ndarray, X: np.ndarray, alpha: float, coef: np.ndarray) -> ExactFunction:
+        """The function of some rows X, (n_inputs, n_rows), by their coefficients, (n_rows, n_targets)."""
+        problem = self._problem
+        own = X, self._rows.frame, alpha, problem.relative_weights(rows)
+        known = KernelFunction.arrays_of(best.parts, problem.categorical, *own)
+        return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
+
+    def _errors(self, best: Tuned) -> HeldOutErrors:
+        """How far predictions for rows held out are off, by the machine of all others."""
+        problem, known, rows, n_jobs = self._problem, self._rows.known, self._rows.held_out, self._run.settings.n_jobs
+        X, nothing = self._rows.columns(known), np.zeros((len(known), problem.n_targets))
+        function = self._function(best, known, X, best.alpha, nothing)
+        variances = ExactPosterior(function, n_jobs).variances(self._rows.X[rows])
+        return HeldOutErrors.of(problem.Y[rows] - cast(np.ndarray, best.predictions), variances)
+
+    def _by_squares(self, best: Tuned, X: np.ndarray) -> _Solved:
+        problem, rows, n_jobs = self._problem, self._rows.all, self._run.settings.n_jobs
+        Y, weights = problem.Y[rows], problem.relative_weights(rows)
+        signs = np.random.default_rng(self._run.settings.seed).choice(_SIGNS, (len(rows), 1))
+        K, error = matrix_to_solve(self._kernel(best), X, Y.shape[1]), np.sqrt(best.squared_error)
+        both, alpha = solve_kernel(K, best.alpha, weights, np.hstack([Y.astype(np.float32), signs]), error, n_jobs)
+        coef, probe = both[:, :-1], both[:, -1:]
+        v = 1.0 if weights is None else weights[:, np.newaxis]
+        residuals = np.zeros(Y.shape)
+        if best.predictions is None:
+            diagonal, is_exact = self._inverse_diagonal(best.parts, alpha, weights)
+            if not is_exact:  # a probe with random signs tells its mean (Hutchinson 1990)
+                diagonal *= (signs * probe).mean(dtype=np.float64) / np.nanmean(diagonal)
+            residuals = coef / diagonal
+        return _Solved(coef, alpha, Y - alpha / v * coef, Y - residuals)
+
+    def _by_loss(self, problem: MarginProblem, best: Tuned, X: np.ndarray) -> _Solved:
+        rows, kernel, loss, n_jobs = self._rows.all, self._kernel(best), problem.loss, self._run.settings.n_jobs
+        Y, weights = problem.Y[rows], problem.relative_weights(rows)
+
+        def solves(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
+            return factored(kernel(X, X), alpha, own, n_jobs)
+
+        found, alpha = minimise(loss, solves, best.alpha, weights, Y)
+        warn_of_steps(found.gain, self._run.settings.loss)
+        left_out = found.scores
+        if best.predictions is None:
+            steps, v = working_squares(loss, Y, found.scores)
+            v = v if weights is None else v * weights[:, np.newaxis]
+            leverages = np.hstack([self._leverages(best.parts, alpha, own) for own in v.T])
+            left_out = found.scores - steps * leverages / (1 - leverages)
+        return _Solved(found.coef, alpha, found.scores, left_out)
+
+    def _kernel(self, best: Tuned) -> KernelSum:
+        return kernel_sum(best.parts, self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
+
+    def _leverages(self, parts: list[KernelPart], alpha: float, weights: np.ndarray) -> np.ndarray:
+        """What each row does to its own prediction, (n_rows, 1)."""
+        diagonal, _ = self._inverse_diagonal(parts, alpha, weights)
+        return np.clip(1 - alpha * diagonal / weights[:, np.newaxis], 0.0, _MOST_LEVERAGE)
+
+    def _inverse_diagonal(
+        self, parts: list[KernelPart], alpha: float, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, bool]:
+        """Diagonal of the inverse of all rows, (n_rows, 1), by their weights, and whether it is exact."""
+        rows, of_table = self._rows.all, None
+        if weights is not None:
+            of_table = np.ones(len(self._problem.table))
+            of_table[rows] = weights
+        return self._rows.cells(rows).inverse_diagonal(parts, alpha, of_table, self._run.settings.n_jobs)

@@ -1,0 +1,216 @@
+"""Local machines: exact kernel machines of all rows, each in a cell of its own."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from binfeat._common.subsets import evenly_spaced
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.fitted.local import CellPosteriors
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.machines.candidate import Solution, warn_of_steps
+from binfeat.models.machines.descent import Descent, Hyperparameters, Try
+from binfeat.models.machines.fine_tuning import CELLS, FineTuning
+from binfeat.models.machines.forest import Forest
+from binfeat.models.machines.kernel_candidate import KernelCandidate
+from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
+from binfeat.models.problem import Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import MOST_ALPHA
+from binfeat.models.search.scaled_kernels import ScaledKernels
+
+_GAIN = 0.003  # share of the error that one more tree has to take away
+_LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take away at least
+_FEW_CELLS = 8  # of the second tree, which tell how many trees are worth their time
+_LEAST_ALPHA = 1e-5
+_MOST_ERRORS = 10_000  # residuals that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class _OneTree(Try):
+    """With the tree, and the seconds that it took."""
+
+    forest: Forest
+    seconds: float
+
+
+class LocalMachine(KernelCandidate):
+    """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
+
+    features: ClassVar[str] = "local"
+
+    def __init__(
+        self, problem: Problem, run: Run, kernels: ScaledKernels, known: Hyperparameters | None = None
+    ) -> None:
+        super().__init__(problem, run, kernels, known)
+        self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
+        self._judged_rows = problem.held_out if self._holds_out else self._rows.all
+        self._forest: Forest | None = None
+        self._curve: list[tuple[int, float]] = []
+        self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
+        self._tree_seconds = 0.0
+
+    def solve(self, rows: AllRows, run: Run) -> Solution:
+        with run.stage("cells"):
+            self._take(rows, run)
+            goes_on = self._enlarge(self._begin(run), rows, run)
+            goes_on = self._add_trees(goes_on, run)
+        if self._holds_out and run.settings.refits and goes_on:
+            with run.stage("refit"):
+                self._refit()
+        run.note("features", "local", self._curve[-1][1])
+        forest = self._grown
+        warn_of_steps(forest.gain, run.settings.loss)
+        run.note("trees", f"{forest.n_trees}, of {forest.n_cells} cells in all", self._curve[-1][1])
+        solution = self._solution("converged" if goes_on else "stopped")
+        self._note_hyperparameters(solution)
+        return solution
+
+    def so_far(self) -> Solution | None:
+        return self._solution("interrupted") if self._curve else None
+
+    @property
+    def _grown(self) -> Forest:
+        if self._forest is None:
+            raise RuntimeError("a machine has no trees before it is solved")
+        return self._forest
+
+    def _take(self, rows: AllRows, run: Run) -> None:
+        """All rows, of which the table may be a sample, and those that the machine is judged by among them."""
+        frame = self._rows.frame
+        whole = rows.whole(self._kernels, frame)
+        every = KernelRows.of(whole.problem, run, whole.X, frame)
+        known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
+        self._rows, self._numbers, self._each_cell = replace(every, known=known), whole.numbers, whole.each_cell
+        self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
+
+    def _begin(self, run: Run) -> _OneTree:
+        """The kernel, and the first tree."""
+        known = self._known
+        if known is not None:  # its penalty is for weights of mean 1 in the table
+            known = replace(known, alpha=known.alpha * (self._problem.mean_weight / self._rows.problem.mean_weight))
+        tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
+        first = self._with_one_tree(Hyperparameters(tuned.parts, tuned.alpha), cell_rows(run))
+        if self._holds_out and run.settings.alpha is None:
+            first = self._with_penalty_by_held_out(first)
+        self._keep(first)
+        return first
+
+    def _keep(self, tree: _OneTree) -> None:
+        self._params, self._forest, self._tree_seconds = tree.params, tree.forest, tree.seconds
+        self._curve = [(1, tree.loss)]
+
+    def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
+        """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
+
+        def may_gain(best: _OneTree) -> bool:
+            is_open = best.loss > self._problem.negligible and not self._kernels.is_perfect
+            return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
+
+        one_tree = partial(self._with_one_tree, most=start.forest.most)
+        return Descent(one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
+
+    def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
+        """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on.
+
+        Not on workers, whose memory is their own.
+        """
+
+        def may_gain(tree: _OneTree) -> bool:
+            is_open = self._each_cell is None and tree.loss > self._problem.negligible
+            return is_open and may_double(tree.forest.most, tree.seconds, rows, self._problem, run)
+
+        goes_on = run.step()
+        while goes_on and may_gain(best):
+            larger = self._with_one_tree(best.params, 2 * best.forest.most)
+            if larger.loss > (1 - _GAIN) * best.loss:
+                break
+            self._keep(larger)
+            run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.loss)
+            best, goes_on = larger, run.step()
+        return goes_on
+
+    def _with_one_tree(self, params: Hyperparameters, most: int) -> _OneTree:
+        start, forest = self._run.clock.used, self._new_forest(self._rows.known, params, most)
+        loss = self._grow(forest)
+        return _OneTree(params, loss, forest, self._run.clock.used - start)
+
+    def _new_forest(self, rows: np.ndarray, known: Hyperparameters, most: int) -> Forest:
+        cells, settings = self._rows.cells(rows), self._run.settings
+        return Forest(cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell)
+
+    def _grow(self, forest: Forest) -> float:
+        """Add a tree; the error with it."""
+        forest.grow()
+        rows = self._judged_rows
+        return float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
+
+    def _predictions(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
+        """For rows that the trees have not seen, or by leaving each of them out."""
+        if not self._holds_out:
+            return forest.predictions(self._numbers[rows])
+        X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
+        return forest.function().scores(X, intercept, self._run.settings.n_jobs)
+
+    def _add_trees(self, goes_on: bool, run: Run) -> bool:
+        """More trees, as far as that pays; whether callbacks let the fit go on."""
+        forest, most = self._grown, self._most_trees
+        if run.settings.n_trees is None and most > 1:
+            is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
+            most = 1 if is_one else min(most, self._worthwhile_trees())
+        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
+            error = self._grow(forest)
+            self._curve.append((forest.n_trees, error))
+            goes_on = run.step()
+        if goes_on and forest.n_trees < most:
+            run.cut_short = run.cut_short or "the trees"
+        return goes_on
+
+    def _worthwhile_trees(self) -> int:
+        """Trees of which each takes a share of the error away.
+
+        The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
+        """
+        variance, error = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1]
+        least = max(_GAIN, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else _GAIN
+        return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
+
+    def _refit(self) -> None:
+        """The same trees with the rows that were held out."""
+        self._judged = self._judgement()
+        n_trees, most = self._grown.n_trees, self._grown.most
+        self._forest = self._new_forest(np.sort(self._rows.all), self._params, most)
+        while self._grown.n_trees < n_trees:
+            self._grown.grow()
+
+    def _solution(self, status: str) -> Solution:
+        forest = self._grown
+        predictions, errors = self._judgement() if self._judged is None else self._judged
+        return self._solution_with(
+            self._params,
+            self._rows.problem.mean_weight,
+            function=forest.function(),
+            intercept=np.zeros(self._problem.n_targets),
+            rows=self._judged_rows,
+            predictions=predictions,
+            curve=self._curve,
+            status=status,
+            errors=errors,
+            known=forest.known(self._numbers),
+        )
+
+    def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
+        """Predictions for rows that the trees do without, and how far they were off."""
+        rows = self._judged_rows
+        predictions, some = self._predictions(self._grown, rows), evenly_spaced(len(rows), _MOST_ERRORS)
+        residuals = self._problem.Y[rows[some]] - predictions[some]
+        return predictions, HeldOutErrors.of(residuals, self._variances(rows[some]))
+
+    def _variances(self, rows: np.ndarray) -> np.ndarray:
+        """Of the predictions for such rows, as multiples of the noise."""
+        if not self._holds_out:
+            return self._grown.variances(self._numbers[rows])
+        return CellPosteriors(self._grown.function(), self._run.settings.n_jobs).variances(self._kernels.X[rows])

@@ -1,0 +1,228 @@
+"""Methods of kernel models for numbers: standard deviations, samples, quantiles and intervals."""
+
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from binfeat._common.frames import unmasked
+from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
+from binfeat._rows.sources import is_source
+from binfeat._threads import blas_threads
+from binfeat.models.fitted.exact import ExactPosterior
+from binfeat.models.fitted.features import FeaturePosterior, NoiseOnly
+from binfeat.models.fitted.local import LocalPosterior
+from binfeat.models.fitted.many_rows import ManyRowsPosterior
+from binfeat.models.fitted.saved import check_regressor
+from binfeat.models.fitted.spread import Spread
+from binfeat.models.served_estimator import ServedMachineBase
+from binfeat.models.table.columns import RawTable
+from binfeat.models.table.findings import NoveltyPolicy, Report
+from binfeat.models.target.targets import Targets
+from binfeat.models.target.transforms import LogLink
+
+_SCALES = 3  # most degrees of freedom of the length scales, which the prior keeps together; measured
+_FORMS = 3  # degrees of freedom of the selection of a kernel and its scaling
+_Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
+
+
+class NumbersMachineBase(ServedMachineBase):
+    """Base class of kernel models for numbers."""
+
+    kernel: object
+    gamma: ArrayLike
+    alpha: float | str
+    loss: str
+
+    _check_state = staticmethod(check_regressor)
+
+    def sample_y(
+        self, X: RawTable, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
+    ) -> np.ndarray:
+        """Draw functions from the Gaussian process with the prediction as its mean, and return their values for rows.
+
+        Samples contain no noise, as in scikit-learn's `GaussianProcessRegressor`. For random features they are normal
+        combinations of the `n_posterior_samples`, plus the prior variation of bins without training rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        n_samples : int, default=1
+            Number of functions.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the functions.
+
+        Returns
+        -------
+        samples : ndarray of shape (n_rows, n_samples) or (n_rows, n_targets, n_samples)
+
+        Raises
+        ------
+        ValueError, MemoryError
+            If X is a source of blocks, `loss` is a deviance, a model on random features has no posterior samples, or
+            covariances do not fit in memory.
+        """
+        n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
+        if is_source(X):
+            raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
+        with NoveltyPolicy(self) as note:
+            rows, scores = self._rows_and_scores(X, note)
+        with blas_threads(self.n_jobs):
+            posterior = self._posterior_of_function()
+            deviations = posterior.deviations(rows, scores.shape[1] * n_samples, rng)
+        noise = np.sqrt(posterior.errors.noise)
+        apart = deviations.reshape(*scores.shape, n_samples) * noise[:, np.newaxis]
+        samples = [self._own_targets.decode(scores + apart[:, :, k]) for k in range(n_samples)]
+        return np.stack(samples, axis=-1)
+
+    def predict_quantiles(self, X: RawTable, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """Predict quantiles of new targets. They follow the local noise level and never cross.
+
+        A target is modelled as ``y = f(x) + s(x) r``. Kernel ridge regression of ``log(|y - f| + c)`` on leave-one-out
+        or validation residuals estimates log s, and conformal ranks of the scaled residuals give the quantiles of r
+        (Lei et al. 2018). Coverage holds on average over rows like the training rows. Far from all training rows, s is
+        the average noise level; intervals by ``method="deviations"`` widen there.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+        quantiles : array-like of shape (n_quantiles,), default=(0.1, 0.5, 0.9)
+            Levels above 0 and below 1, in any order.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows, n_quantiles) or (n_rows, n_targets, n_quantiles)
+            In the order of `quantiles`, separately for each target. A transformation of the targets is assumed to be
+            increasing.
+
+        Raises
+        ------
+        ValueError
+            If a level is out of range or too extreme for the number of residuals, `loss` is a deviance, or the model
+            was saved by a version without quantiles.
+        """
+        levels = np.array(
+            [check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(unmasked(quantiles))).tolist()]
+        )
+        if not levels.size:
+            raise ValueError("quantiles must contain at least one level between 0 and 1, got none.")
+        spread = self._spread_of_noise()
+        offsets = self._widening(len(spread.residuals)) * spread.quantiles(levels)
+        scores, sizes = np.split(self._columns_of(X, spread.sizes), 2, axis=1)
+        return self._own_targets.stacked([scores + sizes * offset for offset in offsets])
+
+    def predict_interval(
+        self, X: RawTable, coverage: float = 0.9, method: Literal["auto", "quantiles", "deviations"] = "auto"
+    ) -> np.ndarray:
+        """Predict intervals that contain a given share of new targets, by split conformal prediction (Lei et al. 2018).
+
+        The share holds on average over rows like the training rows, for any distribution of the noise. It can differ
+        between regions of the inputs, less so with "quantiles" if the noise varies. Hyperparameters are selected with
+        the same rows, so residuals are slightly too small; intervals are widened as for up to seven further degrees of
+        freedom. There is no guarantee for few rows: on 320 synthetic tables, 90 % intervals of models with 20, 30, 50
+        and 100 rows contained 91, 90, 90 and 90 % of new targets, with standard errors below 0.5 points. Models on
+        random features, and local models with `cv` or `groups`, use residuals of the validation set only; with 60 rows
+        in it, coverage varies by several percent between fits.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+        coverage : float, default=0.9
+            Share of new targets in the intervals, above 0 and below 1.
+        method : {"auto", "quantiles", "deviations"}, default="auto"
+            "quantiles": intervals between two quantiles of `predict_quantiles`, with equal shares outside on both
+            sides. "deviations": symmetric intervals, in multiples of the standard deviation of prediction and constant
+            noise together, calibrated on leave-one-out or validation residuals; models on random features without
+            `n_posterior_samples` use the noise only. "auto": "quantiles" if `fit` found that the noise varies (see
+            `summary`) and there are enough residuals, else "deviations". A 90 % interval needs 19 residuals for
+            "quantiles" and 9 for "deviations".
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
+            Lower and upper ends, separately for each target. Intervals by "deviations" depend on the other rows of X by
+            at most a thousandth of their length; all other intervals, and predictions, are bitwise independent of them.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            If `coverage` is out of range or too high for the number of residuals, `loss` is a deviance, or a kernel
+            matrix does not fit in memory.
+        """
+        coverage = check_share(coverage, "coverage")
+        check_choice(method, "method", ("auto", "quantiles", "deviations"))
+        self._require_squares()
+        spread, levels = self._fitted.spread, np.array([1 - coverage, 1 + coverage]) / 2
+        if method == "quantiles" or (
+            method == "auto" and spread is not None and spread.differ and spread.tells(levels)
+        ):
+            return self.predict_quantiles(X, levels)
+        scores, variances = self._scores_and_variances(X)
+        errors = self._fitted.posterior(self.n_jobs).errors
+        half = self._widening(len(errors.scores)) * errors.reach(coverage) * np.sqrt(errors.noise * (1 + variances))
+        return self._own_targets.bounds(scores - half, scores + half)
+
+    def _widening(self, n_rows: int) -> float:
+        """Factor that corrects residuals for the selection of kernel, penalty and length scales with the same rows.
+
+        It treats the selections as additional degrees of freedom.
+        """
+        chosen = self._of_fit("_n_chosen")
+        return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
+
+    def _choices(self) -> dict[str, Any]:
+        """The number of degrees of freedom of the selections, for the widening of intervals."""
+        scales = min(_SCALES, self.n_features_in_) if is_word(self.gamma, "learn") else 0
+        chosen = is_word(self.alpha, "auto") + _FORMS * is_word(self.kernel, "auto") + scales
+        return {"_n_chosen": int(chosen)}
+
+    def _spread_of_noise(self) -> Spread:
+        """The noise model; ValueError for models saved by older versions."""
+        self._require_squares()
+        spread = self._fitted.spread
+        if spread is None:
+            raise ValueError("This model was saved by an older version without quantiles. Fit it again.")
+        return spread
+
+    def _require_squares(self) -> None:
+        """Raise a ValueError if `loss` is a deviance."""
+        if isinstance(self._own_targets.transform, LogLink):
+            raise ValueError("Standard deviations, samples, intervals and quantiles require loss='squared' or 'huber'.")
+
+    @property
+    def _own_targets(self) -> Targets:
+        return cast(Targets, self._fitted.targets)
+
+    def _posterior_of_function(self) -> _Known:
+        """The posterior of an exact model, or of a model with samples; ValueError for other models."""
+        self._require_squares()
+        posterior = self._fitted.posterior(self.n_jobs)
+        if isinstance(posterior, NoiseOnly):
+            raise ValueError(
+                f"Standard deviations and samples of a model with features='{self._fitted.features}' require posterior "
+                "samples. Set n_posterior_samples, for example to 32, and fit again."
+            )
+        return cast(_Known, posterior)
+
+    def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions of y and their standard deviations."""
+        self._require_squares()
+        scores, variances = self._scores_and_variances(X)
+        noise = self._posterior_of_function().errors.noise
+        return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
+
+    def _scores_and_variances(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions of the transformed targets (n_rows, n_targets), and variances (n_rows, 1) over the noise."""
+        both = self._columns_of(X, lambda rows, n_jobs: self._fitted.posterior(n_jobs).variances(rows))
+        return both[:, :-1], both[:, -1:]
+
+    def _columns_of(self, X: RawTable, more: Callable[[np.ndarray, int | None], np.ndarray]) -> np.ndarray:
+        """Predictions of the transformed targets, and more columns from scaled rows; also for a source of blocks."""
+
+        def beside(part: RawTable, note: Report) -> np.ndarray:
+            rows, scores = self._rows_and_scores(part, note)
+            with blas_threads(self.n_jobs):
+                return np.column_stack([scores, more(rows, self.n_jobs)])
+
+        return self._of_table(X, beside)

@@ -1,0 +1,262 @@
+"""`KernelMachineRegressor`."""
+
+from __future__ import annotations  # signatures print as they are written
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from binfeat._common.validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    checked_targets,
+)
+from binfeat._rows.scored import SourceScorer
+from binfeat.models.number_estimator import NumbersMachineBase
+from binfeat.models.settings import Settings
+from binfeat.models.target.deviance import DEVIANCES
+from binfeat.models.target.targets import Targets, as_columns
+from binfeat.models.target.transforms import check_transform, first_transform
+from binfeat.report.method import Reporting
+
+
+class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, NumbersMachineBase):
+    """Kernel ridge regression on raw tables, with automatic selection of kernel, length scales and penalty.
+
+    Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |f|^2`` over functions f of the kernel's space and an intercept, for
+    standardised targets y_i and sample weights v_i [1]_.
+
+    Parameters
+    ----------
+    features : {"auto", "exact", "local", "binning", "fourier"}, default="auto"
+        How the kernel is represented. "exact": the full kernel matrix. "local": one kernel matrix per cell of a k-d
+        tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
+    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
+        "auto" selects one, or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF` and
+        `Matern` (nu 1/2, 3/2, 5/2 or infinity); "binning" accepts kernels with a pitch law.
+    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
+        Inverse length scales, see `binfeat.kernels`. "learn": one per input (ARD), see `learn_gamma`. "scale":
+        ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` is accepted, too.
+    alpha : "auto" or float, default="auto"
+        Ridge penalty. "auto" minimises the leave-one-out or validation error.
+    n_grids : "auto" or int, default="auto"
+        Number of grids. "auto" doubles it until the validation error falls by less than 2 %.
+    n_trees : "auto" or int, default="auto"
+        Number of trees of a local model. "auto": add trees (at most 8) while each cuts the squared error by 0.3 %.
+    cell_rows : "auto" or int, default="auto"
+        Maximum rows in a cell of a local model. "auto" is 1,500, doubled while `max_seconds` and accuracy allow it.
+    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
+        Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
+        or dates as strings are converted, with a warning.
+    loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
+        "huber" is robust to outliers in y: quadratic up to 1.345 robust standard deviations, linear beyond. "poisson"
+        (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros, power 1.5): deviances, positive predictions.
+    target_transform : "auto", None or transformer, default="auto"
+        Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
+        `inverse_transform`; it is cloned and fitted to y as columns.
+    max_grids : int, default=1600
+        Maximum number of grids for ``n_grids="auto"``; fewer if the solver would take too long.
+    max_seconds : float, default=None
+        Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
+    max_bytes : int, default=None
+        Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
+    cv : int, splitter or iterable, default=None
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Only the first split is used, as validation set;
+        exact models use all folds. None: a random tenth. ``[(train_rows, validation_rows)]`` selects rows.
+    scoring : str or callable, default=None
+        Unweighted score that selections maximise, as in `sklearn.metrics.get_scorer`. None: weighted squared error.
+    refit : bool, default=True
+        If True, refit on all rows, including the validation rows, once hyperparameters are selected.
+    warm_start : bool, default=False
+        If True, another `fit` keeps the length scales and kernel, and only updates alpha, grids and coefficients.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        Action if rows to predict contain new categories, missing values in a complete column, or numbers far outside
+        the training range. "warn" warns once per fitted model, for new categories or more than 1 % of the rows.
+    verbose : int, default=0
+        If 1, print the lines of `summary` during `fit`, and report compilation.
+    n_jobs : int, default=None
+        Number of threads. None is Numba's setting. 1 also limits BLAS to one thread.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random number generator.
+    n_posterior_samples : int, default=None
+        Number of posterior samples, for example 32. Models on random features require them for `sample_y` and
+        ``predict(X, return_std=True)``, and use them in `predict_interval`.
+
+    Attributes
+    ----------
+    gamma_ : ndarray of shape (n_columns,)
+        Gamma of each internal column: inputs, parts of dates, missing-value indicators. In a sum, of the main kernel.
+    linear_map_ : ndarray of shape (n_columns, rank), or None
+        Learned map of scaled inputs x: the radial kernel is one of distances in ``(x * sqrt(gamma_)) @ linear_map_``.
+    feature_importances_ : ndarray of shape (n_inputs,)
+        Square root of the increase in leave-one-out mean squared error when the input is shuffled, in units of the
+        target's standard deviation. Computed on first access.
+    feature_relevances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent: how fast predictions vary along it, not how important it is.
+    features_, kernel_, scaling_ : str
+        The selected representation and kernel. `scaling_` is "ranks" if ranks were added as columns, else "standard".
+    alpha_, n_grids_, n_trees_ : float, int and int
+        Ridge penalty, number of grids, number of trees (0 if the model has none).
+    length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
+        Leave-one-out error and gammas before each step of the search; empty unless ``gamma="learn"``.
+    held_out_error_ : ndarray of shape (2,)
+        Error that selections minimised (leave-one-out or validation), and its standard error. Slightly optimistic.
+    learning_curve_ : ndarray of shape (n_batches, 2)
+        Number of grids or trees, and the error, after each addition.
+    decisions_ : ndarray of shape (n_decisions,), structured
+        Fields `what`, `choice`, `error` and `seconds`, as printed by `summary`.
+    status_ : {"converged", "budget", "stopped", "interrupted"}
+        Why `fit` ended: finished, reached a limit, stopped by a callback, or Ctrl-C.
+    feature_coef_ : ndarray of shape (n_targets, n_features)
+        Coefficients of the features, or of the training rows in exact and local models.
+    intercept_ : ndarray of shape (n_targets,)
+    target_transform_, target_transformer_ : str and object
+        Name of the transformation of y, and the fitted transformer.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (n_inputs,)
+
+    See Also
+    --------
+    learn_gamma : Length scales only.
+    RandomBinning, RandomFourier, CGRidge : Features and linear models for your own pipeline.
+
+    Notes
+    -----
+    Numbers are standardised. A missing number is replaced by the median, with a 0/1 indicator column. Dates become
+    days, day of year, day of week and hour. With ``features="auto"`` and `cv` or `groups`, exact models have up to
+    1,500 rows; more rows use binning features, or a local model if `kernel` is radial. Blocks of files with more rows
+    than fit in memory use binning features. Algorithms and their sources: :doc:`/user_guide/plot_11_mathematics`.
+    Selections: :doc:`/user_guide/plot_03_decisions`. Memory and limits: :doc:`/user_guide/plot_06_limits`.
+
+    References
+    ----------
+    .. [1] C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, sections 2.2 and 5.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import KernelMachineRegressor
+    >>> X = np.random.default_rng(0).uniform(-2, 2, size=(600, 4))
+    >>> y = np.sin(3 * X[:, 0]) + (X[:, 1] > 0)
+    >>> model = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
+    >>> bool(model.score(X[400:], y[400:]) > 0.9)
+    True
+    """
+
+    __module__ = "binfeat"  # as saved files name it
+
+    target_transform_: str
+    target_transformer_: Any
+
+    def __init__(
+        self,
+        *,
+        features: str = "auto",
+        kernel: Any = "auto",
+        gamma: ArrayLike = "learn",
+        alpha: float | str = "auto",
+        n_grids: int | str = "auto",
+        n_trees: int | str = "auto",
+        cell_rows: int | str = "auto",
+        categorical_features: ArrayLike | None = "from_dtype",
+        loss: str = "squared",
+        target_transform: Any = "auto",
+        max_grids: int = 1600,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
+        cv: Any = None,
+        scoring: str | Callable | None = None,
+        refit: bool = True,
+        warm_start: bool = False,
+        on_unseen: str = "warn",
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_posterior_samples: int | None = None,
+    ):
+        self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
+        self.n_grids, self.max_grids = n_grids, max_grids
+        self.n_trees, self.cell_rows = n_trees, cell_rows
+        self.categorical_features, self.target_transform = categorical_features, target_transform
+        self.loss = loss
+        self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
+        self.cv, self.scoring, self.refit = cv, scoring, refit
+        self.on_unseen = on_unseen
+        self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
+
+    def __setstate__(self, state: dict) -> None:
+        if state.get("loss") == "quantile":
+            raise ValueError(
+                "This KernelMachineRegressor was saved with loss='quantile', which binfeat no longer has. "
+                "Fit it again with loss='squared', and call predict_quantiles."
+            )
+        super().__setstate__(state)
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(self, X, return_std=False):
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+        return_std : bool, default=False
+            If True, also return the standard deviations of the predictions.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        std : ndarray like y
+            Only with ``return_std=True``: standard deviations of the Gaussian process with the prediction as its mean,
+            without noise, as in scikit-learn's `GaussianProcessRegressor`. For an exact model of up to 4,000 rows, the
+            first call factorises the kernel matrix in 8 bytes per pair of rows, and keeps a factor of 4 bytes per pair.
+            For more rows, an approximation by cells and 400 landmarks overestimates standard deviations by a few
+            percent, or up to 25 % where landmarks are uninformative; its factors take about 100 MB. Threads share the
+            factors. Models on random features require `n_posterior_samples`.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            If `return_std` requires posterior samples that `fit` did not draw, or a factor does not fit in memory.
+        """
+        if check_flag(return_std, "return_std"):
+            return self._with_std(X)
+        return self._own_targets.decode(self._scores(X))
+
+    def _settings(self) -> Settings:
+        check_choice(self.loss, "loss", ("squared", "huber", *DEVIANCES))
+        check_transform(self.target_transform)
+        if self.loss in DEVIANCES:
+            self._check_for_deviance()
+        if self.n_posterior_samples is not None:
+            check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
+            if self.alpha == 0:
+                raise ValueError("n_posterior_samples requires a positive alpha or 'auto', got alpha=0.")
+        return replace(
+            super()._settings(),
+            loss=self.loss,
+            chooses_transform=isinstance(self.target_transform, str),
+            n_posterior_samples=self.n_posterior_samples,
+        )
+
+    def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
+        y = checked_targets(y)
+        if self.loss in DEVIANCES:
+            DEVIANCES[self.loss].check(y, self.loss)
+        return y, sample_weight
+
+    def _check_for_deviance(self) -> None:
+        """Raise a ValueError for parameters that models with a log link do not support."""
+        if not (self.target_transform is None or isinstance(self.target_transform, str)):
+            raise ValueError(f"loss={self.loss!r} models the logarithm of y: target_transform must be None or 'auto'.")
+        if self.n_posterior_samples is not None:
+            raise ValueError(f"n_posterior_samples must be None with loss={self.loss!r}.")
+
+    def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets:
+        return Targets.of(first_transform(self.target_transform, as_columns(y)), y, weights)

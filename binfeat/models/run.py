@@ -1,0 +1,153 @@
+"""What a fit of a kernel machine works under: settings, limits, the clock, callbacks, and the record of decisions."""
+
+import logging
+import time
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from binfeat._common.progress import Progress, Silent
+from binfeat._common.text_tables import text_line
+from binfeat.models.limits import Limits
+from binfeat.models.settings import Settings
+
+_log = logging.getLogger("binfeat")
+_clock = time.monotonic
+FEWER_ROWS = "the rows"  # what a limit of time may cut short
+_HURRIED_SECONDS = 1.0  # after Ctrl-C
+
+
+class Phase(Enum):
+    """Parts of a fit, by the share of the time limit that may be gone when they go on."""
+
+    TARGETS = 0.1
+    SEARCH = 1 / 3
+    EXACT = 1 / 2
+    CELLS = 0.8
+    OVERALL_FACTOR = 0.6
+    SOLUTION = 1.0
+
+
+_OPTIONAL = {Phase.SEARCH, Phase.OVERALL_FACTOR}  # which a callback ends at once
+
+
+class Clock:
+    """Seconds of a time limit; None is no limit."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._start, self._seconds = _clock(), np.inf if seconds is None else seconds
+
+    @property
+    def used(self) -> float:
+        return _clock() - self._start
+
+    def allows(self, phase: Phase, seconds: float) -> bool:
+        """Whether so many seconds more stay within the limit of a phase."""
+        return self.used + seconds <= phase.value * self._seconds
+
+    def left_of(self, phase: Phase) -> float:
+        """Seconds that are left of a phase, infinity without a limit."""
+        return phase.value * self._seconds - self.used
+
+    def gone(self, phase: Phase) -> float:
+        """How much of the time of a phase is gone, from 0 to 1."""
+        return min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
+
+
+HEADER = "decision", "choice", "held-out error", "seconds"
+_WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
+
+
+def decision_words(what: str, choice: str, error: float, seconds: float) -> tuple[str, str, str, str]:
+    """A decision as words."""
+    return what, choice, "" if np.isnan(error) else f"{error:.4g}", f"{seconds:.1f}"
+
+
+class Decisions:
+    """What was decided, with the held-out error that followed and the seconds since the start.
+
+    A decision is logged if `logs`, and printed if `verbose`.
+    """
+
+    def __init__(self, clock: Clock, verbose: int = 0, logs: bool = True) -> None:
+        self._clock, self._verbose, self._logs = clock, verbose, logs
+        self._compiled, self.rows = False, list[tuple[str, str, float, float]]()
+        self._print(HEADER)
+
+    def note(self, what: str, choice: object, error: float) -> None:
+        row = what, str(choice), float(error), self._clock.used
+        self.rows.append(row)
+        if self._logs:
+            _log.info("%s: %s, held-out error %.4g after %.1f s", *row)
+        self._print(decision_words(*row))
+
+    def compiling(self) -> None:
+        """Print that kernels are compiled, the first time."""
+        if not self._compiled:
+            self._compiled = True
+            self._print(("compiling", "once: the code is kept", "", f"{self._clock.used:.1f}"))
+
+    def table(self) -> np.ndarray:
+        """Structured array with fields what, choice, error and seconds."""
+        kinds = [("what", "U24"), ("choice", "U64"), ("error", np.float64), ("seconds", np.float64)]
+        return np.array(self.rows, dtype=kinds)
+
+    def _print(self, words: tuple[str, ...]) -> None:
+        if self._verbose:
+            print(text_line(words, _WIDTHS), flush=True)
+
+
+class Run:
+    """One fit under way."""
+
+    def __init__(
+        self, settings: Settings, limits: Limits, clock: Clock, progress: Progress | Silent, decisions: Decisions
+    ) -> None:
+        self.settings, self.limits, self.clock = settings, limits, clock
+        self.decisions, self.note = decisions, decisions.note  # what, the choice, and the error after it
+        self._progress, self._may_go_on = progress, True
+        self.cut_short = ""  # what the time limit ended first, if it ended anything
+        self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
+
+    def note_memory(self, most: str) -> None:
+        """Note, once, that `max_bytes` alters the machine: what it may have at most, in words."""
+        words, known = f"max_bytes: {most} at most", self.decisions.rows
+        if all(choice != words for _, choice, *_ in known):
+            self.note("memory", words, known[-1][2] if known else np.nan)
+
+    def may_continue(self, phase: Phase, seconds: float = 0.0) -> bool:
+        """Whether the time limit lets a phase go on for so many seconds, and callbacks do, as far as they were asked.
+
+        Only phases that a fit can do without heed callbacks here.
+        """
+        in_time = self.clock.allows(phase, seconds)
+        if phase is Phase.SEARCH and not in_time:
+            self.cut_short = self.cut_short or "the search for length scales"
+        return in_time and (self._may_go_on or phase not in _OPTIONAL)
+
+    def step(self) -> bool:
+        """Say that a step is done; whether callbacks let the fit go on."""
+        self._may_go_on = self._progress.step()
+        return self._may_go_on
+
+    def stage(self, name: str, n_steps: int | None = None) -> AbstractContextManager[None]:
+        """A part of the fit that callbacks see, of so many steps if that is known."""
+        left = self.clock.left_of(Phase.SOLUTION)
+        return self._progress.stage(name if np.isinf(left) else f"{name}, {max(0, left):.0f} s left", n_steps)
+
+    def begin(self, n_stages: int) -> None:
+        """Tell callbacks that the fit begins, of so many stages at most."""
+        self._progress.begin(n_stages)
+
+    def quiet(self, n_steps: int, **settings: Any) -> "Run":
+        """The same for a fit on the side, with other settings and few steps of a search, of which nothing is said."""
+        limits = replace(self.limits, n_steps=min(n_steps, self.limits.n_steps))
+        own = replace(self.settings, **settings)
+        return Run(own, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))
+
+    def hurried(self) -> "Run":
+        """The same for a fit that is to end in about a second."""
+        return Run(self.settings, self.limits, Clock(_HURRIED_SECONDS), Silent(goes_on=False), self.decisions)

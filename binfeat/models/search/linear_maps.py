@@ -1,0 +1,115 @@
+"""The search for a linear map of the inputs of a radial kernel, by the gradient that length scales are learned by."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from binfeat._common.arrays import Scratch
+from binfeat._common.held_out import surely_less
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
+from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, differentiable_matrix
+from binfeat.models.search.adam import Adam
+from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScales, LengthScaleSearch
+
+_ROWS = 500  # of a step, at most
+_UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most
+_LEAST_GAIN = 2.0  # of the search, in paired standard errors
+_LOOKS = {1 / 4: 1.0, 1 / 2: 1.5}  # parts of the steps, and the least gain by then
+_FEWEST = 300  # rows, with which the search is worth its time
+_RATE, _LAST_RATE = 0.05, 0.003  # of the entries of the map
+_MOST_INPUTS = 200
+_FEW_INPUTS = 8  # with more inputs the rate is lower, as the steps of all entries add up
+_ALPHA_RATE = 4.0  # times the rate of the map: of the logarithm of the penalty
+
+
+class LinearMapSearch:
+    """Adam on the entries of a linear map, from the identity, and on the penalty, every step with fresh rows.
+
+    The kernel is a function of the distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a
+    search, and the leave-one-out error is minimised in R, which may be any matrix. R begins as the identity, with which
+    the kernel is the kernel of the search. Categorical inputs stay as they are. Rows that no step has seen decide
+    whether the map pays.
+    """
+
+    def __init__(self, search: LengthScaleSearch, seed: int) -> None:
+        self._search, self._gamma, self.alpha = search, search.framed_gamma, search.alpha
+        self.error = np.nan  # of the unseen rows, when it was last computed
+        self._given_up = False
+        n_inputs, used = search.gamma.size, search.rows.used
+        self.linear_map = np.eye(n_inputs)
+        self._adam, self._alpha_adam = Adam(self.linear_map.shape), Adam(())
+        self._rate = min(1.0, float(np.sqrt(_FEW_INPUTS / n_inputs)))
+        self._rng, self._scratch = np.random.default_rng(seed), Scratch()
+        self._unseen = search.rows.spread(min(_UNSEEN, int(_UNSEEN_SHARE * used.size)))
+        self._seen = np.setdiff1d(used, self._unseen)
+        self._n_rows = min(_ROWS, search.n_rows, int(SHARE * self._seen.size))
+
+    @staticmethod
+    def suits(search: LengthScaleSearch, categorical: np.ndarray) -> bool:
+        """Whether more than one number has a gamma above 0, and a map has no more entries than there are rows."""
+        n_inputs, n_rows = int(np.count_nonzero(search.gamma[~categorical])), search.rows.used.size
+        return 1 < n_inputs <= _MOST_INPUTS and n_rows >= max(_FEWEST, n_inputs**2)
+
+    @property
+    def scales(self) -> LengthScales:
+        """The length scales with the map: its rows get norm 1, so gammas are inverse length scales along inputs."""
+        norms, known = np.linalg.norm(self.linear_map, axis=1), self._search.scales
+        linear_map = self.linear_map / norms[:, np.newaxis]
+        return replace(known, gamma=known.gamma * norms**2, alpha=self.alpha, error=self.error, linear_map=linear_map)
+
+    def run(self, n_steps: int, goes_on: Callable[[], bool]) -> Self:
+        """`n_steps` steps, while `goes_on()`; fewer if rows that no step sees do not have less error after some."""
+        looks = {math.ceil(part * n_steps): gain for part, gain in _LOOKS.items()}
+        for k in range(n_steps):
+            if not goes_on():
+                break
+            if k in looks and not self._gains(looks[k]):
+                self._given_up = True
+                break
+            with suppress(SingularKernelError):
+                self._step(k / n_steps)
+        return self
+
+    def pays(self) -> bool:
+        """Whether rows that no step has seen are left out with surely less error than before the search."""
+        return not self._given_up and self._gains(_LEAST_GAIN)
+
+    @property
+    def _matrix(self) -> DifferentiableMatrix:
+        known = self._search.matrix
+        return differentiable_matrix(known.kernel, known.categorical, known.n_jobs, self.linear_map)
+
+    def _step(self, progress: float) -> None:
+        """One step, when this share of the steps is done."""
+        rate = self._rate * (_RATE + (_LAST_RATE - _RATE) * progress)
+        rows = self._search.rows.part(self._rng.permutation(self._seen)[: self._n_rows])
+        left_out = leave_one_out(self._matrix, *rows, self._gamma, self.alpha, self._rng, self._scratch)
+        if not left_out.error > 0:
+            return
+        self.linear_map = self.linear_map - rate * self._adam.step(left_out.slopes / left_out.error)
+        if self._search.learns_alpha:
+            step = _ALPHA_RATE * rate * self._alpha_adam.step(left_out.alpha_slope / left_out.error)
+            self.alpha = float(np.clip(self.alpha * np.exp(-step), LEAST_ALPHA, MOST_ALPHA))
+
+    def _gains(self, n_deviations: float) -> bool:
+        """Whether the unseen rows are left out with less error, by `n_deviations` paired standard errors."""
+        with suppress(SingularKernelError):
+            errors = self._errors(self._matrix, self.alpha)
+            self.error = float(errors.mean())
+            return surely_less(errors, self._errors_before, n_deviations)
+        return False
+
+    @cached_property
+    def _errors_before(self) -> np.ndarray:
+        """Leave-one-out errors of the unseen rows before the search."""
+        return self._errors(self._search.matrix, self._search.alpha)
+
+    def _errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
+        """Leave-one-out errors of the unseen rows."""
+        X, Y, weights = self._search.rows.part(self._unseen)
+        return weighted_squares(matrix(X, X, self._gamma), alpha, weights, Y).mean(axis=1, dtype=np.float64)

@@ -1,0 +1,190 @@
+"""Length scales of tables with so many inputs that the search for one of each may cost more than the machine."""
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from binfeat._common.held_out import SquaredErrors, surely_less
+from binfeat._common.subsets import evenly_spaced, thinned
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Matern
+from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.models.kernel_algebra.matrices import radial_values
+from binfeat.models.problem import Losses, MarginProblem, Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import MOST_INPUTS, LengthScales, LengthScaleSearch
+from binfeat.models.search.plan import CHUNK, SearchPlan
+from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.settings import Settings
+from binfeat.models.table.scalers import NoScaler
+
+_KERNELS = Matern(1.5), RBF()
+_ROWS, _STD_ROWS = 500, 10_000  # that the one length scale is chosen by, and standard deviations
+_UNSEEN = 1000  # rows that no step sees, a third of all at most
+_SEEN = 1000  # others that predict them
+_LOOK, _LEAST_GAIN = 0.0, 2.0  # of steps, half of them and all, in paired standard errors
+_FACTORS = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # of a penalty, as rows that steps saw like it small
+_EXPONENTS = 4.0 ** np.arange(-2, 2)  # mean squared distances in kernels: with the least they are nearly linear
+_PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
+_FINER = 10.0 ** np.arange(2.0, -5.0, -0.5)  # of the one that is taken
+
+
+def is_wide(problem: Problem, settings: Settings) -> bool:
+    """Whether inputs are numbers, more than a search affords that has all kernels to choose from."""
+    is_open = settings.kernel is None and settings.learns_gamma
+    return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
+
+
+class WideSearch:
+    """One length scale for all inputs, of the table as it is or of standardised inputs; then one for each, in time.
+
+    The first takes a product of matrices for each of the two, so that there is a machine like ridge regression of the
+    same rows before anything else. Those for each input are of a radial kernel, whose gradients are products of
+    matrices, too, and are taken where rows that no step has seen are left out with surely less error: the rows of the
+    steps would tell little, as they are fewer than the inputs.
+    """
+
+    n_stages = 1
+
+    def __init__(self, problem: Problem, run: Run) -> None:
+        self._problem = problem.of_squares if isinstance(problem, MarginProblem) else problem
+        self._run, self._negligible = run, problem.negligible
+        self._rows = problem.train[problem.weighty(problem.train)]
+        self._found: LengthScales | None = None
+        self._history: list[tuple[Kernel, np.ndarray, np.ndarray]] = []
+        self._unseen: np.ndarray | None = None  # rows that no step saw, where steps were taken
+
+    def run(self) -> ScaledKernels:
+        """The kernel of the table as it is."""
+        run = self._run
+        with one_blas_thread(), run.stage("length scales"):
+            self._found, is_standard = self._of_all()
+            words = f"{self._found.kernel!r}, one for all{' standardised' * is_standard} inputs"
+            run.note("length scales", words, self._found.error)
+            if run.step() and self._may_step():
+                self._found = self._learn(self._found, is_standard)
+        return self._kernels(self._found)
+
+    def settled(self) -> ScaledKernels | None:
+        """After Ctrl-C: what was found so far, or None if that is nothing."""
+        return None if self._found is None else self._kernels(self._found)
+
+    def _of_all(self) -> tuple[LengthScales, bool]:
+        """The best length scale for all inputs, and whether it is that of standardised ones."""
+        problem, settings, some = self._problem, self._run.settings, thinned(self._rows, _ROWS)
+        std, X = problem.table[thinned(self._rows, _STD_ROWS)].std(axis=0), problem.table[some]
+        squares = SquaredErrors(problem.Y[some], problem.weights_of(some))
+
+        def look(unit: str) -> LengthScales:
+            gamma = _gamma(std, unit == "standard")
+            scaled = ((X - X.mean(axis=0)) * np.sqrt(gamma)).astype(np.float32)
+            products, found = scaled @ scaled.T, []
+            for kernel, exponent in product(_KERNELS, _EXPONENTS):
+                K = _values(kernel, products, exponent)
+                error, alpha = self._least_error(some, K, exponent * _PENALTIES, squares)
+                found.append((LengthScales(kernel, exponent * gamma, alpha, error, len(some), 0), K, exponent))
+            best, K, exponent = min(found, key=lambda own: own[0].error)
+            _, alpha = self._least_error(some, K, exponent * _FINER, problem.losses_of_wide(some))
+            return replace(best, alpha=alpha)
+
+        units = ["none", "standard"]
+        found = side_by_side(look, units, settings.n_jobs)
+        best, unit = min(zip(found, units), key=lambda pair: pair[0].error)
+        return best, unit == "standard"
+
+    def _least_error(self, some: np.ndarray, K: np.ndarray, alphas: np.ndarray, losses: Losses) -> tuple[float, float]:
+        """The least error of some rows, each left out, and the penalty it is of: there may be valleys at both ends."""
+        given, least = self._alpha, least_alpha(len(self._rows))
+        found = [(np.inf, least)]
+        for alpha in np.maximum(alphas, least) if given is None else [given]:
+            with suppress(SingularKernelError):
+                left_out = self._problem.left_out(some, K, alpha, precise_inverse_root)
+                found.append((float(losses(left_out).mean()), float(alpha)))
+        return min(found)
+
+    def _learn(self, start: LengthScales, is_standard: bool) -> LengthScales:
+        """A length scale for each input, or the start, if rows that no step has seen do not surely gain by it."""
+        plan, n_rows = SearchPlan.of(self._run.limits.n_steps, len(self._rows)), len(self._rows)
+        unseen = evenly_spaced(n_rows, min(_UNSEEN, n_rows // 3))
+        seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
+        search = self._search_of(start.kernel, seen, is_standard)
+        judge = _Judge(self._problem, thinned(seen, _SEEN), unseen, search)
+        _, before = judge.of(start)
+        for until, n_deviations in ((plan.n_steps // 2, _LOOK), (plan.n_steps, _LEAST_GAIN)):
+            self._step(search, plan, until)
+            if not search.errors:
+                return start
+            found, losses = judge.of(search.scales)
+            if not surely_less(losses, before, n_deviations):
+                return start
+        self._unseen = unseen
+        self._history = [(found.kernel, np.array(search.errors), np.array(search.gammas))]
+        self._run.note("length scales", f"{found.kernel!r}, {found.n_steps} steps", found.error)
+        return found
+
+    def _step(self, search: LengthScaleSearch, plan: SearchPlan, last: int) -> None:
+        """Steps of the search up to the last one, while time and callbacks allow more."""
+        while search.n_done < last and self._may_step():
+            until = min(search.n_done + CHUNK, last)
+            search.run(plan.n_steps, plan.late_rows, until, self._run.clock.gone(Phase.SEARCH))
+            self._run.step()
+
+    def _search_of(self, kernel: Kernel, rows: np.ndarray, is_standard: bool) -> LengthScaleSearch:
+        problem, settings = self._problem, self._run.settings
+        own = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
+        return LengthScaleSearch(
+            kernel, *own, settings.seed, alpha=self._alpha, scaled=is_standard, n_jobs=settings.n_jobs
+        )
+
+    def _may_step(self) -> bool:
+        """Whether time and callbacks allow more steps."""
+        return self._run.may_continue(Phase.SEARCH)
+
+    @property
+    def _alpha(self) -> float | None:
+        """The penalty, if it is given."""
+        return self._problem.relative_alpha(self._run.settings.alpha)
+
+    def _kernels(self, scales: LengthScales) -> ScaledKernels:
+        is_perfect = scales.error < self._negligible
+        known = "standard", NoScaler(), self._problem.table, [scales], True, is_perfect
+        return ScaledKernels(*known, histories=self._history, unseen=self._unseen)
+
+
+def _gamma(std: np.ndarray, is_standard: bool) -> np.ndarray:
+    """Gammas by which the mean squared distance of two rows is 1, of standardised inputs or of all as they are."""
+    if not is_standard:
+        return np.full(std.shape, 1 / max(2 * float((std**2).sum()), np.finfo(float).tiny))
+    live = std > 0
+    return np.divide(1 / (2 * max(1, int(np.count_nonzero(live)))), std**2, out=np.zeros_like(std), where=live)
+
+
+def _values(kernel: Kernel, products: np.ndarray, exponent: float) -> np.ndarray:
+    """Values of a kernel, (n, n), by the rows' inner products times the exponent."""
+    squares = np.float32(exponent) * products.diagonal()
+    return radial_values(kernel, np.float32(-2 * exponent) * products, squares, squares)
+
+
+class _Judge:
+    """Losses of rows that no step has seen, predicted by those that steps have seen."""
+
+    def __init__(self, problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch) -> None:
+        self._problem, self._seen, self._unseen, self._search = problem, seen, unseen, search
+        self._columns = search.rows.frame.columns(problem.table[np.append(seen, unseen)])
+        self._losses = replace(problem, scoring=None).losses_of_wide(unseen)
+
+    def of(self, scales: LengthScales) -> tuple[LengthScales, np.ndarray]:
+        """The same with the best penalty, if it is not given, and its own error; and the loss of each row."""
+        gamma = self._search.rows.frame.gamma(scales.kernel, scales.gamma)
+        K = self._search.matrix(self._columns, self._columns, gamma)
+        found = [(scales.alpha, np.zeros((len(self._unseen), self._problem.n_targets)))]
+        for alpha in scales.alpha * _FACTORS if self._search.learns_alpha else [scales.alpha]:
+            with suppress(SingularKernelError):
+                found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
+        judged = ((self._losses(predictions), alpha, predictions) for alpha, predictions in found)
+        losses, alpha, predictions = min(judged, key=lambda each: each[0].mean())
+        error = float(self._problem.own_losses(self._unseen)(predictions).mean())
+        return replace(scales, alpha=alpha, error=error), losses

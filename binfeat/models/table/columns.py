@@ -1,0 +1,357 @@
+"""The columns of a raw table: their numbers, or the distinct objects in them; anything else is refused."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from itertools import compress
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from binfeat._common.calendar import days_of, times_of, zone_in
+from binfeat._common.frames import collected, is_frame
+from binfeat._common.memory import require_memory
+from binfeat._common.validation import INFINITE, checked_rows
+from binfeat._common.warned import warn
+from binfeat.models.table.findings import ORDER, WORDS, Finding, Findings, in_words
+from binfeat.models.table.texts import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
+
+NO_STRINGS = np.empty(0, dtype=np.str_)
+
+_TINY, _LARGEST = 1e-100, np.finfo(np.float64).max.item()
+RawTable = Any  # an array-like, a sparse matrix or a data frame
+Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
+NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
+_FEW_NAMES = 4  # in a message
+_CONVERSIONS = {  # of objects of these types
+    "bytes": "Decode it; in files, text is to be UTF-8",
+    **dict.fromkeys(("date", "datetime", "Timestamp"), "Convert it, as pandas.to_datetime does"),
+    "Interval": "Take its middle, as Series.array.mid does",
+    "Period": "Convert it, as Series.dt.to_timestamp() does",
+    "time": "Make hours of it",
+}
+_SEVERAL = "several values in a row; make a column of each value"
+_CONTAINERS = list, tuple, set, dict, np.ndarray
+
+
+class Column:
+    """A column with a name for errors.
+
+    `by_type` says that its type alone makes its values categories, `is_text` that its strings may be meant for numbers,
+    and `kind` what its strings say, `NUMBERS`, `DATES` or dates in a time zone, if they are read as such.
+    """
+
+    def __init__(
+        self, values: np.ndarray, name: str, by_type: bool = False, is_text: bool = True, kind: str = ""
+    ) -> None:
+        if values.dtype.kind not in "biufOUS" or values.ndim != 1:
+            if values.ndim != 1:
+                raise TypeError(f"{name} of X has {_SEVERAL}.")
+            raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
+        self._values, self.name, self._by_type, self._is_text, self._kind = values, name, by_type, is_text, kind
+        self._are_numbers, self._zone = values.dtype.kind in "biuf", zone_in(kind)
+        self._are_exact = self._are_numbers and not _are_large(values)
+
+    @property
+    def holds_strings(self) -> bool:
+        """Whether values are categories by their type, or some objects are strings, and not read as what they say."""
+        are_objects = self._values.dtype.kind == "O" and not self._kind
+        return self._by_type or (are_objects and any(isinstance(value, str) for value in self._distinct[0]))
+
+    @cached_property
+    def _distinct(self) -> tuple[list, np.ndarray]:
+        """The distinct objects, and for every row the place of its object among them."""
+        values = self._values.tolist()
+        try:
+            places = dict.fromkeys(values, 0)
+        except TypeError:  # not hashable
+            return values, np.arange(len(values))
+        for place, value in enumerate(places):
+            places[value] = place
+        return list(places), np.fromiter(map(places.__getitem__, values), np.intp, len(values))
+
+    def numbers(self) -> np.ndarray:
+        """Float64 values, or days since 1970 where strings say dates, NaN where missing."""
+        if self._are_finished:
+            return self._values
+        distinct, places = self._distinct
+        try:
+            return np.array([self._number_of(value) for value in distinct])[places]
+        except (TypeError, ValueError, OverflowError) as error:
+            if self._are_dates:
+                raise ValueError(f"{self.name} of X must hold dates, of the form 2026-12-31: {error}.") from None
+            if any(isinstance(value, _CONTAINERS) for value in distinct):
+                raise TypeError(f"{self.name} of X has {_SEVERAL}.") from None
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
+            types = {type(value).__name__ for value in distinct}
+            hints = [f" {hint}." for name, hint in _CONVERSIONS.items() if name in types]
+            raise kind(message + "".join(hints)) from None
+
+    @property
+    def _are_dates(self) -> bool:
+        return self._kind == DATES or bool(self._zone)
+
+    @property
+    def _are_finished(self) -> bool:
+        return self._are_numbers and not self._are_dates
+
+    def _number_of(self, value: Any) -> float:
+        if _is_missing(value):
+            return np.nan
+        return day_of(value, self._zone) if self._are_dates else float(value)
+
+    def _is_word(self, value: Any) -> bool:
+        try:
+            return bool(np.isinf(self._number_of(value)))
+        except (TypeError, ValueError, OverflowError):
+            return True
+
+    def words(self) -> tuple[Finding | None, np.ndarray]:
+        """What is no finite number, or no date, though it is not missing; and a mask of the rows that hold it."""
+        if self._are_finished:
+            rows = np.isinf(self._values)
+            distinct = np.unique(self._values[rows]).tolist()
+        else:
+            distinct, places = self._distinct
+            are_words = np.fromiter(map(self._is_word, distinct), bool, len(distinct))
+            distinct, rows = compress(distinct, are_words), are_words[places]
+        known = "dates" if self._are_dates else "numbers"
+        found = Finding(self.name, WORDS, int(rows.sum()), in_words(map(repr, distinct)), known)
+        return found if rows.any() else None, rows
+
+    def at(self, rows: np.ndarray) -> "Column":
+        """The column of these rows alone."""
+        return Column(self._values[rows], self.name)
+
+    def without(self, rows: np.ndarray) -> "Column":
+        """The column with nothing in these rows."""
+        values = self._values.astype(object)
+        values[rows] = None
+        return Column(values, self.name, kind=self._kind)
+
+    def said(self) -> str:
+        """What strings say, as `said_by` has it, where all values are such strings, numbers or missing."""
+        strings, n_others = self._texts
+        kind = said_by(strings) if strings else ""
+        return kind if kind == NUMBERS or not n_others else ""
+
+    def doubt(self) -> str:
+        """As `doubt_of` its strings."""
+        return doubt_of(self._texts[0])
+
+    @cached_property
+    def _texts(self) -> tuple[list[str], int]:
+        """Distinct strings that may say something else, and the number of other values that are not missing."""
+        if not (self._is_text and self.holds_strings):
+            return [], 0
+        known = [value for value in self._distinct[0] if not _is_missing(value)]
+        strings = [value for value in known if isinstance(value, str)]
+        return strings, len(known) - len(strings)
+
+    def read_as(self, kind: str) -> "Column":
+        """The column as one of the numbers, or days, that its strings say."""
+        return Column(self._values, self.name, kind=kind)
+
+    @cached_property
+    def _keys(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers, NaN for other values; a mask of the other values that are strings; and these strings."""
+        if self._are_exact:
+            keys = self._values.astype(np.float64), np.zeros(self._values.size, dtype=bool), NO_STRINGS
+        else:
+            known = [None if _is_missing(value) else key_of(value) for value in self._distinct[0]]
+            strings = [isinstance(value, str) for value in known]
+            keys = (
+                np.array([value if isinstance(value, float) else np.nan for value in known]),
+                np.array(strings, dtype=bool),
+                np.array([value for value in known if isinstance(value, str)], dtype=np.str_),
+            )
+        if np.isinf(keys[0]).any():
+            raise ValueError(infinite_in([self.name]))
+        return keys
+
+    def strings(self) -> tuple[int, tuple[str, ...]]:
+        """The number of rows that hold strings, and some of these."""
+        distinct, places = self._distinct
+        are_strings = np.array([isinstance(value, str) for value in distinct])
+        return int(are_strings[places].sum()), in_words(map(repr, compress(distinct, are_strings)))
+
+    def missing(self) -> np.ndarray:
+        """Mask of the rows without a category."""
+        values, are_strings, _ = self._keys
+        missing = np.isnan(values) & ~are_strings
+        return missing if self._are_exact else missing[self._distinct[1]]
+
+    def categories(self) -> Categories:
+        """The distinct numbers, sorted, the distinct strings, sorted, and whether some values are missing."""
+        values, are_strings, strings = self._keys
+        missing = np.isnan(values)
+        return np.unique(values[~missing]), np.unique(strings), bool((missing & ~are_strings).any())
+
+    def codes(self, known_numbers: np.ndarray, known_strings: np.ndarray, missing: bool) -> np.ndarray:
+        """The code of every row's category; numbers and the digits that say them are the same."""
+        values, are_strings, strings = self._keys
+        n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
+        unseen = n_known + missing
+        of_numbers = places_among(values, known_numbers, unseen)
+        of_strings = places_among(strings, known_strings, unseen - n_numbers) + n_numbers
+        fresh = (of_numbers == unseen) & ~np.isnan(values)
+        if fresh.any():
+            digits, places = numbers_of_digits(known_strings)
+            of_numbers[fresh] = np.append(n_numbers + places, unseen)[places_among(values[fresh], digits, places.size)]
+        if known_numbers.size and (of_strings == unseen).any():
+            digits, places = numbers_of_digits(np.where(of_strings == unseen, strings, ""))
+            of_strings[places] = places_among(digits, known_numbers, unseen)
+        codes = np.where(np.isnan(values), n_known, of_numbers)
+        codes[are_strings] = of_strings
+        return codes if self._are_exact else codes[self._distinct[1]]
+
+    def lost(self) -> tuple[int, int]:
+        """Different numbers of a column, and how many of these are left in float64; zeros where none can be lost."""
+        if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
+            return 0, 0
+        numbers: list[Any] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
+        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= _LARGEST}
+        return len(large), len(set(map(float, large)))
+
+
+def _are_large(values: np.ndarray) -> bool:
+    """Whether some numbers are beyond those up to which float64 has all whole numbers."""
+    if values.dtype.itemsize < 8 or not values.size:
+        return False
+    ends = (float(end.reduce(values, initial=0)) for end in (np.fmin, np.fmax))
+    return any(EXACT < abs(end) < np.inf for end in ends)
+
+
+def infinite_in(names: list[str]) -> str:
+    """A message for infinite values in columns of these names."""
+    words = [name.removeprefix("Column ") for name in names]
+    few = words if len(words) <= _FEW_NAMES else [*words[:_FEW_NAMES], f"{len(words) - _FEW_NAMES} others"]
+    listed = f"column {few[0]}" if len(few) == 1 else f"columns {', '.join(few[:-1])} and {few[-1]}"
+    return f"{INFINITE.removesuffix('.')}; it is in {listed}. Where it stands for a missing value, write NaN."
+
+
+def places_among(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
+    """Places of values among sorted known values, or `unseen`."""
+    if not known.size:
+        return np.full(values.shape, unseen)
+    places = np.minimum(np.searchsorted(known, values), known.size - 1)
+    return np.where(known[places] == values, places, unseen)
+
+
+def _is_missing(value: object) -> bool:
+    if isinstance(value, float | np.floating | Decimal):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas'
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of X."""
+
+    columns: Sequence[Column]
+    times: Sequence[str]  # of every column, as `times_of` has it
+    shape: tuple[int, int]
+    matrix: np.ndarray | None = None  # X, if it is a matrix of numbers
+
+    def without_texts(self) -> "Columns":
+        """A table with numbers and days where strings say them, with a warning."""
+        kinds = [column.said() for column in self.columns]
+        for column, kind in zip(self.columns, kinds):
+            if not kind and (doubt := column.doubt()):
+                warn(f"{column.name} of X {doubt}")
+            if kind:
+                warn(
+                    f"{column.name} of X has {kind}, and is read as what they say. If they are names, make the column "
+                    "categorical, as Series.astype('category') does.",
+                )
+        columns = [column.read_as(kind) if kind else column for column, kind in zip(self.columns, kinds)]
+        return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])
+
+    def require_size(self, largest: np.ndarray) -> None:
+        """Refuse columns of numbers whose squares are taken for 0, by their largest magnitudes, with a ValueError."""
+        tiny = np.flatnonzero((largest > 0) & (largest < _TINY))
+        if tiny.size:
+            name = self.columns[tiny[0]].name
+            raise ValueError(f"{name} of X has no number of {_TINY} or more in magnitude; multiply it by a constant.")
+
+
+def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Columns:
+    """The columns of X, with dates and durations as days; their number and names are checked as scikit-learn does.
+
+    `times` are the times of the columns in `fit`, None in `fit` itself. TypeError if a column has other times.
+    """
+    X, reset = collected(X), times is None
+    if is_frame(X):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        frame = nw.from_native(X, eager_only=True)
+        named, all_series = hasattr(estimator, "feature_names_in_"), list(frame.iter_columns())
+        names = [f"Column {name!r}" if named else f"Column {j}" for j, name in enumerate(frame.columns)]
+        times = list(map(times_of, all_series)) if times is None else times
+        return Columns(list(map(_frame_column, all_series, names, times)), times, frame.shape)
+    X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+    if sparse.issparse(X):
+        require_memory(8 * X.shape[0] * X.shape[1], f"a dense copy of X, {X.shape},", "Use fewer rows or columns.")
+        X = X.toarray()
+    columns = [Column(values, f"Column {j}") for j, values in enumerate(X.T)]
+    times = [""] * len(columns) if times is None else times
+    for j, (column, known) in enumerate(zip(columns, times)):
+        if known in (NUMBERS, DATES) or zone_in(known):
+            columns[j] = column.read_as(known)
+        elif known and not column.missing().all():
+            raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
+    matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
+    return Columns(columns, times, X.shape, matrix)
+
+
+def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]:
+    """A data frame with the columns of `fit` alone and in their order, and whether it had others; else X as it is."""
+    X, names = collected(X), list(getattr(estimator, "feature_names_in_", []))
+    if not (names and is_frame(X)):
+        return X, Findings()
+    frame = nw.from_native(X, eager_only=True)
+    if frame.columns == names or not set(names) <= set(frame.columns):
+        return X, Findings()
+    others = [name for name in frame.columns if name not in names]
+    which = in_words(map(repr, others)) or ("another order",)
+    return frame.select(names).to_native(), Findings.of(0, [Finding("All columns", ORDER, len(frame), which, "not so")])
+
+
+def _numbers_in(series: nw.Series) -> np.ndarray:
+    """Numbers of a series in float64, or as objects where float64 does not hold all of them."""
+    floats = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
+    values = floats.to_numpy()
+    if series.dtype.is_float() or not (_are_large(values) or series.dtype == nw.Decimal):
+        return values
+    if not _are_large(values) and floats.n_unique() == series.n_unique():
+        return values
+    own = np.empty(len(series), dtype=object)
+    own[:] = series.to_list()
+    return own
+
+
+def _frame_column(series: nw.Series, name: str, times: str) -> Column:
+    dtype, own = series.dtype, times_of(series)
+    if times and not own and series.is_null().all():
+        return Column(np.full(len(series), np.nan), name)
+    is_numeric = dtype.is_numeric() or dtype == nw.Boolean
+    if own or (times not in ("", NUMBERS) and (is_numeric or times == "durations")):
+        try:
+            return Column(days_of(series, "dates" if times == DATES else times), name)
+        except TypeError as error:
+            raise TypeError(f"{name} of X {error}.") from None
+    if is_numeric:
+        return Column(_numbers_in(series), name)
+    values, missing = series.to_numpy(), series.is_null().to_numpy()
+    if missing.any():
+        values = values.astype(object)
+        values[missing] = None  # NumPy's values there differ, and for Arrow dictionaries are another row's
+    are_names = dtype in (nw.Categorical, nw.Enum)
+    column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
+    return column.read_as(DATES if times == "dates" else times) if times else column

@@ -1,0 +1,135 @@
+"""Numbers and dates that stand as strings in a column: told from names, and read."""
+
+import datetime
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from binfeat._common.calendar import in_zone, zone_in
+from binfeat._common.words import LEADING_ZERO
+from binfeat.models.table.findings import in_words
+
+NUMBERS, DATES = "numbers as strings", "dates as strings"
+_DATE, _TIME = r"\d{4}-\d\d-\d\d", r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
+_FORMS = {
+    NUMBERS: re.compile(rf"(?!{LEADING_ZERO})\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*"),
+    DATES: re.compile(rf"{_DATE}(?:{_TIME})?"),
+    in_zone("UTC"): re.compile(rf"{_DATE}{_TIME}(?:Z|[+-]\d\d:?\d\d)"),
+}
+_DAY_OR_YEAR_FIRST = r"\d\d?([./-])\d\d?\1(?:\d\d){1,2}|\d{4}([./-])\d\d?\2\d\d?"
+_MONTH_IN_WORDS = r"\d\d? [A-Z][a-z]+\.? \d{4}|[A-Z][a-z]+\.? \d\d?, \d{4}"
+_SEEMING = {
+    "dates": (
+        re.compile(rf"(?:{_DAY_OR_YEAR_FIRST}|{_MONTH_IN_WORDS})(?:[T ].*)?"),
+        "Convert them, as pandas.to_datetime does, which may want to know where the month stands.",
+    ),
+    "numbers with commas": (
+        re.compile(r"\s*[+-]?(?:\d+,\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)\s*"),
+        "Convert them, as pandas.read_csv does with decimal or thousands.",
+    ),
+}
+EXACT = 2**53  # up to which float64 has all whole numbers
+_MOST_EXPONENT = 300  # of ten, of whole numbers that are looked at digit by digit
+_MOST_DIGITS = 15  # of a number that a float has exactly
+_LARGEST = sys.float_info.max
+_NUMBER: Any = Real, Decimal, np.bool_
+_OTHERS_OF_A_WORD = 10  # at least, where words seem to stand for what is missing
+_DAY = np.timedelta64(1, "D")
+
+
+def said_by(strings: Iterable[str]) -> str:
+    """What all of some strings, of which there is at least one, say: numbers, dates, or "" for anything else."""
+    known = list(strings)
+    for kind, form in _FORMS.items():
+        if all(map(form.fullmatch, known)):
+            is_kind = _keep_digits(known) if kind == NUMBERS else _are_dates(known, zone_in(kind))
+            return kind if is_kind else ""
+    return ""
+
+
+def _keep_digits(strings: list[str]) -> bool:
+    """Whether float64 has every whole number among strings of numbers, and keeps all other numbers apart."""
+    numbers = {Decimal(own.strip()) for own in strings if len(own) > _MOST_DIGITS}
+    whole = {
+        number for number in numbers if number.adjusted() < _MOST_EXPONENT and number == number.to_integral_value()
+    }
+    others = numbers - whole
+    return all(float(number) == number for number in whole) and len(set(map(float, others))) == len(others)
+
+
+def key_of(value: Any) -> float | str:
+    """The key of a category: its number, or a string of digits that float64 may not have, or of anything else."""
+    if not isinstance(value, _NUMBER):
+        return str(value)
+    if abs(value) > _LARGEST:
+        return float(value) if isinstance(value, float | np.floating) else str(value)
+    number = float(value)
+    if abs(value) > EXACT and value == int(value):
+        return str(int(value))
+    return str(value) if isinstance(value, Decimal) and Decimal(repr(number)) != value else number
+
+
+def doubt_of(strings: Sequence[str]) -> str:
+    """What categories may be meant for, in words after the name of their column, or "" where nothing seems likely."""
+    words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
+    if words and _are_few(words, strings):
+        return (
+            f"has numbers as strings, and few that are none, {_few(words)}: all are taken for categories. Where these "
+            "stand for missing values, write NaN in their place."
+        )
+    for what, (form, remedy) in _SEEMING.items():
+        seeming = [own for own in words if form.fullmatch(own)]
+        if seeming and _are_few([own for own in words if not form.fullmatch(own)], words):
+            return f"has what seem to be {what}, {_few(seeming)}: they are taken for categories. {remedy}"
+    return ""
+
+
+def _are_few(words: Sequence[str], strings: Sequence[str]) -> bool:
+    return _OTHERS_OF_A_WORD * len(words) <= len(strings) - len(words)
+
+
+def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, rising, that strings of digits say, and the places of these; without numbers that several say."""
+    places = np.flatnonzero(np.char.isdecimal(strings) & (np.char.str_len(strings) <= _MOST_DIGITS))
+    numbers, first, counts = np.unique(strings[places].astype(np.float64), return_index=True, return_counts=True)
+    return numbers[counts == 1], places[first[counts == 1]]
+
+
+def day_of(date: object, zone: str = "") -> float:
+    """Days since 1970, of a date as an object or in ISO's form, by the clocks of a zone if it is in one.
+
+    ValueError if it is none, or has no time zone where one is given, or has one where none is.
+    """
+    try:
+        known = datetime.datetime.fromisoformat(date) if isinstance(date, str) else date
+    except ValueError as error:
+        raise ValueError(f"{date!r} is no date, {error}") from None
+    has_zone = getattr(known, "tzinfo", None) is not None
+    if not isinstance(known, datetime.date | np.datetime64) or has_zone != bool(zone):
+        raise ValueError(f"{date!r} is no date {'with' if zone else 'without'} a time zone")
+    if isinstance(known, datetime.datetime) and zone:
+        known = known.astimezone(_zone_of(zone)).replace(tzinfo=None)
+    return float((np.array(known, "M8[us]")[()] - np.datetime64(0, "us")) / _DAY)
+
+
+def _zone_of(name: str) -> datetime.tzinfo | None:
+    """By its name, or by hours from UTC, such as UTC-05:00."""
+    offset = re.fullmatch(r"UTC([+-]\d\d:\d\d)", name)
+    return datetime.datetime.strptime(offset[1], "%z").tzinfo if offset else ZoneInfo(name)
+
+
+def _few(strings: Sequence[str]) -> str:
+    return ", ".join(in_words(map(repr, strings)))
+
+
+def _are_dates(strings: list[str], zone: str) -> bool:
+    try:
+        return bool(np.isfinite([day_of(text, zone) for text in strings]).all())
+    except ValueError:
+        return False

@@ -1,0 +1,37 @@
+"""Checks that displays share."""
+
+from typing import TypeAlias
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat.models.classifier import KernelMachineClassifier
+from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.regressor import KernelMachineRegressor
+
+Machine: TypeAlias = KernelMachineRegressor | KernelMachineClassifier
+
+
+def require_machine(machine, attribute):
+    """Raise TypeError for anything but a kernel model, NotFittedError for a model that is not fitted."""
+    if not isinstance(machine, KernelMachineBase):
+        raise TypeError(
+            "machine must be a KernelMachineRegressor or KernelMachineClassifier (for a pipeline, pass its last step); "
+            f"got {type(machine).__name__}."
+        )
+    check_is_fitted(machine, attribute)
+
+
+def given_or_seen(feature_names, machine):
+    """The given names, or the column names of `fit`; None if there are neither."""
+    return getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
+
+
+def names_of(feature_names, values, what):
+    """Names of the inputs, one for each row of `values`; ValueError if there are more or fewer names than rows."""
+    if feature_names is None:
+        return [f"x{j}" for j in range(len(values))]
+    names = [str(name) for name in np.atleast_1d(np.asarray(feature_names, dtype=object))]
+    if len(names) != len(values):
+        raise ValueError(f"feature_names must have one name per {what}; got {len(names)} for shape {values.shape}.")
+    return names
