@@ -146,3 +146,10 @@ def test_type_checkers_know_the_attributes(estimator):
     declared = {name for home in estimator.__mro__ for name in vars(home).get("__annotations__", {})}
     known = declared | {name for name, value in inspect.getmembers(estimator) if isinstance(value, property)}
     assert known >= entries(estimator.__doc__, "Attributes").keys()
+
+
+@pytest.mark.parametrize("call", [binfeat.LabelSpreading, binfeat.SpectralClustering, binfeat.SpectralEmbedding])
+def test_help_of_graph_estimators_shows_short_types(call):
+    methods = [method for name, method in inspect.getmembers(call, callable) if method in METHODS]
+    texts = [str(own) for each in (call, *methods) for own in inspect.signature(each).parameters.values()]
+    assert not [text for text in texts if len(text) > 80]

@@ -62,3 +62,21 @@ def test_missing_labels_are_refused(estimator, kind):
 def test_long_labels_are_different_classes():
     y = pd.array(np.where(LABELS, 2**53 + 1, 2**53), dtype="Int64")
     assert CGRidgeClassifier().fit(ROWS, y).classes_.tolist() == [2**53, 2**53 + 1]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize(("kind", "labels"), [(bool, [False, True]), (np.int64, [3, 7])])
+def test_objects_that_are_bools_or_integers_are_labels(estimator, kind, labels):
+    y = np.array(labels, dtype=object)[LABELS.astype(int)]
+    for given in (y, pd.Series(y)):
+        estimator.fit(ROWS, given)
+        assert estimator.classes_.dtype == kind
+        assert estimator.classes_.tolist() == labels
+        assert estimator.score(ROWS, given) > 0.8
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("kind", ["S3", object])
+def test_labels_of_bytes_are_refused_by_name(estimator, kind):
+    with pytest.raises(TypeError, match=r"labels that are numbers or strings, got b'(no|yes)'\. Decode y"):
+        estimator.fit(ROWS, np.array([b"no", b"yes"], dtype=kind)[LABELS.astype(int)])

@@ -174,8 +174,11 @@ def test_series_of_polars():
     with pytest.raises(ValueError, match="y must hold numbers; got datetime64"):
         KernelMachineRegressor(**FIXED).fit(X, days)
     several = X.with_columns(pl.Series("pair", [{"a": 1, "b": 2}] * 60))
-    with pytest.raises(TypeError, match="Column 'pair' of X has type several values in a row; convert it"):
+    with pytest.raises(TypeError, match="Column 'pair' of X has several values in a row"):
         KernelMachineRegressor(**FIXED).fit(several, y)
+    lists = X.with_columns(pl.Series("list", [[1, 2]] * 60))
+    with pytest.raises(TypeError, match="Column 'list' of X has several values in a row; make a column of each value"):
+        KernelMachineRegressor(**FIXED).fit(lists, y)
 
 
 def test_no_weight_in_a_part():

@@ -1,5 +1,6 @@
 """Data frames of any kind, masked arrays, and sources of blocks."""
 
+import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TypeAlias, TypeGuard
@@ -78,3 +79,18 @@ def plain_type(values):
     own = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     plain = own if isinstance(own, np.dtype) else getattr(own, "numpy_dtype", None)
     return None if plain is None or plain.kind not in "biuf" or values.isna().any() else plain
+
+
+def typed_objects(y):
+    """Objects that are all bools, or all integers, as an array of NumPy's type; anything else as it is."""
+    dtype = getattr(y, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype.kind != "O":
+        return y
+    values = np.asarray(y)
+    kinds, bools = set(map(type, values.ravel().tolist())), {bool, np.bool_}
+    if kinds <= bools:
+        return values.astype(bool)
+    if kinds & bools or not all(issubclass(kind, numbers.Integral) for kind in kinds):
+        return y
+    typed = np.array(values.tolist())
+    return y if typed.dtype.kind not in "iu" else typed

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._common.calibration import UNCALIBRATED, Calibration, Uncalibrated
-from binfeat._common.frames import plain_type
+from binfeat._common.frames import plain_type, typed_objects
 from binfeat._common.validation import check_weights, checked_array, is_word
 
 
@@ -199,7 +199,7 @@ def label_array(y) -> np.ndarray:
     if hasattr(y, "dtypes") and hasattr(y, "items"):  # a pandas frame
         plain = {name: kind for name, column in y.items() if (kind := plain_type(column)) is not None}
         y = y.astype(plain) if plain and y.ndim == 2 else y
-    return checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    return typed_objects(checked_array(y, dtype=None, ensure_2d=False, input_name="y"))
 
 
 def check_labels_or_sets(y) -> np.ndarray:
@@ -234,6 +234,9 @@ def check_labels(y):
     try:
         check_classification_targets(y)
     except TypeError as error:
+        text = next((label for label in y.tolist() if isinstance(label, bytes)), None)
+        if text is not None:
+            raise TypeError(f"y must have labels that are numbers or strings, got {text!r}. Decode y.") from error
         raise TypeError("y must have labels of one kind, all numbers or all strings.") from error
     return y
 

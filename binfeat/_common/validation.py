@@ -17,6 +17,7 @@ from binfeat._common.words import naming_words
 CheckedRows: TypeAlias = Any  # rows that passed the checks: an array or CSR of shape (n_rows, n_inputs)
 
 _MODERATE = 1e100
+WIDEST = 1e30  # ratio of two numbers, whose sums of products are then finite in float32
 _LONG = 10**40  # larger integers are abbreviated in messages
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
@@ -184,6 +185,25 @@ def check_weights(sample_weight, n_rows, some=True):
         if not np.isfinite(weights.sum()):
             raise ValueError("sample_weight must have a finite sum; divide all weights by the largest.")
     return weights
+
+
+def check_comparable(weights):
+    """Refuse weights whose ratios are beyond the range of float32 with a ValueError; 0 and None are accepted."""
+    used = np.empty(0) if weights is None else weights[weights > 0]
+    if used.size and used.max() / WIDEST > used.min():
+        raise ValueError(
+            f"sample_weight must differ by at most a factor of {WIDEST}, but ranges from {used.min():.2g} to "
+            f"{used.max():.2g}. Set weights to 0 that are negligible, or reduce the largest weights."
+        )
+
+
+def check_penalty(alpha, mean_weight):
+    """Refuse a penalty whose ratio to the weights is beyond the range of float32 with a ValueError."""
+    if alpha is not None and alpha / WIDEST > mean_weight:
+        raise ValueError(
+            f"alpha must be at most {WIDEST} times the mean weight of a row, got {alpha:.6g} and a mean weight of "
+            f"{mean_weight:.2g}. Decrease alpha."
+        )
 
 
 def check_row_weights(sample_weight, n_rows):

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.frames import unmasked
+from binfeat._common.frames import typed_objects, unmasked
 from binfeat._common.validation import require_y
 from binfeat._rows.sources import Source, Survey, Table, check_alone, is_source
 
@@ -17,7 +17,7 @@ class SourceScorer:
 
     predict: Callable[..., Any]
 
-    def score(self, X: Table | Source, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Table | Source, y: "ArrayLike | None" = None, sample_weight: "ArrayLike | None" = None) -> float:
         """Accuracy of a classifier, R^2 of a regressor.
 
         Parameters
@@ -44,7 +44,7 @@ class SourceScorer:
         if y is None:
             y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
         require_y(f"{type(self).__name__}.score", y)
-        return super().score(X, unmasked(y), unmasked(sample_weight))  # type: ignore[misc]
+        return super().score(X, typed_objects(unmasked(y)), unmasked(sample_weight))  # type: ignore[misc]
 
 
 def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, Survey]:

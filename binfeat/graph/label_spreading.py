@@ -133,7 +133,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         *,
         clamp: bool = False,
         features: BaseEstimator | None = None,
-        gamma: ArrayLike | None = "scale",
+        gamma: "ArrayLike | None" = "scale",
         tol: float = 1e-8,
         max_iter: int = 200,
         n_jobs: int | None = None,
@@ -143,7 +143,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         self.alpha, self.clamp = alpha, clamp
 
     @fit_method
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: "ArrayLike") -> Self:
         """Spread the labels.
 
         Parameters

@@ -20,7 +20,7 @@ from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.text_tables import text_table
-from binfeat._common.validation import check_weights, require_y
+from binfeat._common.validation import check_comparable, check_penalty, check_weights, require_y
 from binfeat._engine.compilation import compilations
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
@@ -30,7 +30,7 @@ from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.kernels.parameters import WithKernel
 from binfeat.models.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
 from binfeat.models.features.feature_bytes import require_table_bytes
-from binfeat.models.fitted.attributes import attributes_of, fitted_of
+from binfeat.models.fitted.attributes import attributes_of, fitted_of, require_finite
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.limits import Limits
@@ -180,7 +180,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         run = Run(settings, self._limits, clock, progress, decisions)
         previous = previous_fit(self, run)
         encoder, table = self._encoded(X, y, settings, previous)
-        given = GivenRows(table, y, answers_of(targets, y), check_weights(sample_weight, len(table)))
+        weights = check_weights(sample_weight, len(table))
+        check_comparable(weights)
+        given = GivenRows(table, y, answers_of(targets, y), weights)
         rows, partition = self._partition(given, groups, run, is_sample=all_rows is not None)
         doubt_rows(rows, apart=groups is not None or settings.has_cv)
         if rows is not given and not isinstance(targets, AnyLabels):
@@ -190,6 +192,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))
         learned = rows.table, rows.y, targets, rows.weights
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
+        check_penalty(settings.alpha, problem.mean_weight)
         if previous is None and settings.may_take_ranks and not (settings.has_cv or groups is not None):
             problem = problem.with_codes() if run.limits.mechanisms.codes else problem
         self._note_codes(problem.encoder.codes.source, run)
@@ -198,8 +201,11 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if all_rows is None:
             hashes = rows.hashes if problem.table is rows.table else row_hashes(problem.table, rows.answers)
             fitted = replace(fitted, seen=SeenRows.of(hashes[np.append(train, held_out)]))
+        attributes = attributes_of(fitted)
+        if run.interrupt is None:
+            require_finite(attributes)
         self.__dict__.pop("target_transformer_", None)
-        self.__dict__ |= attributes_of(fitted) | self._choices()
+        self.__dict__ |= attributes | self._choices()
         self._fitted_with, self._derived = fitted_with(self), Derived()
         if run.interrupt is not None:
             raise run.interrupt

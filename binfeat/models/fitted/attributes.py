@@ -57,6 +57,16 @@ def attributes_of(fitted: Fitted) -> dict:
     }
 
 
+def require_finite(attributes: dict) -> None:
+    """Refuse attributes of a fit whose error, coefficients or intercepts are not finite with a ValueError."""
+    error, *arrays = (attributes[name] for name in ("held_out_error_", "feature_coef_", "intercept_"))
+    if not (np.isfinite(error[0]) and all(np.isfinite(array).all() for array in arrays)):
+        raise ValueError(
+            f"The fit is not finite: the error of rows left out is {error[0]:.2g}, or coefficients are beyond the "
+            "range of float64. Scale X, y and sample_weight to numbers near 1, or use the default alpha and gamma."
+        )
+
+
 def _of_function(fitted: Fitted) -> dict:
     function = fitted.function
     if isinstance(function, KernelFunction):

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from binfeat._common.arrays import quotients
-from binfeat._common.validation import check_gamma
+from binfeat._common.validation import WIDEST, check_gamma
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import Laplacian, Matern
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
@@ -59,5 +59,18 @@ class SearchSetup:
             std = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0))
             return quotients(1.0, std**power * std.size)
         if np.shape(given) == encoder.source.shape:  # as `gamma_` of another machine has it
-            return check_gamma(given, encoder.source.size)
-        return check_gamma(given, encoder.inputs.n_inputs)[encoder.source]
+            own = check_gamma(given, encoder.source.size)
+        else:
+            own = check_gamma(given, encoder.inputs.n_inputs)[encoder.source]
+        self._check_size(own, power)
+        return own
+
+    def _check_size(self, gamma: np.ndarray, power: int) -> None:
+        """Refuse a gamma beyond the range of float32 with a ValueError."""
+        spread = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0) ** power)
+        large = np.flatnonzero(gamma / WIDEST * spread > 1)
+        if large.size:
+            raise ValueError(
+                f"gamma must be at most {WIDEST} over the spread of an input; got {gamma[large[0]]:.6g} for input "
+                f"{self.problem.encoder.source[large[0]]}. Decrease gamma, or use gamma='learn'."
+            )

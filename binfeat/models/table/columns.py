@@ -36,6 +36,8 @@ _CONVERSIONS = {  # of objects of these types
     "Period": "Convert it, as Series.dt.to_timestamp() does",
     "time": "Make hours of it",
 }
+_SEVERAL = "several values in a row; make a column of each value"
+_CONTAINERS = list, tuple, set, dict, np.ndarray
 
 
 class Column:
@@ -49,8 +51,9 @@ class Column:
         self, values: np.ndarray, name: str, by_type: bool = False, is_text: bool = True, kind: str = ""
     ) -> None:
         if values.dtype.kind not in "biufOUS" or values.ndim != 1:
-            found = str(values.dtype) if values.ndim == 1 else "several values in a row"
-            raise TypeError(f"{name} of X has type {found}; convert it to numbers or strings.")
+            if values.ndim != 1:
+                raise TypeError(f"{name} of X has {_SEVERAL}.")
+            raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
         self._values, self.name, self._by_type, self._is_text, self._kind = values, name, by_type, is_text, kind
         self._are_numbers, self._zone = values.dtype.kind in "biuf", zone_in(kind)
         self._are_exact = self._are_numbers and not _are_large(values)
@@ -83,6 +86,8 @@ class Column:
         except (TypeError, ValueError, OverflowError) as error:
             if self._are_dates:
                 raise ValueError(f"{self.name} of X must hold dates, of the form 2026-12-31: {error}.") from None
+            if any(isinstance(value, _CONTAINERS) for value in distinct):
+                raise TypeError(f"{self.name} of X has {_SEVERAL}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
             message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
             types = {type(value).__name__ for value in distinct}

@@ -45,7 +45,7 @@ def encoded(regressor):
 
 
 models = {
-    "kernel model, raw column": KernelMachineRegressor(random_state=0),
+    "kernel model, raw column": KernelMachineRegressor(on_unseen="ignore", random_state=0),
     "kernel model, target encoding": encoded(KernelMachineRegressor(random_state=0)),
     "boosted trees, target encoding": encoded(HistGradientBoostingRegressor(random_state=0)),
 }
@@ -59,7 +59,8 @@ print(f"{'noise':32} {0.3**2 / price[test].var():.3f}")
 # -----------------------
 # Streets with many houses have their own level. The level of a street with one house is shrunk towards the mean, and a
 # street without training rows gets the mean. A level that `fit` has not seen matches no other level. This is not an
-# error, but the predictions have larger standard deviations.
+# error, but the predictions have larger standard deviations. By default, `predict` warns about new levels. They are
+# expected here, so the model has ``on_unseen="ignore"``.
 
 model = models["kernel model, raw column"]
 same = pd.DataFrame({"street": [f"street {k}" for k in range(600)], "size": 100.0, "age": 40.0})
