@@ -284,7 +284,7 @@ class CountedBins:
         return known, orders[codes] if orders.size else np.zeros(codes.size, np.uint64)
 
     def known(self, X: Any) -> np.ndarray:
-        """Whether each row equals a training row."""
+        """Return True for each row that equals a training row."""
         return self._orders_of(X)[0]
 
     def rises(self, X: np.ndarray, sample: Any) -> np.ndarray:

@@ -265,7 +265,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Whether each row is an outlier.
+        """Return True for each outlier.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ _MOST = 2**53  # rows
 
 
 def check_detector(state):
-    """Refuse an `OutlierDetector` whose arrays do not fit together."""
+    """Raise ValueError for an `OutlierDetector` with inconsistent arrays."""
     if "_bin_keys" not in state:
         return
     sizes = {"inputs": state["n_features_in_"]}

@@ -15,7 +15,7 @@ Multiply: TypeAlias = Callable[[np.ndarray], np.ndarray]  # by the matrix, (n, n
 _DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
 _KEPT = 3  # blocks that remain after the cut
 _SPARE = 5  # columns of a block beyond the vectors wanted: convergence depends on the gap after these columns
-_FEW_ROWS = 300  # up to so many rows the matrix is made
+_FEW_ROWS = 300  # up to this number of rows the matrix is computed
 _ROWS_AT_A_TIME = 2**15  # rows of the piece of a thread
 _PARALLEL = 1e-4  # least eigenvalue of the cosines of columns: with less, Cholesky loses more than four digits
 
@@ -171,7 +171,7 @@ class _KrylovSpace:
         return made
 
     def cut(self, values: np.ndarray, shares: np.ndarray) -> None:
-        """Keep the best Ritz vectors, and the newest block, whose span has all their residuals."""
+        """Keep the best Ritz vectors, and the newest block; its span contains their residuals."""
         kept = _KEPT * self._width
         self._set(self._basis[:, :kept], self._basis[:, : len(shares)], shares[:, :kept])
         self._basis[:, kept : kept + self._width] = self._basis[:, -self._width :]

@@ -18,10 +18,10 @@ from binfeat.graph.similarity import Graph, means
 # The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbours, fewer neighbours label more digits
 # rightly from few labels, and fewer rows of satimage; clusters are good with 10, 15 and 30.
 N_NEAREST = 16
-_MOST_OF_A_BIN = 16  # rows of a bin that are compared: bounds the time where many rows are alike
+_MOST_OF_A_BIN = 16  # rows of a bin that are compared, which limits the time for many equal rows
 _ROWS_AT_A_TIME = 8192
 _ROWS_OF_A_PART = 2**16  # rows of a part of a product
-_FEW_GRIDS = 3  # grids by whose bins rows are sorted
+_FEW_GRIDS = 3  # grids whose bins determine the order of rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,13 +22,13 @@ _COLUMNS = {"columns": (np.float64, "columns", "values with a weight")}
 
 
 def check_embedding(state: dict[str, Any]) -> None:
-    """Refuse a fitted `SpectralEmbedding` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `SpectralEmbedding` with inconsistent attributes."""
     sizes = _check_spectral(state)
     check_arrays(state, {"embedding_": (np.float64, "rows", "values")}, sizes, order="any")
 
 
 def check_clusters(state: dict[str, Any]) -> None:
-    """Refuse a fitted `SpectralClustering` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `SpectralClustering` with inconsistent attributes."""
     sizes = _check_spectral(state)
     sizes["coordinates"] = sizes["values"] + 1
     check_arrays(state, {"cluster_centers_": (np.float64, "clusters", "coordinates")}, sizes, order="any")
@@ -37,7 +37,7 @@ def check_clusters(state: dict[str, Any]) -> None:
 
 
 def check_spread_labels(state: dict[str, Any]) -> None:
-    """Refuse a fitted `LabelSpreading` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `LabelSpreading` with inconsistent attributes."""
     sizes = _check_graph(state)
     if sizes["values"] != check_classes(state["classes_"]):
         raise ValueError(f"classes_ should be {sizes['values']} labels, got {len(state['classes_'])}.")
@@ -61,7 +61,7 @@ def _check_spectral(state: dict[str, Any]) -> dict[str, int]:
 
 
 def _check_graph(state: dict[str, Any]) -> dict[str, int]:
-    """The map and the means; lengths of axes by what they count."""
+    """Check the map and the means; return lengths of axes by name."""
     sizes = {"inputs": check_inputs(state)}
     check_numbers_of(state, n_iter_=int)
     if "gamma_" in state:

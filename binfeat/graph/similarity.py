@@ -22,7 +22,7 @@ class Means(Protocol):
 
 
 class Graph:
-    """Base of graphs with similarities W of rows, whose sums are the degrees D: 0 for a row without neighbours.
+    """Base of graphs with similarities W of rows and degrees D, the sums of W: 0 for a row without neighbours.
 
     `known` is the leading eigenvector of ``D^-1/2 W D^-1/2``, of eigenvalue 1. Features that approximate a kernel may
     give negative degrees, a ValueError.

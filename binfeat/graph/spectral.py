@@ -1,4 +1,4 @@
-"""What the spectral estimators share: the eigenvectors of the graph of the rows."""
+"""Base of the spectral estimators: the eigenvectors of the graph of the rows."""
 
 from collections.abc import Sequence
 from typing import Any, Self

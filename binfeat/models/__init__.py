@@ -1,1 +1,1 @@
-"""How a kernel machine chooses each of its settings."""
+"""Hyperparameter selection of kernel models, and fitted models."""

@@ -117,7 +117,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     classes_ : ndarray of shape (n_classes,)
         Sorted labels; 0 to ``n_labels - 1`` for an indicator matrix. For several columns of labels, a list of arrays.
     multilabel_ : bool
-        Whether y was an indicator matrix.
+        True if y was an indicator matrix.
     calibration_coef_, calibration_intercept_ : ndarray of shape (2, n_classes, n_classes) and (n_classes,)
         Calibration from scores and their logarithms to log-odds (2 classes per label of an indicator matrix).
     n_features_in_, feature_names_in_ : int and ndarray of shape (n_inputs,)

@@ -1,4 +1,4 @@
-"""The end of a fit: what predictions for rows that a machine had not seen tell of it."""
+"""The end of a fit: calibration and errors from leave-one-out or validation predictions."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from binfeat.models.target.targets import Targets
 
 
 def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:
-    """The fitted machine, with calibrated targets and its errors."""
+    """Return the fitted model, with calibrated targets and its errors."""
     rows, predictions, settings = solution.rows, solution.predictions, run.settings
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     main = solution.kernel.main
@@ -57,7 +57,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
 
 
 def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> np.ndarray | None:
-    """Rises of the loss when an input is shuffled, of a machine that keeps no rows to find them by later."""
+    """Return the increase of the loss when each input is shuffled, for a model that stores no rows."""
     function = solution.function
     if not isinstance(function, FeatureFunction):
         return None
@@ -69,14 +69,14 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
 
 
 def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
-    """How far targets scatter around predictions."""
+    """Return the size of the residuals as a function of the row."""
     spread = spread_of(problem, kernels, solution, run)
     run.note("noise", "varies" if spread.differ else "does not vary clearly", solution.error)
     return spread
 
 
 def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | AnyLabels:
-    """The targets: labels with calibrated probabilities, or numbers whose predictions are medians or means."""
+    """Return the targets, calibrated: labels with probabilities, or numbers with medians or means as predictions."""
     targets = problem.targets
     if isinstance(targets, AnyLabels):
         with one_blas_thread():

@@ -11,7 +11,7 @@ from binfeat._common.memory import require_memory
 from binfeat._common.persistence import Persistent
 from binfeat._common.saved_types import TRUSTED_TYPES, with_new_names
 
-_TRANSFORMERS = (  # of targets: their attributes are plain arrays, and they check what they compute
+_TRANSFORMERS = (  # safe target transformers: their attributes are plain arrays, and they check results
     "FunctionTransformer",
     "MaxAbsScaler",
     "MinMaxScaler",

@@ -23,18 +23,18 @@ class Mechanisms:
 class Limits:
     """Sizes of samples and of trials."""
 
-    exact_rows: int = 10_000  # of an exact machine; more take cells, which are faster and nearly as good
+    exact_rows: int = 10_000  # of an exact model; local models of more rows are faster and nearly as accurate
     exact_work: float = 2e10  # pairs of its rows times inputs
     wide_work: float = 1e12  # the same where inputs are many, and all kernels products of matrices
-    cell_rows: int = 1500  # of a local machine, at most
+    cell_rows: int = 1500  # maximum of trees of a local model
     n_steps: int = 60  # of a search for length scales
     sample_rows: int = 40_000  # that kinds of features are compared on
-    sample_out: int = 10_000  # held-out rows of a sample
+    sample_out: int = 10_000  # validation rows of a sample
     row_grids: int = 2_000_000  # rows times grids of a sample: few rows need many grids to tell two kernels apart
-    sample_grids: tuple[int, int] = (50, 400)  # fewest and most of a sample; the growth of a machine starts there too
+    sample_grids: tuple[int, int] = (50, 400)  # minimum and maximum of grids in a sample; also at the start of growth
     few_grids: int = 20  # enough to compare penalties and overall factors on all rows
     work_of_a_row: int = 20_000  # grids times iterations of all solves: half a minute for 400,000 rows on two cores
-    work: int = 500_000_000  # the same for all rows together, beside it
+    work: int = 500_000_000  # the limit for all rows together, in addition
     n_fourier: int = 1024  # random Fourier features to begin with
     fourier_bytes: int = 2**30  # that they may take to be tried
     fourier_products: float = 2e11  # multiplications of the Gram matrix of more of them

@@ -21,17 +21,17 @@ from binfeat.models.target.transforms import NoTransform
 
 _ROWS, _VALUES = 1000, 100_000  # that it is learned from, at most, and values of their inputs
 _TUNED_ROWS = 500  # of these, that the factor and the penalty are learned from
-_JUDGED = 10_000  # residuals that quantiles are those of
+_JUDGED = 10_000  # maximum number of residuals for quantiles
 _FLOOR = 0.1  # of the mean size, which is added to sizes
-_CLEARLY = 0.95  # share of the variance of logarithms, below which their error says that sizes differ
+_CLEARLY = 0.95  # sizes differ if the error of log sizes is below this share of their variance
 _ALPHA = 3.0  # to start with: sizes of single residuals are nearly all noise
 
 
 def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
     """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
 
-    Residuals are those of the rows that the solution was judged by. One factor for all length scales and the penalty
-    are learned anew. Sizes of a group are told by those of other groups.
+    Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
+    are learned again. Sizes of a group are predicted from other groups.
     """
     is_grouped = problem.is_grouped
     known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
@@ -59,7 +59,7 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
 
 
 def _differ(problem: Problem, logs: Solution) -> np.ndarray:
-    """Whether the logarithms of sizes are predicted better than by their mean."""
+    """Return True if predicted log sizes are better than their mean."""
     losses = problem.losses(logs.rows)
     predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
     groups = problem.groups_of(logs.rows)
@@ -80,7 +80,7 @@ def _problem_of_sizes(
 
 
 def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
-    """The length scales of the solution, in a kernel that exact machines take."""
+    """Return the length scales of the solution for a kernel of exact models."""
     main = solution.kernel.main
     kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
     own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _ALPHA, _ROWS)

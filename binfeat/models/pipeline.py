@@ -1,4 +1,4 @@
-"""The steps of a fit, from a problem to a fitted machine."""
+"""The steps of a fit, from a problem to a fitted model."""
 
 from dataclasses import replace
 
@@ -20,9 +20,9 @@ _HURRIED_ROWS, _HURRIED_OUT = 3000, 1000  # after Ctrl-C
 
 
 def fit(problem: Problem, all_rows: RowsOf, run: Run, previous: Fitted | None = None) -> Fitted:
-    """Targets and weights, then scaling and length scales, then the kind of machine, then its solution.
+    """Determine targets and weights, then scaling and length scales, then the kind of model, then its solution.
 
-    Ctrl-C leaves the best machine so far, and `run.interrupt`; it is raised again if there is none.
+    Ctrl-C returns the best current model and sets `run.interrupt`; it is raised again if there is no model.
     """
     problem = prepared(problem, run, has_targets=previous is not None)
     choice = MachineChoice.of(problem, all_rows(problem, run), run)
@@ -53,14 +53,14 @@ def fit(problem: Problem, all_rows: RowsOf, run: Run, previous: Fitted | None = 
 
 
 def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:
-    """The kind of machine to take: that of an earlier fit, or the best."""
+    """Return the kind of model: the kind of an earlier fit, or the best one."""
     if previous is not None:
         return known_machine(previous, choice.problem, kernels, choice.run)
     return choice.machine(kernels)
 
 
 def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Solution:
-    """The machine of so few rows that it takes about a second."""
+    """Return a model of few rows, which takes about a second."""
     problem, run = choice.problem, choice.run.hurried()
     some = replace(problem, train=problem.train[:_HURRIED_ROWS], held_out=problem.held_out[:_HURRIED_OUT])
     rows = MemoryRows(some, run)

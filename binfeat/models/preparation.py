@@ -1,4 +1,4 @@
-"""What a fit decides before all else: a transform of the targets, and weights for rows with gross errors."""
+"""First decisions of a fit: a transform of the targets, and weights for outliers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,14 +27,14 @@ from binfeat.models.target.transforms import TargetTransform
 
 _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
 _ROUNDS = 2  # of weights by residuals or curvatures
-_ROBUST_ROWS = 1500  # of the machine whose residuals they are: as many as have leave-one-out predictions
+_ROBUST_ROWS = 1500  # maximum of rows of the model whose leave-one-out residuals are used
 _ROBUST_STEPS = 30  # of its search for length scales
 
 _Near = TypeVar("_Near", bound=Problem)
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
-    """The problem with the targets, unless it has them, and the weights that the machine learns from."""
+    """Return the problem with targets, unless they are set, and final weights."""
     if run.settings.loss in DEVIANCES:
         return _working(problem, run)
     if run.settings.loss in BOUNDED_LOSSES:
@@ -99,7 +99,7 @@ def _robust(problem: Problem, run: Run) -> Problem:
 
 
 def _working(problem: Problem, run: Run) -> WorkingProblem:
-    """The problem whose squares stand for a deviance near predictions of a machine of some rows."""
+    """Return the quadratic approximation of a deviance near the predictions of a model of some rows."""
     start = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
     working, error = _reweighted(start, start.at, run)
     run.note("loss", run.settings.loss, error)
@@ -107,7 +107,7 @@ def _working(problem: Problem, run: Run) -> WorkingProblem:
 
 
 def _reweighted(start: _Near, near: Callable[[np.ndarray, Predictor], _Near], run: Run) -> tuple[_Near, float]:
-    """The problem near predictions of an exact machine of some rows, in rounds, and the error of that machine.
+    """The problem near predictions of an exact model of some rows, in rounds, and the error of that model.
 
     Its predictions are leave-one-out predictions for its own rows. Each round has the squares of the round before.
     """
@@ -131,7 +131,7 @@ def _huber(problem: Problem, predictions: np.ndarray) -> HuberWeights:
 
 
 class _SmallModel:
-    """Exact machines of some rows, with kernels and about the penalty of the first of them."""
+    """Exact models of some rows, with the kernels and approximately the penalty of the first model."""
 
     def __init__(self, kernels: ScaledKernels, run: Run) -> None:
         self._kernels, self._run = kernels, run
@@ -139,12 +139,12 @@ class _SmallModel:
 
     @classmethod
     def of(cls, problem: Problem, run: Run) -> "_SmallModel":
-        """Kernels of a short search, of which nothing is said."""
+        """Return kernels of a short search, without log messages."""
         quiet, kinds = run.quiet(_ROBUST_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
         return cls(KernelSearch(problem, quiet, kinds, set()).run(), quiet)
 
     def predictions(self, problem: Problem) -> tuple[np.ndarray, Predictor, float]:
-        """For all rows, of a machine that had not seen them; that machine, and its error."""
+        """Return leave-one-out or test residuals of all rows, the model, and its error."""
         kernels, run, known = self._kernels, self._run, self._known
         some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
         if known is not None:

@@ -1,4 +1,4 @@
-"""What a fit of a kernel machine learns from."""
+"""The data of the fit of a kernel model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -25,7 +25,7 @@ Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions
 WeightColumn = np.ndarray | None  # (n_rows, 1)
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
-# Squares that stand for another loss: from y, weights of the caller and predictions of the targets to what is learned,
+# Quadratic approximation of a loss: maps y, the caller's weights and predictions of the targets to working targets,
 # targets (n_rows, n_targets) and weights (n_rows, 1).
 Reweighting = Callable[[np.ndarray, WeightColumn, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -36,7 +36,7 @@ _FEW_EVENTS, _FOLDS = 100, 5
 
 @dataclass(frozen=True, eq=False)
 class HuberWeights:
-    """Huber's weights: less for rows that are far from what other rows say."""
+    """Return Huber weights, which are lower for rows with large leave-one-out residuals."""
 
     targets: Targets | AnyLabels
     deviations: np.ndarray  # (n_targets,), of residuals
@@ -49,7 +49,7 @@ class HuberWeights:
 
 @dataclass(frozen=True, eq=False)
 class WorkingSquares:
-    """Squares of a deviance near logarithms of means: weights are curvatures times those of the caller."""
+    """Return the quadratic approximation of a deviance near log means, with curvatures times weights."""
 
     targets: Targets
     deviance: Deviance
@@ -65,7 +65,7 @@ class WorkingSquares:
 
 @dataclass(frozen=True, eq=False)
 class Beyond:
-    """What is learned of rows beyond the table, by what a machine of some rows says of them."""
+    """Return working targets of rows beyond the table, from predictions of a model of some rows."""
 
     predict: Predict
     reweigh: Reweighting
@@ -76,7 +76,7 @@ class Beyond:
 
 
 def answers_of(targets: Targets | AnyLabels, y: np.ndarray) -> np.ndarray:
-    """What the caller gives to learn, (n_rows, n_targets): numbers as they are, labels as 1 and -1."""
+    """Return the given targets, (n_rows, n_targets): numbers, or labels as 1 and -1."""
     return targets.encode(y) if isinstance(targets, AnyLabels) else as_columns(y)
 
 
@@ -89,22 +89,22 @@ def n_targets_of(targets: Targets | AnyLabels, y: np.ndarray) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A table with targets and weights, of which some rows are held out; and by what predictions are judged."""
+    """A table with targets and weights, training and validation rows, and the validation criterion."""
 
     table: np.ndarray  # (n_rows, n_inputs), float64: encoded, and scaled only in what `of_all` makes
     y: np.ndarray  # of the caller, (n_rows,) or (n_rows, n_targets)
-    targets: Targets | AnyLabels  # y as the machine learns it, and predictions as the caller knows them
+    targets: Targets | AnyLabels  # encodes y for the model, and decodes predictions for the caller
     weights: np.ndarray | None  # (n_rows, 1)
     train: np.ndarray  # numbers of rows
     held_out: np.ndarray
     encoder: TableEncoder
     scoring: Scoring | None  # None is the squared error
-    groups: np.ndarray | None  # (n_rows,): number of the group of each row, which is held out as a whole
+    groups: np.ndarray | None  # (n_rows,): number of the group of each row; groups are never split
     beyond: Beyond | None = field(default=None, kw_only=True)  # of a table of some rows, unless targets are y's alone
 
     @cached_property
     def Y(self) -> np.ndarray:
-        """What is learned, (n_rows, n_targets)."""
+        """Return the targets of the model, (n_rows, n_targets)."""
         return self.targets.encode(self.y)
 
     @property
@@ -127,7 +127,7 @@ class Problem:
         return _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min()) if self.is_judged_by_squares else 0.0
 
     def losses(self, rows: np.ndarray) -> Losses:
-        """How predictions of the targets for some rows are judged."""
+        """Return the validation losses of predicted targets for some rows."""
         if self.scoring is None:
             return self.own_losses(rows)
         scored = self.scoring.losses(self.table[rows], self.y[rows], self.targets)
@@ -142,13 +142,13 @@ class Problem:
 
     @property
     def is_judged_by_squares(self) -> bool:
-        """Whether `losses` are squared errors."""
+        """Return True if `losses` are squared errors."""
         return self.scoring is None
 
     def losses_of_wide(self, rows: np.ndarray) -> Losses:
-        """The same where inputs are many, whose squares like penalties that leave labels much worse: by log-losses.
+        """Return log-losses for many inputs, because squared errors would select penalties that are bad for labels.
 
-        They are of the probabilities that the predictions give once they are calibrated.
+        They are computed from calibrated probabilities.
         """
         labels, y, weights = self.targets, self.y[rows], self.weights_of(rows)
         if not isinstance(labels, Labels) or labels.is_multilabel or not self.is_judged_by_squares:
@@ -166,7 +166,7 @@ class Problem:
         return SquaredErrors(self.Y[rows], self.weights_of(rows))
 
     def _losses_of_y(self, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
-        """Losses in the units of y, of predictions for some rows of targets that stand for y."""
+        """Return losses in the units of y for predicted targets of some rows."""
         if self.scoring is not None:
             return self.scoring.losses(self.table[rows], self.y[rows], targets)(predictions)
         plain = Targets.of(NoTransform(), self.y)
@@ -177,16 +177,16 @@ class Problem:
     def better(
         self, targets: Targets, rows: np.ndarray, predictions: np.ndarray, is_robust: bool
     ) -> tuple[np.ndarray, Targets]:
-        """Losses in the units of y, and targets whose predictions are medians or means, whichever loses less."""
+        """Return losses in the units of y, and targets with medians or means as predictions, by the lower loss."""
         residuals = targets.encode(self.y[rows]) - predictions
         means = targets.of_means(winsorised(residuals) if is_robust else residuals)
         trials = [(self._losses_of_y(rows, predictions, each), each) for each in (targets, means)]
         return min(trials, key=lambda trial: trial[0].mean())
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
-        """Predictions (n_rows, n_targets) of an exact machine of some rows, by their kernel matrix, without each row.
+        """Return leave-one-out predictions (n_rows, n_targets) of an exact model, from its kernel matrix.
 
-        Rows of a group are left out together.
+        Rows of a group are excluded together.
         """
         with threads_to_factorise(len(rows)):
             return self._left_out(rows, K, alpha, root)
@@ -197,9 +197,9 @@ class Problem:
         return Y - residuals(K, alpha, *own, root, self.groups_of(rows))
 
     def predicted(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
-        """Predictions (n_others, n_targets) for other rows, of an exact machine of some.
+        """Return predictions (n_others, n_targets) for other rows, by an exact model of some rows.
 
-        K are kernel values of all pairs of both, first those of the machine.
+        K contains kernel values of all pairs of both, with the rows of the model first.
         """
         n_rows = len(rows)
         with threads_to_factorise(n_rows):
@@ -207,7 +207,7 @@ class Problem:
             return (K[n_rows:, :n_rows] + np.float32(1.0)) @ coef
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
-        """Coefficients (n_rows, n_targets) of an exact machine of some rows."""
+        """Return coefficients (n_rows, n_targets) of an exact model of some rows."""
         solve, _ = solver_by(root, K)(alpha, self.relative_weights(rows))
         return solve(self.Y[rows])
 
@@ -219,12 +219,12 @@ class Problem:
         return None if self.weights is None else self.weights[rows]
 
     def weighty(self, rows: np.ndarray | slice) -> np.ndarray | slice:
-        """Which of some rows have a weight above 0: a mask, or a slice of all of them."""
+        """Return a mask of the rows with positive weight, or a slice if all have."""
         return slice(None) if self.weights is None else self.weights[rows, 0] > 0
 
     @cached_property
     def mean_weight(self) -> float:
-        """Of the training rows."""
+        """Return the training rows."""
         return 1.0 if self.weights is None else float(self.weights[self.train].mean())
 
     def relative_alpha(self, alpha: float | None) -> float | None:
@@ -244,10 +244,10 @@ class Problem:
         weights: WeightColumn,
         own_weights: WeightColumn,
     ) -> Self:
-        """The problem of all rows, of which this one has those with these numbers.
+        """Return the problem of all rows, given the numbers of the rows of this problem.
 
         `table` has their scaled inputs, and is indexed as an array; `learned` is their Y, and `own_weights` are y's.
-        All rows but those held out are trained on.
+        All rows except validation rows are training rows.
         """
         held_out = numbers[self.held_out]
         known = {"table": table, "y": y, "weights": weights, **self._learned(learned, own_weights)}
@@ -255,7 +255,7 @@ class Problem:
         return replace(self, **known, train=train, held_out=held_out, beyond=None, groups=None)
 
     def _learned(self, Y: np.ndarray, own_weights: WeightColumn) -> dict[str, Any]:
-        """Fields that stand for what rows are learned by, beside y and their weights."""
+        """Return the fields that define the targets of the model, in addition to y and weights."""
         return {}
 
     @property
@@ -274,7 +274,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class MarginProblem(Problem):
-    """Labels, whose scores minimise another loss than squares: with kernels that squares have found."""
+    """Labels with a loss other than squares; kernels are selected with squares."""
 
     loss: BoundedLoss
 
@@ -309,7 +309,7 @@ class MarginProblem(Problem):
 
 @dataclass(frozen=True, eq=False)
 class WorkingProblem(Problem):
-    """Squares that stand for a deviance near some logarithms of means: iteratively reweighted least squares.
+    """Quadratic approximation of a deviance near log means: iteratively reweighted least squares.
 
     With the means ``m = exp(f)``, targets are ``f + step``, weights are curvatures times those of the caller, and
     predictions are judged by the deviance itself. Scores are standardised as the first targets are, of the mean of y.
@@ -353,8 +353,8 @@ class WorkingProblem(Problem):
     def _left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """At the minimum of their own penalised deviance.
 
-        Where few rows have targets above 0, one of them may have nearly all of the curvature around it, of which the
-        minimum without it knows nothing: folds are left out then, each by a machine of the others.
+        If few rows have positive targets, one of them may contribute nearly all of the local curvature, and the
+        minimum without it is far away. Folds are then excluded instead of rows, each with a model of the others.
         """
         groups, is_event = self.groups_of(rows), as_columns(self.y)[rows] > 0
         if is_event.sum(axis=0).min() >= _FEW_EVENTS:
@@ -395,5 +395,5 @@ class WorkingProblem(Problem):
 
 
 def _fields_of(problem: Problem) -> dict[str, Any]:
-    """What all problems have."""
+    """Fields of all problems."""
     return {field.name: getattr(problem, field.name) for field in fields(Problem)}

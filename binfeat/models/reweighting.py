@@ -12,15 +12,15 @@ from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.warm_start import machine_again
 
 _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where steps end, and where that is no end
-_WORSE = 1.01  # from which on a higher error of rows left out is no rounding
+_WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
 
 
 def reweighted(
     problem: WorkingProblem, kernels: ScaledKernels, solution: Solution, rows: RowsOf, run: Run
 ) -> tuple[WorkingProblem, Solution]:
-    """The problem near the solution of all rows, and that of it: again, until they agree.
+    """Approximate the problem near the solution and solve again, until both agree.
 
-    Of a penalty that was chosen, steps end before one that raises the deviance of rows left out: random features have
+    If the penalty was selected, steps end before one that raises the leave-one-out deviance: random features have
     a penalty that suits the first squares, which may be too small for the minimum.
     """
     best, scores, moved = (problem, solution), solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf

@@ -1,4 +1,4 @@
-"""What a fit of a kernel machine works under: settings, limits, the clock, callbacks, and the record of decisions."""
+"""The context of the fit of a kernel model: settings, limits, clock, callbacks, and decisions."""
 
 import logging
 import time
@@ -45,7 +45,7 @@ class Clock:
         return _clock() - self._start
 
     def allows(self, phase: Phase, seconds: float) -> bool:
-        """Whether so many seconds more stay within the limit of a phase."""
+        """Return True if this many more seconds stay within the limit of a phase."""
         return self.used + seconds <= phase.value * self._seconds
 
     def left_of(self, phase: Phase) -> float:
@@ -53,7 +53,7 @@ class Clock:
         return phase.value * self._seconds - self.used
 
     def gone(self, phase: Phase) -> float:
-        """How much of the time of a phase is gone, from 0 to 1."""
+        """Return the used share of the time of a phase, from 0 to 1."""
         return min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
 
 
@@ -67,7 +67,7 @@ def decision_words(what: str, choice: str, error: float, seconds: float) -> tupl
 
 
 class Decisions:
-    """What was decided, with the held-out error that followed and the seconds since the start.
+    """Record a decision, with the resulting validation error and the seconds since the start.
 
     A decision is logged if `logs`, and printed if `verbose`.
     """
@@ -109,17 +109,17 @@ class Run:
         self.settings, self.limits, self.clock = settings, limits, clock
         self.decisions, self.note = decisions, decisions.note  # what, the choice, and the error after it
         self._progress, self._may_go_on = progress, True
-        self.cut_short = ""  # what the time limit ended first, if it ended anything
+        self.cut_short = ""  # the first step that the time limit ended, if any
         self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
 
     def note_memory(self, most: str) -> None:
-        """Note, once, that `max_bytes` alters the machine: what it may have at most, in words."""
+        """Record once that `max_bytes` limits the model."""
         words, known = f"max_bytes: {most} at most", self.decisions.rows
         if all(choice != words for _, choice, *_ in known):
             self.note("memory", words, known[-1][2] if known else np.nan)
 
     def may_continue(self, phase: Phase, seconds: float = 0.0) -> bool:
-        """Whether the time limit lets a phase go on for so many seconds, and callbacks do, as far as they were asked.
+        """Return True if the time limit and the callbacks let a phase continue for this many seconds.
 
         Only phases that a fit can do without heed callbacks here.
         """
@@ -134,16 +134,16 @@ class Run:
         return self._may_go_on
 
     def stage(self, name: str, n_steps: int | None = None) -> AbstractContextManager[None]:
-        """A part of the fit that callbacks see, of so many steps if that is known."""
+        """Begin a part of the fit for callbacks, with its number of steps if known."""
         left = self.clock.left_of(Phase.SOLUTION)
         return self._progress.stage(name if np.isinf(left) else f"{name}, {max(0, left):.0f} s left", n_steps)
 
     def begin(self, n_stages: int) -> None:
-        """Tell callbacks that the fit begins, of so many stages at most."""
+        """Report the start of the fit to callbacks, with the maximum number of stages."""
         self._progress.begin(n_stages)
 
     def quiet(self, n_steps: int, **settings: Any) -> "Run":
-        """The same for a fit on the side, with other settings and few steps of a search, of which nothing is said."""
+        """Return the context of an auxiliary fit, with other settings, few search steps and no messages."""
         limits = replace(self.limits, n_steps=min(n_steps, self.limits.n_steps))
         own = replace(self.settings, **settings)
         return Run(own, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))

@@ -1,4 +1,4 @@
-"""What the user asks of a kernel machine: parameters, checked and parsed once."""
+"""Settings of a kernel model: parameters, checked and parsed once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ _RADIAL = "features='exact', 'local' or 'fourier'"
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Parameters of a kernel machine. None leaves a choice to the fit, or sets no limit."""
+    """Parameters of a kernel model. None leaves a decision to the fit, or sets no limit."""
 
     features: str | None  # "exact", "local", "binning" or "fourier"
-    kernel: Kernel | None  # with a pitch law, or one that exact machines take
+    kernel: Kernel | None  # with a pitch law, or supported by exact models
     learns_gamma: bool
     gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
     alpha: float | None
     categorical_features: ArrayLike | str | None
     max_seconds: float | None
     max_bytes: int | None
-    has_cv: bool  # whether the user says which rows are held out
+    has_cv: bool  # True if the user selects validation rows
     scorer: Callable[..., float] | None  # None is the squared error
     refits: bool
     warm_start: bool
@@ -51,28 +51,28 @@ class Settings:
 
     @property
     def is_robust(self) -> bool:
-        """Whether rows far from what other rows say get little weight."""
+        """Return True if outliers get lower weights."""
         return self.loss == "huber"
 
     @property
     def names_features(self) -> bool:
-        """Whether the user names the features, or asks for what grids alone have."""
+        """Return True if parameters select the features, or require grids."""
         has_kernel = self.kernel is None or is_exact(self.kernel)
         return self.features is not None or self.n_grids is not None or not has_kernel
 
     @property
     def may_judge_by_folds(self) -> bool:
-        """Whether `cv` may leave out all rows in turn: blocks of an inverse know of squares, and of all rows."""
+        """Return True if all folds of `cv` can be used, which requires squared errors and all rows."""
         return self.has_cv and self.refits and self.loss not in (*DEVIANCES, *BOUNDED_LOSSES)
 
     @property
     def may_take_ranks(self) -> bool:
-        """Whether numbers may enter by their ranks, too: only kernels that learn what each is worth can have both."""
+        """Return True if ranks can be added as columns, which requires learned length scales."""
         return self.learns_gamma and self.features in (None, "exact", "local")
 
     @classmethod
     def of(cls, machine: BaseEstimator) -> "Settings":
-        """Those of parameters that all kernel machines have; ValueError or TypeError names what is not valid."""
+        """Return the settings of the common parameters; ValueError or TypeError names an invalid one."""
         given = machine.get_params(deep=False)
         for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",))):
             if isinstance(given[name], str) and given[name] not in words:

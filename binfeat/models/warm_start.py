@@ -34,7 +34,7 @@ _KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *K
 
 
 def fitted_with(machine: BaseEstimator) -> np.ndarray:
-    """What a fit has to share with the next one for that to go on from it, as an array of words."""
+    """Return the properties that the next fit must share for a warm start, as an array of strings."""
     names = list(getattr(machine, "feature_names_in_", []))
     columns = f"columns {machine.n_features_in_} {names}"
     values = {name: getattr(machine, name, None) for name in _SAME}
@@ -43,7 +43,7 @@ def fitted_with(machine: BaseEstimator) -> np.ndarray:
 
 
 def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
-    """What a machine with `warm_start` has kept; None, which is noted, if another fit cannot go on from it.
+    """Return the stored state for a warm start; record the reason and return None if it cannot be used.
 
     ValueError if the columns of the table are others.
     """
@@ -60,7 +60,7 @@ def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
 
 
 def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | AnyLabels:
-    """The targets of the earlier fit, for those that a new one would have; ValueError if y is of another kind."""
+    """Return the target encoding of the earlier fit; ValueError if y is of another kind."""
     known = previous.targets
     if isinstance(known, AnyLabels):
         fresh = cast(AnyLabels, fresh)
@@ -74,7 +74,7 @@ def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | Any
 
 
 def suits(previous: Fitted, choice: MachineChoice) -> bool:
-    """Whether the features of the earlier fit suit these rows; if not, that is noted."""
+    """Return True if the features of the earlier fit are possible for these rows; otherwise record the reason."""
     reason, was_exact = None, isinstance(previous.function, ExactFunction)
     rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
     if was_exact and not choice.takes_exact:
@@ -93,7 +93,7 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
 
 
 class KnownKernels:
-    """Stands for the search of scaling and length scales where they are those of an earlier fit."""
+    """A stand-in for the search, with scaling and length scales of an earlier fit."""
 
     n_stages = 0
 
@@ -113,7 +113,7 @@ class KnownKernels:
 
 
 def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
-    """A machine of the kind of the earlier fit, with its kernel and penalty."""
+    """Return a model of the kind of the earlier fit, with its kernel and penalty."""
     function, first = previous.function, kernels.found[0]
     if isinstance(function, KernelFunction):
         parts = [replace(own.kernel.main, share=share) for own, share in zip(kernels.found, function.shares)]
@@ -123,7 +123,7 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
 
 
 def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
-    """A machine of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
+    """A model of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
     function, kernel = solution.function, solution.kernel
     if isinstance(function, KernelFunction):
         kernel = replace(kernel, alpha=kernel.alpha / problem.mean_weight, n_rows=function.n_rows)
@@ -140,7 +140,7 @@ def _machine(
     kernels: ScaledKernels,
     run: Run,
 ) -> Candidate:
-    """A machine of the kind of a function, with a kernel."""
+    """A model of the kind of a function, with a kernel."""
     if isinstance(function, KernelFunction):
         if not isinstance(function, LocalFunction):
             return ExactMachine(problem, run, kernels, Trial(kernel, error))
@@ -153,7 +153,7 @@ def _machine(
 
 
 def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
-    """The kernel of the features, or those of an exact machine's sum."""
+    """The kernel of the features, or those of an exact model's sum."""
     alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
     if not isinstance(function, KernelFunction):
         given = run.settings.kernel

@@ -1,1 +1,1 @@
-"""What a fitted machine's predictions come from."""
+"""Explanations of the predictions of a fitted model."""

@@ -25,7 +25,7 @@ _MOST_NODES = 8  # of a quadrature along t: more change nothing in float32
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """Of players to scores, in the units of these."""
+    """Shapley values of players, in units of scores."""
 
     values: np.ndarray  # (n_rows, n_players, n_targets)
     base: np.ndarray  # (n_rows, n_targets): what no player's value is known of
@@ -41,7 +41,7 @@ class Contributions:
 
 
 def background_of(fitted: Fitted) -> np.ndarray:
-    """Some scaled rows of `fit` that the machine has kept; ValueError if there are none."""
+    """Return some stored scaled training rows; ValueError if the model stores none."""
     known = fitted.function if isinstance(fitted.function, KernelFunction) else fitted.spread
     if known is None:
         raise ValueError("This machine keeps no rows of fit: give some as background.")
@@ -52,7 +52,7 @@ def background_of(fitted: Fitted) -> np.ndarray:
 def contributions(
     fitted: Fitted, X: np.ndarray, background: np.ndarray, n_permutations: int, seed: int, n_jobs: int | None
 ) -> Contributions:
-    """Of the columns of the user's table to the scores of scaled rows."""
+    """Compute Shapley values of the columns of the user's table for the scores of scaled rows."""
     n_players = fitted.encoder.inputs.n_inputs
     if not is_closed(fitted):
         return _sampled(fitted, X, background, n_permutations, seed, n_jobs)
@@ -64,7 +64,7 @@ def contributions(
 def interactions(
     fitted: Fitted, X: np.ndarray, background: np.ndarray, values: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """What pairs of columns add together, (n_rows, n_players, n_players, n_targets), half of it on each side.
+    """Compute interactions of pairs of columns, (n_rows, n_players, n_players, n_targets), half on each side.
 
     The diagonal has what is left of the Shapley values, so that rows add up to these. ValueError where kernels are no
     products.
@@ -119,7 +119,7 @@ def _add_levels(
 
 
 def is_closed(fitted: Fitted) -> bool:
-    """Whether every kernel is a sum of products over inputs."""
+    """Return True if every kernel is a sum of products over inputs."""
     return isinstance(fitted.function, KernelFunction) and fitted.function.linear_map is None
 
 
@@ -178,7 +178,7 @@ def _add_products(
 
 
 def _adding_up(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Values that add up to what is wanted, (n_rows, n_targets), by small changes in proportion to their sizes."""
+    """Adjust values in proportion to their sizes, so that they add up to given sums, (n_rows, n_targets)."""
     sizes = np.abs(values)
     totals = sizes.sum(axis=1, keepdims=True)
     shares = quotients(sizes, totals)
@@ -188,7 +188,7 @@ def _adding_up(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 def _sampled(
     fitted: Fitted, X: np.ndarray, background: np.ndarray, n_permutations: int, seed: int, n_jobs: int | None
 ) -> Contributions:
-    """Means over pairs of a permutation and its reverse, each from a background whose inputs are drawn one by one."""
+    """Return means over pairs of a permutation and its reverse, with background inputs drawn independently."""
     rng, players, n_players = np.random.default_rng(seed), fitted.encoder.source, fitted.encoder.inputs.n_inputs
     shape = len(X), n_players, fitted.intercept.size
     total, squares, base = np.zeros(shape), np.zeros(shape), np.zeros((len(X), shape[2]))
@@ -207,7 +207,7 @@ def _sampled(
 def _walk(
     fitted: Fitted, X: np.ndarray, start: np.ndarray, players: np.ndarray, order: np.ndarray, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each player's own value changes, one after the other, (n_rows, n_players, n_targets); and scores before."""
+    """Return changes of scores as players get their values, (n_rows, n_players, n_targets), and initial scores."""
     rows, before = start.copy(), fitted.scores(start, n_jobs)
     first, values = before, np.zeros((len(X), len(order), before.shape[1]))
     for player in order:

@@ -1,1 +1,1 @@
-"""Fitted machines in forms that need none of this package to predict."""
+"""Fitted models in formats that need no binfeat for predictions."""

@@ -44,7 +44,7 @@ class Graph:
         return self.add("Gather", self.constant(table, dtype), numbers, axis=0)
 
     def reshaped(self, value: str, *shape: int) -> str:
-        """A value in another shape; -1 is for what is left."""
+        """Reshape a value; -1 is the remaining size."""
         return self.add("Reshape", value, self.constant(shape, np.int64))
 
     def total(self, value: str, axis: int) -> str:
@@ -52,7 +52,7 @@ class Graph:
         return self.add("ReduceSum", value, self.constant([axis], np.int64), keepdims=1)
 
     def model(self, n_inputs: int, outputs: dict[str, tuple[str, Any, tuple]], about: dict[str, str]) -> Any:
-        """The model, whose input is "X" in float64; for each output its value, type and shape, and some words."""
+        """Return the model with the float64 input "X", given value, type, shape and description of each output."""
         helper = self._onnx.helper
         for name, (value, *_) in outputs.items():
             self._nodes.append(helper.make_node("Identity", [value], [name]))

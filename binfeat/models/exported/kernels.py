@@ -16,7 +16,7 @@ from binfeat.models.kernel_algebra.matrices import Linear
 
 
 def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> str:
-    """Values (n_rows, n_targets) of an exact or a local machine, without the intercept of all."""
+    """Return values (n_rows, n_targets) of an exact or local model, without the common intercept."""
     n_targets = len(function.coef)
     units = graph.add("Div", graph.add("Sub", rows, function.center), function.unit)
     rounded = graph.cast(graph.cast(units, np.float32), np.float64)

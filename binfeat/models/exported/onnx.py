@@ -1,4 +1,4 @@
-"""Exact and local machines as graphs of ONNX: matrix products and elementwise functions, in float64."""
+"""Exact and local models as graphs of ONNX: matrix products and elementwise functions, in float64."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ Outputs = dict[str, tuple[str, Any, tuple]]
 
 
 def model_of(fitted: Fitted) -> Any:
-    """A model of ONNX; ValueError for what it cannot have."""
+    """Return an ONNX model; ValueError for unsupported models."""
     if not isinstance(fitted.function, KernelFunction):
         raise ValueError(
             f"to_onnx supports exact and local models; this model has features_={fitted.features!r}. Fit a model with "
@@ -61,7 +61,7 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
 
 
 def _codes(graph: Graph, column: str, flags: str, numbers: np.ndarray, has_missing: bool) -> str:
-    """Codes of numbers that are categories: the place among those of `fit`, then one for missing or other ones."""
+    """Return codes of numeric categories: the position among the categories of `fit`, then a code for all others."""
     other = float(numbers.size + has_missing)
     if not numbers.size:  # an id
         return graph.add("Add", graph.add("Mul", flags, 0.0), other)
@@ -119,7 +119,7 @@ def _numbers(graph: Graph, targets: Targets, scores: str) -> Outputs:
 
 
 def _classes(graph: Graph, labels: Labels, scores: str) -> tuple[Outputs, dict[str, str]]:
-    """The number of the most probable class, and all probabilities; and the classes in words."""
+    """Return the number of the most probable class, all probabilities, and a description of the classes."""
     if labels.is_multilabel:
         raise ValueError("to_onnx supports one label per row, not an indicator matrix. Fit one model per label.")
     if labels.classes.size == 2:

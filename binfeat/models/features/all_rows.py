@@ -1,4 +1,4 @@
-"""All rows that a machine of features is fitted to once it is decided how: in memory, of a source, or elsewhere."""
+"""All rows for the final fit of a model of features: in memory, from a source, or elsewhere."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -27,8 +27,8 @@ from binfeat.models.table.doubts import doubt_grids
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.scalers import InputScaler, NoScaler
 
-GridLaw = Callable[[int], Grids]  # gives the first so many grids
-RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem, whose table may be a sample of them
+GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number
+RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
@@ -36,7 +36,7 @@ _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """All rows of a table, of which a problem may have a sample."""
+    """All rows of a table; the problem may contain a sample of them."""
 
     problem: Problem
     X: ScaledTable  # scaled
@@ -45,9 +45,9 @@ class Whole:
 
 
 class AllRows(ABC):
-    """What rows in memory and beyond have in common: how many grids fit in memory."""
+    """Base of rows in memory and of a source: the number of grids that fit in memory."""
 
-    in_memory: ClassVar[bool]  # so that a machine may be exact
+    in_memory: ClassVar[bool]  # so that an exact model is possible
 
     def __init__(self, problem: Problem, run: Run, n_rows: int, max_bytes: float) -> None:
         self._problem, self._run, self._n_rows, self._max_bytes = problem, run, n_rows, max_bytes
@@ -55,11 +55,11 @@ class AllRows(ABC):
     @property
     @abstractmethod
     def n_all(self) -> int:
-        """Number of all rows, those held out among them."""
+        """Number of all rows, including validation rows."""
 
     @property
     def kept_bytes(self) -> int:
-        """Of the rows, beside the table, while a machine has cells of them."""
+        """Bytes for the rows in addition to the table, for a local model."""
         return 0
 
     @abstractmethod
@@ -68,7 +68,7 @@ class AllRows(ABC):
 
     @abstractmethod
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        """All rows but those held out, for `Growth`."""
+        """Return all rows except validation rows, for `Growth`."""
 
     @abstractmethod
     def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
@@ -79,7 +79,7 @@ class AllRows(ABC):
         """Grids to begin with, if memory allows."""
 
     def new_growth(self, kernels: ScaledKernels, law: GridLaw, fourier: FourierMap | None = None) -> Growth:
-        """A machine without grids yet, on all rows but those held out."""
+        """Return a model without grids, for all rows except validation rows."""
         rows, X_out = self._training_rows(kernels), kernels.X[self._problem.held_out]
         return Growth(rows, X_out, law, fourier, self._run.settings.n_jobs, self._max_bytes)
 
@@ -144,7 +144,7 @@ class MemoryRows(AllRows):
 class Encoding:
     """From a raw table to the inputs that kernels see."""
 
-    estimator: BaseEstimator  # of which names and number of the inputs are read
+    estimator: BaseEstimator  # for names and number of the inputs
     encoder: TableEncoder
     scaler: InputScaler
     n_jobs: int | None
@@ -165,7 +165,7 @@ def check_beyond_memory(settings: Settings) -> None:
 
 
 class RowsBeyondMemory(AllRows):
-    """All rows of a table of which a problem has a sample."""
+    """All rows of a table; the problem contains a sample of them."""
 
     in_memory: ClassVar[bool] = False
 
@@ -178,7 +178,7 @@ class RowsBeyondMemory(AllRows):
         return self.n_all * (4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets))
 
     def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
-        """Overall factors of gamma to try: those whose bins fit in memory."""
+        """Return the common factors of gamma to try: their bins must fit in memory."""
         first, *finer = _FACTORS
         X, few = self._sampled_inputs(kernels), self._run.limits.few_grids
         return [first, *(factor for factor in finer if self._most_by_bins(X, law(factor)) >= few)]
@@ -197,7 +197,7 @@ class SourceRows(RowsBeyondMemory):
         self,
         problem: Problem,
         run: Run,
-        estimator: BaseEstimator,  # of which names and number of the inputs are read
+        estimator: BaseEstimator,  # for names and number of the inputs
         source: SampledSource,
         y: np.ndarray,
         weights: np.ndarray | None,  # (n_rows, 1), of all rows as y

@@ -1,4 +1,4 @@
-"""What a machine of grids takes in memory beside its table, and how many grids and targets at a time fit into it."""
+"""Memory of a model of grids in addition to the table, and the number of grids and targets that fit."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def fit_bytes(max_bytes: int | None) -> int:
 
 
 def least_dtype(n_rows: int, fourier: FourierMap | None) -> np.dtype:
-    """Type that coefficients and vectors of bins need: float64 beside Fourier features, and where rows are many."""
+    """Return the dtype of coefficients and vectors: float64 with Fourier features and for many rows."""
     return np.dtype(np.float32 if fourier is None and n_rows <= _FLOAT32_ROWS else np.float64)
 
 
@@ -31,7 +31,7 @@ def row_bytes(n_targets: int) -> int:
 
 
 def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max_bytes: int | None) -> None:
-    """Refuse a table of this shape, () if it is not known, whose copies, with targets, do not fit into `max_bytes`.
+    """Raise an error if copies of a table of this shape (() if unknown) and its targets do not fit into `max_bytes`.
 
     A ValueError, or a MemoryError where `max_bytes` is None and the computer's memory is the limit.
     """
@@ -54,13 +54,13 @@ def _bytes_of_bin(n_targets: int, together: int, dtype: np.dtype) -> int:
 
 
 def most_grids(max_bytes: float, n_rows: int, bins_of_grid: float, n_targets: int, dtype: np.dtype) -> float:
-    """Grids that fit into so many bytes, if as few targets as possible are solved for at a time."""
+    """Return the number of grids that fit into this number of bytes, with the fewest targets per solve."""
     bins = bins_of_grid * _bytes_of_bin(n_targets, min(_PAIR, n_targets), dtype)
     return max(max_bytes / 2 / bins, max_bytes / (bins + _CODE * n_rows))  # codes in a file, or not
 
 
 def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
-    """What codes leave of so many bytes."""
+    """Return the bytes that remain after the codes."""
     return max_bytes - min(max_bytes / 2, _CODE * n_rows * n_grids)
 
 

@@ -1,4 +1,4 @@
-"""A ridge machine on binning features whose grids grow in number."""
+"""A ridge model on binning features with a growing number of grids."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, Self, cast
@@ -30,7 +30,7 @@ _FEATURES_AS_A_GRID = 3  # in a product: of 8 bytes each, read once
 
 
 class GrowthRows(Protocol):
-    """The rows that a growing machine is fitted to, wherever they are; those held out may stand among them."""
+    """The rows for a growing model, in memory or elsewhere, possibly including validation rows."""
 
     @property
     def n_rows(self) -> int: ...
@@ -43,16 +43,16 @@ class GrowthRows(Protocol):
 
 
 class TrainingRows:
-    """The rows that a growing machine is fitted to: in memory, or of a source.
+    """The rows for a growing model, in memory or from a source.
 
-    Rows of a source that are held out stand among the others with weight 0.
+    Validation rows of a source are included with weight 0.
     """
 
     def __init__(
         self, blocks: Blocks, Y: np.ndarray, weights: WeightColumn, n_jobs: int | None, max_bytes: float = np.inf
     ) -> None:
         self.blocks, self.Y, self.weights, self._n_jobs = blocks, Y, weights, n_jobs
-        self._later: WeightColumn = None  # with those held out, for a source only
+        self._later: WeightColumn = None  # including validation rows, for a source only
         self._store = CodeStore(len(Y), 0, max_bytes)
 
     @property
@@ -86,12 +86,12 @@ class TrainingRows:
         return count_bins(grids, self.blocks, len(self.Y), codes=codes, n_jobs=self._n_jobs, first_grid=first_grid)
 
     def for_solver(self, offsets: np.ndarray, dense: Dense | None, dtype: np.dtype, targets: slice) -> Rows:
-        """The rows with features of the grids so far, whose columns begin at `offsets`; or with dense ones."""
+        """Return the rows with features of all grids, with columns from `offsets` on, or with dense features."""
         Z = BinMatrix._of_store(self._store, offsets, dtype, self._n_jobs) if dense is None else dense
         return LocalRows(Z, self.Y[:, targets], self.weights)
 
     def weigh_held_out(self) -> bool:
-        """Give the held-out rows that stand among the others their weights; whether there are such."""
+        """Restore the weights of included validation rows; return True if there are any."""
         if self._later is None:
             return False
         self.weights = self._later
@@ -110,7 +110,7 @@ class TrainingRows:
 
 
 class Growth:
-    """A ridge machine on rows in grids; more of either can be added.
+    """A ridge model on rows in grids; rows and grids can be added.
 
     Each solve starts from 0: from the last solution it takes as many iterations, and where the tolerance stops it
     the error of other rows is higher (perf/notes/grid_machines.md). Features are those of the grids, of which `draw`
@@ -121,7 +121,7 @@ class Growth:
     def __init__(
         self,
         rows: GrowthRows,
-        X_out: np.ndarray,  # rows held out, whose codes are kept too
+        X_out: np.ndarray,  # validation rows, with codes
         draw: Callable[[int], Grids],
         fourier: FourierMap | None = None,
         n_jobs: int | None = None,
@@ -141,7 +141,7 @@ class Growth:
         self._system: RidgeSystem | None = None  # of the last solve, until rows or columns change
         self.n_iter = 0  # of the last solve, the most of all targets
         self.posterior: RidgePosterior | None = None  # for noise of variance 1 of a row of mean weight
-        self.variances_out: np.ndarray | float = 0.0  # of the predictions for the held-out rows
+        self.variances_out: np.ndarray | float = 0.0  # of the predictions for validation rows
 
     @property
     def n_grids(self) -> int:
@@ -153,11 +153,11 @@ class Growth:
 
     @property
     def width(self) -> float:
-        """Grids that products with a row take as long as: its own, and some for the features beside them."""
+        """Return the cost of products with a row in units of grids, including dense features."""
         return self.n_grids + self.n_fourier / _FEATURES_AS_A_GRID
 
     def grow(self, n_grids: int) -> None:
-        """Add grids until there are so many. The function so far is spread over all of them."""
+        """Add grids up to a given number; the current function is distributed over all of them."""
         before, grids = self.n_grids, self._draw(n_grids)
         fresh = grids[before:]
         bins = self.rows.count(fresh, before)
@@ -171,13 +171,13 @@ class Growth:
         coef = np.zeros((n_bins + len(fourier), n_targets), dtype, order="F")
         coef[: len(old)], coef[n_bins:] = old * dtype.type(np.sqrt(before / n_grids)), fourier
         codes_out = np.concatenate([in_type(self._codes_out, dtype_out), codes])
-        # All at once, so that Ctrl-C in what is slow leaves the last function whole.
+        # Assigned together at the end, so that Ctrl-C in a slow step leaves the last function intact.
         self._system, self._dtype, self.n_together = None, dtype, n_together
         self.grids, self._bins, self._codes_out = grids, bins, codes_out
         self.coefficients = coef, self.coefficients[1]
 
     def add_held_out_rows(self, Y: np.ndarray, weights: WeightColumn) -> None:
-        """Take the held-out rows in: their new bins follow those known in each grid."""
+        """Add the validation rows; their new bins follow the known bins in each grid."""
         system, self._system = self._system, None
         if self.rows.weigh_held_out():
             return
@@ -188,12 +188,12 @@ class Growth:
             codes = self._add_bins_of_held_out_rows()
         if self._dense is not None:
             self._dense = np.concatenate([self._dense, self._dense_out])
-        cast(TrainingRows, self.rows).append(Y, weights, codes)  # held-out rows do not stand among the others
+        cast(TrainingRows, self.rows).append(Y, weights, codes)  # validation rows are not included
         self._X_out, self._dense_out = self._X_out[:0], None
         self._codes_out = np.empty((0, 0), np.uint16)
 
     def _add_bins_of_held_out_rows(self) -> np.ndarray:
-        """Find the bins of the held-out rows; their codes."""
+        """Return the codes of the validation rows."""
         codes = CodeStore(len(self._X_out), self.n_grids, dtype=self._codes_out.dtype)
         bins = count_bins(self.grids, [self._X_out], len(self._X_out), self._bins, codes, self._n_jobs)
         old, fourier = self._split_coef()
@@ -240,7 +240,7 @@ class Growth:
     def learn_posterior(
         self, alpha: float, n_samples: int, max_iter: int, mean_weight: float, rng: np.random.Generator
     ) -> None:
-        """Find how far predictions may be off, by the rows that are not held out."""
+        """Compute the posterior variances of predictions from the training rows."""
         options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         rows = self.rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
         posterior = ridge_posterior(cast(LocalRows, rows), alpha, n_samples, options, rng, self._system)
@@ -249,7 +249,7 @@ class Growth:
         self.posterior, self._rng = posterior, rng
 
     def held_out(self) -> np.ndarray:
-        """Predictions for the held-out rows, of shape (n_out, n_targets)."""
+        """Return predictions for the validation rows, of shape (n_out, n_targets)."""
         coef, intercept = self.coefficients
         return self._features_out @ coef + intercept
 
@@ -260,7 +260,7 @@ class Growth:
         return BinMatrix._trusted(self._codes_out, self._bins.starts, self._dtype, self._n_jobs)
 
     def learned(self) -> tuple[BinFunction, np.ndarray, np.ndarray]:
-        """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""
+        """Return the current function: coefficients of bins, Fourier coefficients, and intercepts."""
         self._system = None  # it has vectors as large as the coefficients
         bins, fourier = (np.ascontiguousarray(part.T, dtype=np.float64) for part in self._split_coef())
         return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), fourier, self.coefficients[1]

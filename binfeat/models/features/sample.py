@@ -1,4 +1,4 @@
-"""Ridge machines on a sample of the rows, and how they do on rows held out."""
+"""Ridge models on a sample of the rows, and their validation errors."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from binfeat.models.problem import Losses, Problem
 from binfeat.models.run import Phase, Run
 
 _OPTIONS = SolverOptions(tol=1e-2, max_iter=100, solver="cg")
-_TRIAL_SHARE = 1 / 4  # of the seconds left, that a machine of a sample may take
+_TRIAL_SHARE = 1 / 4  # share of the remaining seconds for a model of a sample
 _ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution
 
 
@@ -30,13 +30,13 @@ def first_grids(run: Run, n_rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from and rows held out, and the machines fitted to them."""
+    """Training and validation rows, and the models fitted to them."""
 
     X: np.ndarray  # (n_rows, n_inputs), float64: scaled
     Y: np.ndarray  # (n_rows, n_targets)
     weights: np.ndarray | None  # (n_rows, 1)
     X_out: np.ndarray  # (n_out, n_inputs)
-    losses: Losses  # of predictions for the rows held out
+    losses: Losses  # of predictions for validation rows
     categorical: np.ndarray  # (n_inputs,) of bool
     n_grids: int
     seed: int
@@ -44,7 +44,7 @@ class Sample:
 
     @classmethod
     def of(cls, problem: Problem, run: Run, X: np.ndarray) -> "Sample":
-        """Some training rows and some that are held out, of a scaled table."""
+        """Select some training and validation rows of a scaled table."""
         limits, settings = run.limits, run.settings
         train, out = problem.train[: limits.sample_rows], problem.held_out[: limits.sample_out]
         return cls(
@@ -60,7 +60,7 @@ class Sample:
         )
 
     def fit(self, kernel: KernelSum, alphas: np.ndarray) -> Trial:
-        """The kernel with the best of some penalties on the held-out rows."""
+        """The kernel with the best of some penalties on the validation rows."""
         grids = Grids.draw(kernel.main.kernel, kernel.main.gamma, self.n_grids, self.seed, self.categorical)
         codes = CodeStore(len(self.X), self.n_grids)
         bins = count_bins(grids, [self.X], len(self.X), codes=codes, n_jobs=self.n_jobs)

@@ -1,4 +1,4 @@
-"""How many grids a machine takes, and the penalty and the precision that go with them, by held-out rows."""
+"""Selection of the number of grids, the penalty and the precision by the validation error."""
 
 import logging
 from collections.abc import Iterable
@@ -24,12 +24,12 @@ _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
 def most_batches(n_grids: int, most: int | None) -> int:
-    """How often grids are added at most, where no budget makes the batches smaller."""
+    """Return the maximum number of batches of grids, without a budget."""
     return 1 if most is None else 1 + int(np.ceil(np.log2(most / n_grids)))
 
 
 class Sizing:
-    """Grows a ridge machine until that gains too little, or the budget of seconds or of work ends.
+    """Grow a ridge model until the gain is too small, or the budget of seconds or work is exhausted.
 
     Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
     """
@@ -41,7 +41,7 @@ class Sizing:
         self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
         self._tol, self.status = _TOL, "converged"  # or "budget" or "stopped"
-        self.curve: list[tuple[int, float]] = []  # number of grids and held-out error after each batch of them
+        self.curve: list[tuple[int, float]] = []  # number of grids and validation error after each batch
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
 
     @property
@@ -49,7 +49,7 @@ class Sizing:
         return self.curve[-1][1]
 
     def run_without_grids(self) -> None:
-        """Solve for the features that stand beside the grids, when there are none."""
+        """Solve for the dense features if there are no grids."""
         self.curve.append((0, self.solve(self.alpha)))
         self._tune((_UP, _DOWN))
         self._stopped()
@@ -85,7 +85,7 @@ class Sizing:
         self.growth.learn_posterior(self.alpha, n_samples, _MAX_ITER, mean_weight, rng)
 
     def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
-        """Take the held-out rows in."""
+        """Add the validation rows."""
         self.growth.add_held_out_rows(Y, weights)
         self.growth.solve(self.alpha, self._tol, _MAX_ITER)
 
@@ -109,7 +109,7 @@ class Sizing:
         return self.status == "stopped"
 
     def _tune(self, factors: Iterable[float]) -> None:
-        """Solve with other penalties as long as the held-out error falls."""
+        """Solve with other penalties while the validation error falls."""
         for factor in factors if self._tunes_alpha else ():
             tried = 0
             while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA and self._may_try():
@@ -131,7 +131,7 @@ class Sizing:
             self._tune((_UP, _DOWN))
 
     def _gains_by(self, alpha: float, tol: float, least: float = 0.0) -> bool:
-        """Whether another penalty or tolerance lowers the held-out error, by what share at least; else it is undone."""
+        """Try another penalty or tolerance; undo it unless the validation error falls by a minimum share."""
         kept, gains = (self.growth.coefficients, self.alpha, self._tol), False
         n_grids, before = self.curve[-1]
         try:
@@ -146,7 +146,7 @@ class Sizing:
         return gains
 
     def _may_try(self) -> bool:
-        """Whether another solve may gain something, and there is time for it."""
+        """Return True if another solve may help, and there is time for it."""
         seconds = (1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids
         return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 

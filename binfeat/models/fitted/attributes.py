@@ -1,4 +1,4 @@
-"""A fitted machine as attributes of an estimator: arrays, numbers and strings; and back."""
+"""Conversion between a fitted model and attributes of an estimator: arrays, numbers and strings."""
 
 from dataclasses import replace
 from typing import cast
@@ -29,7 +29,7 @@ _SINGLE_RECORDS = "_exact", "_local", "_held_out", "_spread"
 
 
 def attributes_of(fitted: Fitted) -> dict:
-    """What an estimator keeps of a fitted machine."""
+    """Return the attributes of an estimator for a fitted model."""
     errors, gammas = fitted.history
     return {
         **_of_targets(fitted),
@@ -126,7 +126,7 @@ def _of_targets(fitted: Fitted) -> dict:
 
 
 def compacted(attributes: dict) -> dict:
-    """Attributes of a machine that only predicts: coefficients, weights and residuals in float32, no history."""
+    """Return attributes for predictions only: coefficients, weights and residuals in float32, no history."""
     records = {name: _typed(attributes[name], np.float32) for name in _SINGLE_RECORDS if name in attributes}
     n_columns = attributes["gamma_"].size
     return {
@@ -139,12 +139,12 @@ def compacted(attributes: dict) -> dict:
 
 
 def _typed(arrays: dict, dtype: type[np.floating]) -> dict:
-    """The arrays of `SINGLES`, which a compact machine has in float32, in a type of floats; all others as they are."""
+    """Convert the arrays of `SINGLES`, which are float32 in a compact model, to a dtype; keep all others."""
     return {name: array.astype(dtype, copy=False) if name in SINGLES else array for name, array in arrays.items()}
 
 
 def fitted_of(machine: BaseEstimator) -> Fitted:
-    """The fitted machine that an estimator has kept."""
+    """Restore the fitted model from the attributes of an estimator."""
     posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
     linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
     seen = getattr(machine, "_seen", {})

@@ -9,12 +9,12 @@ from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.trees import find_cells
 from binfeat.models.kernel_algebra.column_rows import ScaledTable
 
-_FULL = 0.87  # share of the most rows that a cell has on average: splits may lie beside the median
+_FULL = 0.87  # average size of cells as a share of the maximum; splits are not always at the median
 
 
 @dataclass(frozen=True, eq=False)
 class CellTrees(ArrayRecord):
-    """Trees whose cells are numbered one after the other; see `find_cells`."""
+    """Trees with consecutively numbered cells; see `find_cells`."""
 
     inputs: np.ndarray  # (n_splits,), int32: what a split asks for
     places: np.ndarray  # (n_splits,)
@@ -28,7 +28,7 @@ class CellTrees(ArrayRecord):
         return cells
 
     def cells_below(self, node: int) -> list[int]:
-        """Numbers of the cells below a split, in order; numbers below 0 stand for cells."""
+        """Return the numbers of the cells below a split, in order; negative numbers represent cells."""
         if node < 0:
             return [-node - 1]
         return [cell for child in self.children[node].tolist() for cell in self.cells_below(child)]
@@ -53,7 +53,7 @@ def split_into_cells(
     rng: np.random.Generator,
     disorder: float = 0.0,
 ) -> tuple[CellTrees, list[np.ndarray]]:
-    """A tree that splits some rows of X, (n_rows, n_inputs), and the rows of its cells, at most so many if they differ.
+    """Return a tree for rows of X, (n_rows, n_inputs), and the rows of its cells, limited if they differ.
 
     A split takes the input with the widest spread among the rows of a node, times a random factor of that `disorder`,
     and lies near their median, or so that cells can be filled. `spread` gives the spread of all inputs for some rows.

@@ -1,4 +1,4 @@
-"""Functions of kernel values: exact machines."""
+"""Exact models: functions of kernel values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from binfeat.models.fitted.many_rows import ManyRowsPosterior
 from binfeat.models.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat.models.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 
-MOST_IN_CLOSED_FORM = 4000  # rows, whose factor takes 64 MB and half a second; of 16,000 rows it is 1 GB and 20 s
-_ROWS = 512  # whose variances are computed at a time
+MOST_IN_CLOSED_FORM = 4000  # rows; the factor needs 64 MB and half a second (16,000 rows: 1 GB and 20 s)
+_ROWS = 512  # rows per block of variances
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,9 +44,9 @@ class ExactFunction(KernelFunction):
 
 
 class ExactPosterior:
-    """Of an exact machine, in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
+    """Error bars of an exact model in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
 
-    Errors are those of rows held out, if they are given, or those of each row without it.
+    Errors are those of validation rows, if they are given, or those of each row without it.
     """
 
     def __init__(self, function: ExactFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
@@ -63,7 +63,7 @@ class ExactPosterior:
         return HeldOutErrors.of((function.coef / g).T, left_out_variances(g, self._alpha, function.weights))
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         out = np.empty(len(X))
 
         def fill(place: slice) -> None:
@@ -75,7 +75,7 @@ class ExactPosterior:
         return np.maximum(out, 0.0) / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples)."""
+        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         require_memory(32 * len(X) ** 2, "samples at so many rows", "Give sample_y fewer rows at a time.")
         rows = self._function.frame.columns(X)
         known = self._known(rows).astype(np.float64)
@@ -87,5 +87,5 @@ class ExactPosterior:
         return self._root @ self._known(self._function.frame.columns(X))
 
     def _known(self, rows: np.ndarray) -> np.ndarray:
-        """What the machine's rows say of others, (n_machine_rows, n_rows): squares that the prior variance loses."""
+        """Return the reduction of the prior variance by each training row, as squares (n_machine_rows, n_rows)."""
         return self._root.T @ (self._function.kernel(self._n_jobs)(self._function.support, rows) + np.float32(1.0))

@@ -18,18 +18,18 @@ _MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expans
 _VALUES = 2**20  # of a kernel between two looks at signals, some milliseconds
 _LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
 _FEW = 16  # rows, which are not worth sorting by cells
-_MANY = 2**17  # rows, whose coordinates are made at a time
+_MANY = 2**17  # rows per block of coordinates
 
 
 class Coordinates:
-    """What rows are to a sum of kernels in the engine, but for linear ones, whose part is a linear function of a row.
+    """Coordinates of rows for a sum of kernels in the engine; linear kernels become a linear function of the row.
 
-    What a row is does not depend on the rows beside it, to the last bit.
+    The coordinates of a row are bitwise the same for any other rows in the batch.
     """
 
     def __init__(self, kernel: KernelValues, categorical: np.ndarray, frame: Frame) -> None:
         self._categorical, self._frame = np.flatnonzero(categorical), frame
-        self._linear = np.zeros(len(categorical))  # what the inputs are worth in linear kernels
+        self._linear = np.zeros(len(categorical))  # weights of the inputs in linear kernels
         parts, kinds, shares, jumps = [], [], [], []
         for matrix, share, gamma in zip(kernel.matrices, kernel.shares, kernel.gammas, strict=True):
             if isinstance(matrix.kernel, Linear):
@@ -41,7 +41,7 @@ class Coordinates:
             jumps.append(gamma[categorical])
         sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in parts]
         bounds = np.cumsum([0, *sizes])
-        self._inputs, self._scales = np.zeros(bounds[-1], np.int64), np.zeros(bounds[-1])  # what is not mapped
+        self._inputs, self._scales = np.zeros(bounds[-1], np.int64), np.zeros(bounds[-1])  # unmapped inputs
         self._mapped = list[tuple[slice, KernelCoordinates]]()
         for part, begin in zip(parts, bounds):
             place = slice(begin, begin + part.size)
@@ -53,11 +53,11 @@ class Coordinates:
         self.kernel = np.array(kinds), np.array(shares, np.float64), bounds, np.array(jumps, np.float32)
 
     def of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of rows (n, n_inputs): see `of_columns`."""
+        """Return the coordinates of rows (n, n_inputs); see `of_columns`."""
         return self.of_columns(self._frame.columns(X))
 
     def of_columns(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coordinates, those of each kernel filled up with zeros, categories, and inputs of the linear function.
+        """Return zero-padded coordinates of each kernel, categories, and inputs of the linear function.
 
         Of columns in the frame, (n_inputs, n): rows of arrays (n, ...).
         """
@@ -95,9 +95,9 @@ class KernelCoordinates:
 
 
 class FullExpansion:
-    """What all rows of a machine say of others: the same for one row and many, and for any number of threads.
+    """Kernel expansion over all rows of a model, bitwise the same for one row and many, and for any threads.
 
-    Rows of the machine without a coefficient are left out.
+    Rows without a coefficient are skipped.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class FullExpansion:
 
 
 class CellExpansions:
-    """What the rows of a row's cells say of it: the same for one row and many, and for any number of threads.
+    """Kernel expansion over the cells of each row, bitwise the same for one row and many, and for any threads.
 
     The coordinates of a cell's rows lie side by side: one copy for each tree. Rows without a coefficient in a cell are
     left out of it.
@@ -156,7 +156,7 @@ class CellExpansions:
         self._places = starts, *tables, coefs, slopes, intercepts
 
     def add(self, X: np.ndarray, cells: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
-        """Add values for rows (n, n_inputs), whose cells in each tree, (n_trees, n), are known, to (n, n_targets)."""
+        """Add values for rows (n, n_inputs), given their cells in each tree, (n_trees, n), to (n, n_targets)."""
         for place in slices(len(X), _MANY):
             known = self._coordinates.of(X[place])
             if len(X) <= _FEW:
@@ -173,7 +173,7 @@ class CellExpansions:
     def _add_sorted(
         self, known: tuple[np.ndarray, ...], of_tree: np.ndarray, out: np.ndarray, order: np.ndarray, place: slice
     ) -> None:
-        """Add values of one tree for some rows, of which those of a cell follow each other."""
+        """Add values of one tree for some rows, sorted by cell."""
         own = order[place]
         values = out[own]
         self._add(tuple(table[own] for table in known), of_tree[np.newaxis, own], values)
@@ -181,7 +181,7 @@ class CellExpansions:
 
 
 def _side_by_side(tables: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
-    """Tables of as many rows, each filled up with columns of zeros as far as the next one starts, in one array."""
+    """Pack tables with equal numbers of rows into one array, zero-padded to the start of the next table."""
     n_rows = len(tables[0])
     flat = np.zeros(n_rows * starts[-1], tables[0].dtype)
     for table, start, stop in zip(tables, starts, starts[1:], strict=False):
@@ -190,7 +190,7 @@ def _side_by_side(tables: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
 
 
 def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | None) -> None:
-    """Add what so many rows of a machine say of rows, block by block, in threads."""
+    """Add the kernel expansion over rows of a model in blocks and threads."""
     step = min(max(_VALUES // max(1, size), _LEAST_ROWS), _MOST_ROWS)
     places = slices(n_rows, step)
     if len(places) == 1:
@@ -205,5 +205,5 @@ def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | N
 
 
 def _kind(kernel: Kernel) -> int:
-    """What stands for a kernel in the engine."""
+    """Return the code of a kernel in the engine."""
     return _MATERN[kernel.nu] if isinstance(kernel, Matern) else _KINDS[type(kernel)]

@@ -89,7 +89,7 @@ class FeatureFunction(ScoreFunction):
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "FeaturePosterior | NoiseOnly":
-        errors = cast(HeldOutErrors, errors)  # which machines for numbers have
+        errors = cast(HeldOutErrors, errors)  # for regression
         return NoiseOnly(errors) if samples is None else FeaturePosterior(self, samples, errors, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
@@ -100,18 +100,18 @@ class FeatureFunction(ScoreFunction):
 
 
 class NoiseOnly:
-    """Of a machine of random features without samples: only the noise is known."""
+    """Error bars of a model of random features without samples: only the noise."""
 
     def __init__(self, errors: HeldOutErrors) -> None:
         self.errors = errors
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions, as far as they are known: 0."""
+        """Return variances 0, because the posterior is unknown."""
         return np.zeros(len(X))
 
 
 class FeaturePosterior:
-    """Of a machine of random features, by samples of its coefficients."""
+    """Error bars of a model of random features, from samples of its coefficients."""
 
     def __init__(
         self, function: FeatureFunction, samples: RidgePosterior, errors: HeldOutErrors, n_jobs: int | None
@@ -119,14 +119,14 @@ class FeaturePosterior:
         self._function, self._samples, self.errors, self._n_jobs = function, samples, errors, n_jobs
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         out = np.zeros(len(X))
         for place in self._blocks(X):
             out[place] = self._samples.variances(self._features(X[place]))
         return out
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples).
+        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance.
 
         They are sums of the kept samples with normal weights, so that there are as many as are asked for.
         """
@@ -149,7 +149,7 @@ class FeaturePosterior:
         return StackedFeatures([bins.features(X, np.float32, self._n_jobs), fourier.features(X)], [1.0, 1.0])
 
     def _in_unseen_bins(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """What bins add that no row of the machine fell in: they have weights of the prior, the same for all rows."""
+        """Return the contribution of bins without training rows: weights from the prior, equal for all rows."""
         function, store = self._function.bins, CodeStore(len(X), self._function.n_grids)
         bins = count_bins(function.grids, [X], len(X), codes=store, n_jobs=self._n_jobs)
         codes, known = store.array, function.features(X, np.float64, self._n_jobs).codes

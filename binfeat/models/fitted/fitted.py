@@ -1,4 +1,4 @@
-"""A fitted kernel machine, as a value."""
+"""A fitted kernel model as a value."""
 
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from binfeat.models.target.targets import Targets
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """From a raw table to predictions, and what was decided on the way."""
+    """A fitted model: from a raw table to predictions, with all decisions."""
 
     features: str  # "exact", "local", "binning" or "fourier"; in older files also "hybrid", both of them
     kernel: str
@@ -80,5 +80,5 @@ class Fitted:
         return self.rises
 
     def posterior(self, n_jobs: int | None) -> Posterior:
-        """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix, made once."""
+        """Error bars; an exact model factorizes its kernel matrix once."""
         return self._derived.get(self, lambda: self.function.posterior(self.samples, self.errors, n_jobs))

@@ -1,4 +1,4 @@
-"""What inputs do for the loss of a machine: how far errors of rows left out rise when an input is shuffled."""
+"""Importance of inputs: the increase of the leave-one-out error when an input is shuffled."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,12 +20,12 @@ from binfeat.models.kernel_algebra.levels import PresentLevels
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second
-_CELL_ROWS, _CELLS = 1500, 4  # in which rows are left out, of a machine of more rows
+_CELL_ROWS, _CELLS = 1500, 4  # cells for leave-one-out errors of larger models
 _SHUFFLES = 2
 
 
 class _Judged(Protocol):
-    """Rows that a machine is judged by, each without that row in it."""
+    """Rows with leave-one-out predictions of a model."""
 
     weights: np.ndarray  # (n_rows,)
     residuals: np.ndarray  # (n_rows, n_targets)
@@ -37,8 +37,8 @@ class _Judged(Protocol):
 def rises_of_kernels(function: KernelFunction, source: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Rise of the mean squared error for each input, to which `source` assigns columns; of a function of kernel values.
 
-    Residuals are those of rows that are left out, by the inverse of the kernel matrix; of many rows by that of a few
-    cells, and of a local machine by those of its first tree.
+    Residuals are leave-one-out residuals from the inverse of the kernel matrix; for many rows, from a few
+    cells, and for a local model from the cells of its first tree.
     """
     with one_blas_thread():
         if isinstance(function, LocalFunction):
@@ -59,9 +59,9 @@ def rises_of_features(
     gamma: np.ndarray,
     n_jobs: int | None,
 ) -> np.ndarray | None:
-    """The same of random features, by scaled rows (n_rows, n_columns) whose residuals are known without them.
+    """Importances of a model of random features, from scaled rows (n_rows, n_columns) with validation residuals.
 
-    None for so many inputs that too few rows could be judged in the time.
+    None if there are too many inputs for the time.
     """
     n_rows = min(ROWS, _TERMS // (max(1, function.n_grids + function.n_fourier) * X.shape[1] ** 2))
     if n_rows < min(_FEWEST, len(X)):
@@ -74,7 +74,7 @@ def rises_of_features(
 def _rises(
     judged: list[_Judged], donors: np.ndarray, source: np.ndarray, live: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """Of some rows, by the columns of others; columns that are not `live` have no part in the function."""
+    """Return changed predictions of rows with columns of others; the function ignores columns not `live`."""
     rises, total = np.zeros(source.max() + 1), sum(own.weights.sum() for own in judged)
 
     def shuffle(j: int) -> None:
@@ -92,7 +92,7 @@ def _rises(
 class _LeftOut:
     """Some rows of a cell, each without that row in it.
 
-    With the inverse G of the cell's kernel matrix and coefficients c, what is left of row i is ``r_i = c_i / G_ii``. In
+    With the inverse G of the cell's kernel matrix and coefficients c, the residual of row i is ``r_i = c_i / G_ii``. In
     a prediction for a row with kernel values k its target counts ``(k + 1)' G e_i``: that part of r_i is left, too.
 
     With effects of levels, targets also count by the weights of levels, whose change by a target is ``M^-1 V' e_i``.
@@ -124,9 +124,9 @@ class _LeftOut:
 
 
 class _KernelRows:
-    """Rows of a cell, without them in the cell; of a small exact machine all rows are one cell.
+    """Leave-one-out rows of a cell; for a small exact model all rows are one cell.
 
-    `number` is the place of the cell in a local machine with one tree.
+    `number` is the number of the cell in a local model with one tree.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class _KernelRows:
 
 
 class _FeatureRows:
-    """Rows that had been held out; what predictions of the machine of all rows fall by is left without them, too."""
+    """Rows that had been held out; what predictions of the model of all rows fall by is left without them, too."""
 
     def __init__(
         self, function: FeatureFunction, X: np.ndarray, residuals: np.ndarray, weights: np.ndarray, n_jobs: int | None
@@ -189,7 +189,7 @@ def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
 
 
 def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Judged]:
-    """Of the cells of the first tree."""
+    """Return the cells of the first tree."""
     first, cells = function.first_tree()
     joint = None
     if first.levels is not None:

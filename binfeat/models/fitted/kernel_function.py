@@ -13,7 +13,7 @@ from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.matrices import Frame, Linear, kernel_matrix, linear_squares
 from binfeat.models.kernel_algebra.sums import KernelValues
 
-# What stands for kernels in files; Matern has its nu.
+# Codes of kernels in files; Matern kernels are stored as nu.
 _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
 
 
@@ -21,7 +21,7 @@ _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
 class KernelFunction(ArrayRecord, ScoreFunction):
     """A linear function of a kernel's values with the rows of `fit`, of one kernel or a sum."""
 
-    nus: np.ndarray  # (n_kernels,): of Matern, or what stands for another kernel
+    nus: np.ndarray  # (n_kernels,): nu of Matern kernels, or the code of another kernel
     shares: np.ndarray  # (n_kernels,)
     gammas: np.ndarray  # (n_kernels, n_inputs)
     categorical: np.ndarray  # (n_inputs,), bool
@@ -64,7 +64,7 @@ class KernelFunction(ArrayRecord, ScoreFunction):
 
     @property
     def linear_map(self) -> np.ndarray | None:
-        """Of the inputs of a radial kernel."""
+        """Linear map of the inputs of a radial kernel."""
         return self.rotation if self.rotation.size else None
 
     @cached_property
@@ -79,7 +79,7 @@ class KernelFunction(ArrayRecord, ScoreFunction):
 
     @property
     def scales(self) -> np.ndarray:
-        """What differences of the inputs are worth, by the kernel that has most of the sum."""
+        """Return the scale factors of input differences in the kernel with the largest share."""
         return self.gammas[int(np.argmax(self.shares))] ** (1 / self.main_power)
 
     @property

@@ -1,4 +1,4 @@
-"""Functions of kernel values with the rows of a cell: local machines."""
+"""Local models: functions of kernel values with the rows of a cell."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalFunction(KernelFunction):
-    """The mean of several trees, of which each has an exact function in every cell."""
+    """The mean of several trees with an exact function in every cell."""
 
     inputs: np.ndarray
     places: np.ndarray
@@ -85,7 +85,7 @@ class LocalFunction(KernelFunction):
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "LocalPosterior":
-        assert errors is not None  # machines for numbers have them
+        assert errors is not None  # for regression
         return (LocalPosterior if self.levels is None else JointPosterior)(self, errors, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
@@ -104,14 +104,14 @@ class LocalFunction(KernelFunction):
 
 
 class CellPosteriors:
-    """Of the cells of a local machine's first tree, in closed form."""
+    """Error bars of the cells of the first tree, in closed form."""
 
     def __init__(self, function: LocalFunction, n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs
         self._known: dict[int, Derived] = {}
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         out = np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:
@@ -122,7 +122,7 @@ class CellPosteriors:
         return out
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples of what the prediction is off by, (n_rows, n_samples): rows of one cell together."""
+        """Return samples of the prediction error, (n_rows, n_samples), joint for rows of one cell."""
         out = np.empty((len(X), n_samples))
         for number, rows in self._groups(X):
             out[rows] = self._of_cell(number).deviations(X[rows], n_samples, rng)
@@ -142,10 +142,10 @@ class CellPosteriors:
 
 
 class LocalPosterior(CellPosteriors):
-    """How far a local machine may be off: the deviations of its first tree, and the errors of the mean of all trees.
+    """Error bars of a local model: deviations of its first tree, and errors of the mean of all trees.
 
     The mean varies less than one tree does; by how much depends on how often two rows share cells. As the errors of
-    rows left out are measured by the same deviations, intervals hold what they should.
+    leave-one-out residuals are divided by the same deviations, intervals have the requested coverage.
     """
 
     def __init__(self, function: LocalFunction, errors: HeldOutErrors, n_jobs: int | None) -> None:

@@ -1,4 +1,4 @@
-"""How far exact machines of many rows may be off, without a factor of their whole kernel matrix."""
+"""Error bars of exact models of many rows, without a factor of the full kernel matrix."""
 
 import numpy as np
 
@@ -11,15 +11,15 @@ from binfeat.models.kernel_algebra.inverse_diagonal import CellInverse, rows_of_
 from binfeat.models.kernel_algebra.leave_one_out import left_out_variances
 
 _LANDMARKS = 400
-_ROWS = 1024  # of a cell, whose variances are computed at a time
+_ROWS = 1024  # rows of a cell per block of variances
 
 
 class ManyRowsPosterior:
-    """Of an exact machine of many rows: as if rows of different cells knew of each other by landmarks only.
+    """Error bars of an exact model of many rows: rows of different cells are coupled only by landmarks.
 
-    These are partially independent conditionals (Snelson & Ghahramani 2007): a row's variance is exact but for what
-    rows of other cells tell beyond the landmarks, so that it is rather too large than too small. The errors of rows
-    left out are measured by the same variances, so that intervals hold what they should.
+    These are partially independent conditionals (Snelson & Ghahramani 2007): a row's variance is exact except for what
+    rows of other cells add beyond the landmarks, so variances tend to be too large. Leave-one-out residuals
+    are divided by the same deviations, so intervals have the requested coverage.
     """
 
     def __init__(self, function: KernelFunction, n_jobs: int | None) -> None:
@@ -34,7 +34,7 @@ class ManyRowsPosterior:
         self.errors = HeldOutErrors.of((function.coef[:, rows] / g).T, variances)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         columns, out = self._function.frame.columns(X), np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:
@@ -49,7 +49,7 @@ class ManyRowsPosterior:
         return out / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples)."""
+        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         columns, out = self._function.frame.columns(X), np.empty((len(X), n_samples))
         common = rng.standard_normal((self._inverse.n_features, n_samples))
         for number, rows in self._groups(columns):

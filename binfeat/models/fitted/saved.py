@@ -1,4 +1,4 @@
-"""Checks of a kernel machine that is loaded from a file."""
+"""Checks of a kernel model that is loaded from a file."""
 
 from numbers import Integral
 from typing import Any
@@ -20,7 +20,7 @@ from binfeat.models.fitted.saved_targets import check_labels, check_targets, n_c
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.ranks import NO_RANKS
 
-SINGLES = "coef", "weights", "residuals", "scores"  # arrays that a compact machine has in float32
+SINGLES = "coef", "weights", "residuals", "scores"  # arrays that are float32 in a compact model
 _DECISIONS = {"what": "U", "choice": "U", "error": "f", "seconds": "f"}
 _RECORDS: dict[str, dict[str, tuple]] = {
     "_seen": {"hashes": (np.uint64, "seen")},
@@ -32,7 +32,7 @@ _HISTORY = {
     "length_scale_errors_": (np.float64, "steps"),
     "length_scale_gammas_": (np.float64, "steps", "any inputs"),
 }
-_KERNEL_GAMMA = 5  # the first format whose `gamma_` is the gamma of the kernel, and not one over a length
+_KERNEL_GAMMA = 5  # first format with the kernel's gamma in `gamma_`, not an inverse length
 _OPTIONS = *SOLVER_OPTIONS, "n_posterior_samples"  # parameters up to format 5
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
@@ -71,7 +71,7 @@ def _move_options(state: dict) -> None:
 
 
 def _is_radial(state: dict) -> bool:
-    """Whether the kernel that `gamma_` belongs to has a gamma of squared distances."""
+    """Return True if the gamma of the kernel multiplies squared distances."""
     record = state.get("_exact") or state.get("_local")
     if not record:
         return state["features_"] == "fourier"
@@ -79,7 +79,7 @@ def _is_radial(state: dict) -> bool:
 
 
 def check_regressor(state: dict[str, Any]) -> None:
-    """Refuse a fitted `KernelMachineRegressor` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `KernelMachineRegressor` with inconsistent attributes."""
     sizes = _check_machine(state)
     check_targets(state, sizes)
     check_posterior(state, sizes)
@@ -87,12 +87,12 @@ def check_regressor(state: dict[str, Any]) -> None:
 
 
 def check_classifier(state: dict[str, Any]) -> None:
-    """Refuse a fitted `KernelMachineClassifier` whose attributes do not fit together."""
+    """Raise ValueError for a fitted `KernelMachineClassifier` with inconsistent attributes."""
     check_labels(state, _check_machine(state))
 
 
 def _check_machine(state: dict[str, Any]) -> dict[str, int]:
-    """What machines for numbers and for labels share; lengths of axes by what they count."""
+    """Check the attributes of regressors and classifiers; return lengths of axes by name."""
     sizes = {"columns": check_inputs(state), "two": 2}
     check_table(state["_columns"], sizes)
     check_scaler(state["_scaler"], check_scaling(state), sizes)

@@ -1,4 +1,4 @@
-"""Checks of the function that a kernel machine predicts with, and of what is known of its errors."""
+"""Checks of the function of a kernel model, and of its errors."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from binfeat.models.kernel_algebra.levels import NO_COLUMN
 from binfeat.models.target.transforms import LogLink
 
 _FEATURES = "exact", "local", "binning", "fourier", "hybrid"
-_NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # what stands for kernels in files: linear, Laplacian, Matern, Gaussian
+_NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # codes of kernels in files: linear, Laplacian, Matern, Gaussian
 _KERNEL = {
     "nus": (np.float64, "kernels"),
     "shares": (np.float64, "kernels"),
@@ -60,7 +60,7 @@ _HELD_OUT = {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "tar
 
 
 def check_function(state: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Refuse a function whose arrays do not fit together; `sizes` gets the numbers of features and targets."""
+    """Raise ValueError for a function with inconsistent arrays; add the numbers of features and targets to `sizes`."""
     features = check_word(state, "features_", _FEATURES)
     check_numbers_of(state, n_grids_=int, n_trees_=int)
     for name in ("_exact", "_local"):
@@ -103,7 +103,7 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 
 def check_posterior(state: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Refuse samples of coefficients, and errors of rows left out, that do not fit to the function."""
+    """Raise ValueError for samples of coefficients or leave-one-out errors that do not match the function."""
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         record = state.get(name, {})
         check_keys(record, layout if record else {}, (), name)
@@ -133,13 +133,13 @@ def check_spread(state: dict[str, Any], sizes: dict[str, int]) -> None:
 
 
 def _check_linear_map(linear_map: Any, sizes: dict[str, int]) -> None:
-    """Refuse a linear map that does not suit the inputs; an empty array stands for none."""
+    """Raise ValueError for a linear map that does not match the inputs; an empty array is no map."""
     own = dict(sizes) if np.size(linear_map) else {}
     check_arrays({"rotation": linear_map}, {"rotation": (np.float64, "inputs", "rank")}, own)
 
 
 def _check_local(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    """Refuse a local machine in which a row would not find its way to a cell, or a cell to its rows."""
+    """Raise ValueError for a local model with invalid trees or cells."""
     check_kernel(arrays, sizes)
     check_arrays(arrays, _TREES, sizes)
     check_starts(arrays, "starts", sizes["cells"], sizes["features"])
@@ -160,7 +160,7 @@ def _check_local(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 
 def _check_levels(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    """Refuse effects of levels that do not fit to the inputs or to each other; empty arrays stand for none."""
+    """Refuse effects of levels that do not fit to the inputs or to each other; empty arrays represent none."""
     check_keys(arrays, (*_LEVELS, "level_starts"), arrays, "_local")
     is_empty = not np.size(arrays["level_inputs"])
     own = {} if is_empty else {name: sizes[name] for name in ("inputs", "targets")}
@@ -178,7 +178,7 @@ def _check_levels(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 
 def _check_features(state: dict[str, Any], sizes: dict[str, int]) -> int:
-    """The number of grids of a machine of random features, whose arrays fit together; `sizes` gets the features."""
+    """Check the arrays of a model of random features, add the features to `sizes`, and return the number of grids."""
     check_grids(state, sizes, fewest=0)
     check_arrays(state, {"_bin_keys": (np.uint64, "bins")}, sizes)
     check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])

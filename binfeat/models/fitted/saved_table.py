@@ -1,4 +1,4 @@
-"""Checks of what a kernel machine knows of its table: columns, categories, ranks and scaling."""
+"""Checks of the table encoder of a kernel model: columns, categories, ranks and scaling."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ _SCALERS = {"arcsinh": _ARCSINH, "quantile": _QUANTILES, "warped": _QUANTILES, "
 
 
 def check_table(columns: Any, sizes: dict[str, int]) -> None:
-    """Refuse an encoder whose arrays do not fit together; `sizes` gets the number of encoded columns, "inputs"."""
+    """Raise ValueError for an encoder with inconsistent arrays; add the number of encoded columns to `sizes`."""
     check_keys(columns, (*_COLUMNS, *_STARTS), (), "_columns")
     check_arrays(columns, _COLUMNS, sizes, infinite=("lows", "highs"))
     if np.isnan(columns["lows"]).any() or np.isnan(columns["highs"]).any():
@@ -88,7 +88,7 @@ def check_scaler(scaler: Any, scaling: str, sizes: dict[str, int]) -> None:
 
 
 def check_scaling(state: dict[str, Any]) -> str:
-    """The word for the scaling of a machine."""
+    """Return the name of the scaling of a model."""
     return check_word(state, "scaling_", _SCALERS)
 
 

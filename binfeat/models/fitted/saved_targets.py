@@ -1,4 +1,4 @@
-"""Checks of what a kernel machine knows of its targets or labels."""
+"""Checks of the target or label encoding of a kernel model."""
 
 from typing import Any
 
@@ -91,5 +91,5 @@ def check_labels(state: dict[str, Any], sizes: dict[str, int]) -> None:
 
 
 def n_calibrated(state: dict[str, Any]) -> int:
-    """Classes of a calibration: those of the labels, or two, of a row that has a label or not."""
+    """Return the number of classes of a calibration: the classes of the labels, or two for present and absent."""
     return 2 if state["multilabel_"] else len(state["classes_"])

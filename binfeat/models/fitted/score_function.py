@@ -1,8 +1,8 @@
-"""What all fitted machines are: functions that give scores, and what they may be off by.
+"""Interface of all fitted models: functions that return scores, and their error bars.
 
-Targets are what the machine learns, standardised. With noise of variance s2 for a row of mean weight, weights of
+Targets are what the model learns, standardised. With noise of variance s2 for a row of mean weight, weights of
 features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. What s2 is, residuals
-of rows that a machine had not seen tell: ``E[r^2] = s2 (u + 1)``, with u the variance of the prediction.
+of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction.
 """
 
 from abc import ABC, abstractmethod
@@ -21,14 +21,14 @@ BLOCK_BYTES = 2**26  # of codes, hashes or features at a time
 
 @dataclass(frozen=True, eq=False)
 class HeldOutErrors(ArrayRecord):
-    """Residuals of rows that a machine had not seen, by their expected size."""
+    """Leave-one-out or validation residuals, divided by their expected size."""
 
     noise: np.ndarray  # (n_targets,): s2
     scores: np.ndarray  # (n_rows, n_targets): absolute residuals in standard deviations, sorted
 
     @classmethod
     def of(cls, residuals: np.ndarray, variances: np.ndarray) -> "HeldOutErrors":
-        """Of residuals (n_rows, n_targets), and variances (n_rows,) of the predictions as multiples of the noise."""
+        """Standardize residuals (n_rows, n_targets), given variances (n_rows,) in units of the noise variance."""
         scaled = np.abs(residuals) / np.sqrt(1 + np.reshape(variances, (-1, 1)))
         noise = np.maximum((scaled**2).mean(axis=0), np.finfo(float).tiny)
         return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0))
@@ -46,23 +46,23 @@ class HeldOutErrors(ArrayRecord):
 
 
 def normal_samples(covariance: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Samples (n_rows, n_samples) of mean 0, with a covariance in float64 that is semidefinite but for rounding."""
+    """Return samples (n_rows, n_samples) with mean 0 and a given covariance, semidefinite up to rounding."""
     with threads_to_factorise(len(covariance)):
         values, vectors = np.linalg.eigh(covariance)
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(covariance), n_samples))
 
 
 class Posterior(Protocol):
-    """How far predictions may be off."""
+    """Error bars of predictions."""
 
     errors: HeldOutErrors
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
 
 
 class ScoreFunction(ABC):
-    """What scores of rows are made of beside an intercept."""
+    """The function of a model without its intercept."""
 
     @property
     def n_grids(self) -> int:
@@ -91,4 +91,4 @@ class ScoreFunction(ABC):
 
     @abstractmethod
     def posterior(self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None) -> Posterior:
-        """How far predictions may be off, by samples of the coefficients and errors of held-out rows, if needed."""
+        """Return error bars, from samples of the coefficients and validation errors if needed."""

@@ -1,4 +1,4 @@
-"""How far targets scatter around predictions, row by row."""
+"""The size of residuals as a function of the row."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _ROUNDING = 1e-9  # of a rank: (1 - 0.9) / 2 is less than 0.05
 class Spread(ExactFunction):
     """Logarithms of the sizes of residuals, and residuals in units of these sizes.
 
-    Residuals are those of rows that a machine had not seen, of standardised targets; sizes are of rows that this
+    Residuals are leave-one-out or validation residuals of standardized targets; sizes are of rows that this
     function had not seen either.
     """
 
@@ -22,11 +22,11 @@ class Spread(ExactFunction):
     residuals: np.ndarray  # (n_rows, n_targets), by their sizes, sorted
 
     def sizes(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Of the residuals of scaled rows, (n_rows, n_targets)."""
+        """Return the sizes of the residuals of scaled rows, (n_rows, n_targets)."""
         return np.exp(self.scores(X, self.intercept, n_jobs))
 
     def quantiles(self, levels: np.ndarray) -> np.ndarray:
-        """Of residuals by their sizes, (n_levels, n_targets), on the safe side of a finite sample.
+        """Return conservative quantiles of residuals divided by their sizes, (n_levels, n_targets).
 
         Among n + 1 residuals, the last of which is new, it has a rank below ``level (n + 1)`` where the level is below
         1/2, and above where it is above (Lei et al. 2018). ValueError if the rows are too few for a level.
@@ -41,7 +41,7 @@ class Spread(ExactFunction):
         return self.residuals[self._ranks(levels) - 1]
 
     def tells(self, levels: np.ndarray) -> bool:
-        """Whether rows are enough for the quantiles of these levels."""
+        """Return True if there are enough rows for quantiles of these levels."""
         return bool(self._told(levels).all())
 
     def _told(self, levels: np.ndarray) -> np.ndarray:
@@ -49,6 +49,6 @@ class Spread(ExactFunction):
         return (ranks >= 1) & (ranks <= len(self.residuals))
 
     def _ranks(self, levels: np.ndarray) -> np.ndarray:
-        """Of sorted residuals, counted from 1; below 1 or above their number where there is none."""
+        """Return ranks among sorted residuals from 1 on, out of range if there is none."""
         places = levels * (len(self.residuals) + 1)
         return np.where(levels < 0.5, np.floor(places + _ROUNDING), np.ceil(places - _ROUNDING)).astype(np.int64)

@@ -21,7 +21,7 @@ _N, _INPUTS, _TARGETS = 400, 5, 3  # rows, more than any kind takes one by one
 _ROOTS = 5  # samples of a posterior
 _NUS = (0.0, np.inf, 1.5, 2.5, -1.0)  # of all kernels
 _TINY = 1e-6  # a penalty that takes float64
-_WIDE = 2**16  # bins of a grid whose codes take 32 bits
+_WIDE = 2**16  # bins of a grid with 32-bit codes
 
 
 def warm_up_models() -> None:
@@ -51,7 +51,7 @@ def _posterior(function: KernelFunction | FeatureFunction) -> Posterior:
 
 
 def _of_kernels(X: np.ndarray, rng: np.random.Generator) -> Iterator[ExactFunction | LocalFunction]:
-    """Exact and local machines."""
+    """Compile exact and local models."""
     categorical = np.arange(_INPUTS) == _INPUTS - 1
     given: dict = {
         "nus": np.array(_NUS),
@@ -81,7 +81,7 @@ def _of_kernels(X: np.ndarray, rng: np.random.Generator) -> Iterator[ExactFuncti
 
 
 def _of_features(rng: np.random.Generator) -> Iterator[FeatureFunction]:
-    """Machines of grids with codes of 16 and of 32 bits, and of Fourier features beside them."""
+    """Compile models of grids with 16-bit and 32-bit codes, and models of Fourier features."""
     frequencies = rng.normal(size=(_INPUTS, 8))
     for n_bins in (8, _WIDE):
         shape, sizes = (2, _INPUTS), np.array([8, n_bins])

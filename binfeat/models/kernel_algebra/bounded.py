@@ -1,4 +1,4 @@
-"""Losses of labels whose curvature is bounded, minimised over the coefficients of a kernel matrix.
+"""Losses of labels with bounded curvature, minimized over the coefficients of a kernel matrix.
 
 Targets Y are -1 and 1, scores S like them, both (n_rows, n_targets). Minimised is ``sum_i v_i l_i + alpha |w|^2 / 2``,
 with l half the loss of a row, so that the derivative of a square would be the residual with the sign changed.
@@ -18,9 +18,9 @@ from binfeat.models.kernel_algebra.leave_one_out import Root, Solve, Weights, re
 _MEMORY = 10  # steps that directions are made of
 _FACTORS, _MOST = 8, 20  # and steps with each of them
 _ENOUGH = 1e-4  # of the objective, that a step is expected to gain when steps end
-_SUFFICIENT = 1e-4  # share of the gain that a line search has to reach of what the slope promises
+_SUFFICIENT = 1e-4  # a line search must reach this share of the linear prediction
 _SHORTEST = 1e-6  # part of a step
-_MOST_STEP = 4.0  # of a score, by curvatures for rows left out: those of rows that are far off are nearly 0
+_MOST_STEP = 4.0  # maximum step of a score; curvatures of distant left-out rows are nearly 0
 _LEAST_CURVATURE = 1e-6
 
 Factored = Callable[[float, np.ndarray], tuple[Solve, float]]  # K + 1 1' + alpha / weights, and the alpha that it took
@@ -33,11 +33,11 @@ class BoundedLoss(ABC):
 
     @abstractmethod
     def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """What users see, (n_rows,): the mean over targets that are labels of their own."""
+        """Return the reported loss, (n_rows,): the mean over independent labels."""
 
     @abstractmethod
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """What is minimised, (n_rows,)."""
+        """Return the minimized loss, (n_rows,)."""
 
     @abstractmethod
     def pulls(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -49,7 +49,7 @@ class BoundedLoss(ABC):
 
 
 class LogLoss(BoundedLoss):
-    """Of one label against another, or of labels of their own; with a score s its log-odds are 2 s."""
+    """Logistic loss of two classes, or of independent labels; a score s has the log-odds 2 s."""
 
     bound = 0.5
 
@@ -67,10 +67,10 @@ class LogLoss(BoundedLoss):
 
 
 class SoftmaxLoss(BoundedLoss):
-    """Of one of three classes or more, whose log-odds are scores.
+    """Softmax loss of three or more classes; scores are log-odds.
 
     The curvature ``diag(p) - p p'`` is at most ``(I - 1 1' / C) / 2`` (Boehning 1992), which is a half for scores that
-    sum to 0, as those of all kernel machines do. Its mean, for such scores, stands for it where rows are left out.
+    sum to 0, as those of all kernel models do. Its mean, for such scores, represents it where rows are left out.
     """
 
     bound = 0.5
@@ -109,7 +109,7 @@ class SquaredHinge(BoundedLoss):
 
 @dataclass(frozen=True, eq=False)
 class ColumnsLoss(BoundedLoss):
-    """The sum of the losses of several columns of labels, whose targets stand side by side."""
+    """The sum of the losses of several columns of labels with concatenated targets."""
 
     bound = 0.5
     columns: list[tuple[slice, BoundedLoss]]  # targets of each, and their loss
@@ -143,7 +143,7 @@ def bounded_loss(name: str, labels: AnyLabels) -> BoundedLoss:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Coefficients of the kernel matrix, and what they make of its rows, both (n_rows, n_targets)."""
+    """Coefficients of the kernel matrix, and scores of its rows, both (n_rows, n_targets)."""
 
     coef: np.ndarray
     scores: np.ndarray
@@ -157,7 +157,7 @@ def minimise(
 
     One factor serves all targets and many steps, those of L-BFGS (Nocedal 1980), in coefficients c: with g those of the
     gradient, ``alpha c - v pulls``, and curvatures h, the step is ``r = (K + 1 1' + alpha / (h v))^-1 g / (h v)`` at
-    first, and moves scores by ``(g - alpha r) / (h v)``. So no product with K is needed. Where so many steps are not
+    first, and moves scores by ``(g - alpha r) / (h v)``. So no product with K is needed. Where this many steps are not
     enough, as with small penalties, curvatures are those that have been reached.
     """
     v = np.ones((len(Y), 1)) if weights is None else weights[:, np.newaxis]
@@ -216,7 +216,7 @@ class _Change:
 def _direction(
     solve: Solve, known: list[_Change], gradient: np.ndarray, alpha: float, bound: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What to take from coefficients and from scores: two loops over the known steps (Nocedal 1980)."""
+    """Return the step of coefficients and of scores, by two loops over stored steps (Nocedal 1980)."""
     q, parts = gradient, list[float]()
     for one in reversed(known):
         parts.append(float((one.scores * q).sum()) / one.curve)
@@ -236,7 +236,7 @@ def _objective(
 
 
 def working_squares(loss: BoundedLoss, Y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of the scores, and curvatures: the squares that stand for the loss near a minimum."""
+    """Return steps of the scores, and curvatures: the quadratic approximation of the loss near a minimum."""
     pulls = loss.pulls(Y, scores)
     curvatures = loss.curvatures(Y, scores)
     least = np.abs(pulls) if curvatures.shape[1] > 1 else np.abs(pulls).max(axis=1, keepdims=True)
@@ -254,7 +254,7 @@ def left_out(
     root: Root,
     groups: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Scores of each row without it, or its group: of the squares that stand for the loss (Rad & Maleki 2020).
+    """Return leave-one-out (or leave-one-group-out) scores of the quadratic approximation (Rad & Maleki 2020).
 
     To first order. Rows that pull at nothing, beyond a margin, tell nothing, but others of their group may.
     """

@@ -15,7 +15,7 @@ _SIDE, _MANY = 512, 2048  # of a tile, and columns with which tiles are worth it
 
 @functools.cache
 def _routine(name: str, dtype: np.dtype) -> int:
-    """Address of a routine for float32 or float64, whose name goes without the letter for the type."""
+    """Return the address of a routine for float32 or float64, given its name without the type letter."""
     library = "lapack" if name in ("potrf", "trtri") else "blas"
     return get_cython_function_address(f"scipy.linalg.cython_{library}", {"f": "s", "d": "d"}[dtype.char] + name)
 
@@ -38,7 +38,7 @@ def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
 
 
 def _eliminate(A: np.ndarray, own: slice, others: list[slice], n_jobs: int | None) -> None:
-    """Take what rows with a factor, U at A[own, own], tell of the columns behind them; what is left is to factorise."""
+    """Eliminate rows with a factor, U at A[own, own], from later columns; the remainder is factorized next."""
     trsm, syrk, gemm = (_routine(name, A.dtype) for name in ("trsm", "syrk", "gemm"))
 
     def solve(tiles: Iterable[slice]) -> None:
@@ -47,7 +47,7 @@ def _eliminate(A: np.ndarray, own: slice, others: list[slice], n_jobs: int | Non
 
     def subtract(tiles: Iterable[tuple[slice, slice]]) -> None:
         for rows, columns in tiles:
-            if rows == columns:  # of which the lower triangle stays as it is
+            if rows == columns:  # the lower triangle is unchanged
                 lapack.subtract_square(A[own, columns], A[rows, columns], syrk)
             else:
                 lapack.subtract_product(A[own, rows], A[own, columns], A[rows, columns], gemm)

@@ -33,11 +33,11 @@ class ColumnRows:
         return self.columns[j][rows].astype(np.float64) * self.frame.unit[j] + self.frame.center[j]
 
     def min(self, axis: Literal[0]) -> np.ndarray:
-        """Of each input, (n_inputs,)."""
+        """One value per input, (n_inputs,)."""
         return self._in_inputs(self.columns.min(axis=1 - axis))
 
     def max(self, axis: Literal[0]) -> np.ndarray:
-        """Of each input, (n_inputs,)."""
+        """One value per input, (n_inputs,)."""
         return self._in_inputs(self.columns.max(axis=1 - axis))
 
     def _in_inputs(self, rows: np.ndarray) -> np.ndarray:

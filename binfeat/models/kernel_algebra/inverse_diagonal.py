@@ -23,13 +23,13 @@ CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and t
 
 
 def rows_of_cell(n_rows: int) -> int:
-    """The most rows of a cell, if there are so many in all."""
+    """Return the maximum number of rows of a cell, for this number of rows."""
     return max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
 
 
 @dataclass(frozen=True, eq=False)
 class _KnownCell:
-    """What the inverse has of the rows of a cell."""
+    """Return the part of the inverse for the rows of a cell."""
 
     X: np.ndarray  # (n_inputs, n)
     F: np.ndarray  # (n, n_features): what landmarks tell
@@ -42,7 +42,7 @@ class CellInverse:
 
     Between rows of different cells K is what landmarks (n_inputs, n_landmarks) tell of it, Nystroem's ``F F'``, and
     within a cell it is itself (partially independent conditionals, Snelson & Ghahramani 2007). With D what is left in
-    the cells, and ones beside F, the inverse is ``D^-1 - D^-1 F (1 + F' D^-1 F)^-1 F' D^-1`` (Woodbury).
+    the cells, and ones appended to F, the inverse is ``D^-1 - D^-1 F (1 + F' D^-1 F)^-1 F' D^-1`` (Woodbury).
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class CellInverse:
             ]
 
     def unknown(self, X: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is known, and what is not, of values at rows X, (n_inputs, n), of a cell, as three arrays.
+        """Return the known and unknown parts of values at rows X, (n_inputs, n), of a cell, as three arrays.
 
-        What the rows of the cell tell, (n_cell, n); what landmarks leave open, (n_features, n); and the features F of
+        Parts known from rows of the cell, (n_cell, n), unknown given landmarks, (n_features, n), and the features F of
         the rows, (n, n_features). With these, T, U and F, the values' covariance is ``K + 1 1' - F F' - T' T + U' U``.
         """
         cell, F = self._cells[number], self._features(X)
@@ -103,7 +103,7 @@ def inverse_diagonals(
 
 
 def _nystroem(kernel: KernelValues, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Features of rows (n_inputs, n), whose inner products are the kernel by landmarks, plus 1."""
+    """Return features of rows (n_inputs, n); their inner products are the landmark kernel plus 1."""
     K = kernel(landmarks, landmarks)
     # Less one, since `inverse_root` adds 1 1'.
     precise, _ = inverse_root(K - np.float32(1.0), _JITTER * float(K.diagonal().mean()), out=np.empty(K.shape))

@@ -71,11 +71,11 @@ class KernelSum:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A kernel with the error that it is compared by, of rows left out or held out."""
+    """A kernel with the error that it is compared by, of leave-one-out predictions or held out."""
 
     kernel: KernelSum
     error: float
     n_steps: int = 0  # of the search that led to it
     losses: np.ndarray | None = None  # (n_rows,), of the rows that determine the error
     predictions: np.ndarray | None = None  # (n_rows, n_targets), for these rows
-    K: np.ndarray | None = None  # float32: values for pairs of known rows, then of rows held out
+    K: np.ndarray | None = None  # float32: values for pairs of known rows, then of validation rows

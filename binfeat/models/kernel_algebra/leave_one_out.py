@@ -71,12 +71,12 @@ def inverse_root(
 
 
 def least_alpha(n_rows: int) -> float:
-    """The least penalty of a machine of so many rows that rounding leaves any meaning."""
+    """Return the smallest penalty that is meaningful after rounding, for this number of rows."""
     return n_rows * (LEAST_PRECISE_ALPHA if n_rows <= MOST_PRECISE_ROWS else LEAST_ALPHA)
 
 
 def needs_precision(n_rows: int, alpha: float) -> bool:
-    """Whether the matrix of few rows is factorised in float64, since float32 cannot tell the penalty from rounding."""
+    """Return True if a small matrix needs float64, because the penalty is below the rounding error of float32."""
     return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
 
 
@@ -119,7 +119,7 @@ def residuals(
 
 
 def residuals_by(B: np.ndarray, coef: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Residuals r of each row left out, or each group: ``G_gg r_g = c_g``, with the block of ``G = B B'``."""
+    """Return residuals r with each row (or group) left out: ``G_gg r_g = c_g``, with the block of ``G = B B'``."""
     if groups is None:
         return coef / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
     order, out = np.argsort(groups, kind="stable"), np.empty(coef.shape)
@@ -152,7 +152,7 @@ def weighted_squares(
 
 
 def constant_squares(alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarray:
-    """`weighted_squares` of a kernel that is zero: those of the mean of the other rows."""
+    """Return `weighted_squares` for a zero kernel: errors of the mean of the other rows."""
     v = np.ones((len(Y), 1)) if weights is None else weights[:, np.newaxis]
     total, weight = (v * Y).sum(axis=0, dtype=np.float64), v.sum(dtype=np.float64)
     return v * (Y - (total - v * Y) / (weight - v + alpha)) ** 2
@@ -161,7 +161,7 @@ def constant_squares(alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarra
 def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:
     """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact.
 
-    These are for as many parameters as rows or more, whose slopes take as long as so many probes.
+    Probes are used if there are at least as many parameters as rows.
     """
     if max(_PROBES, n_parameters) >= m:
         return np.float32(np.sqrt(m)) * np.eye(m, dtype=np.float32)

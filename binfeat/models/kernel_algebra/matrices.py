@@ -43,13 +43,13 @@ class Frame:
 
     @classmethod
     def of(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        """Median and standard deviation of some rows: beside a mean that one row moves far, others have few digits."""
+        """Return median and standard deviation of some rows; a mean moved by one outlier would cost digits."""
         std = X.std(axis=0)
         unit = np.where(categorical | (std == 0), 1.0, std)
         return cls(np.where(categorical, 0.0, np.median(X, axis=0)), unit)
 
     def columns(self, X: np.ndarray) -> np.ndarray:
-        """Rows as columns, (n_inputs, n_rows), float32, whose squares are finite."""
+        """Return rows as columns, (n_inputs, n_rows), float32, with finite squares."""
         columns = ((X - self.center) / self.unit).T
         np.minimum(np.maximum(columns, -_FARTHEST, out=columns), _FARTHEST, out=columns)  # faster than `clip`
         return np.ascontiguousarray(columns, dtype=np.float32)
@@ -64,7 +64,7 @@ def _typed(values: np.ndarray) -> np.ndarray:
 
 
 def square(scratch: Scratch, name: str, n: int) -> np.ndarray:
-    """Space for a matrix (n, n), float32 in C order; what it held under the same name is lost."""
+    """Return an uninitialized matrix (n, n), float32 in C order; it may overwrite the previous one of the same name."""
     return scratch.array(name, (n, n), np.float32).T
 
 
@@ -83,7 +83,7 @@ class KernelMatrix(ABC):
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         """Arrays (..., n) that are computed once of rows (n_inputs, n), float32.
 
-        Of rows in float64 products are summed in float64, so that values do not depend on what stands beside a row.
+        Products of float64 rows are summed in float64, so that values do not depend on the other rows.
         """
         return (_typed(A),)
 
@@ -121,7 +121,7 @@ class DifferentiableMatrix(KernelMatrix):
         return out
 
     def _distance_sums(self, X: np.ndarray, weights: np.ndarray, some: Inputs = _ALL) -> np.ndarray:
-        """Weighted sum of the distances of all pairs of rows, whose weights are below the diagonal, for some inputs."""
+        """Return the weighted sum of distances of all pairs of rows for some inputs; weights are below the diagonal."""
         sums = np.empty_like(X[some])
         distance_sums(X[some], weights, self.categorical[some], sums, n_jobs=self.n_jobs)
         return sums.sum(axis=1, dtype=np.float64)
@@ -131,7 +131,7 @@ class LaplacianMatrix(DifferentiableMatrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
     def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """Rows (n_inputs, n) whose distances are the numbers' part of the exponent."""
+        """Return rows (n_inputs, n) with distances equal to the numeric part of the exponent."""
         return A * np.where(self.categorical, 0.0, gamma)[:, np.newaxis]
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -193,7 +193,7 @@ class RadialMatrix(DifferentiableMatrix):
         return self._values(A, B, gamma, out, _UNWANTED)
 
     def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """Rows whose squared Euclidean distances are the numbers' part of the distances in the kernel."""
+        """Return rows with squared Euclidean distances equal to the numeric part of the distances in the kernel."""
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     def _values(
@@ -227,12 +227,12 @@ class RadialMatrix(DifferentiableMatrix):
 
 
 def _nu(kernel: Kernel) -> float:
-    """Of Matern's kernel; infinite for the Gaussian."""
+    """The parameter nu of the Matern kernel; infinite for the Gaussian."""
     return getattr(kernel, "nu", np.inf)
 
 
 def has_cusp(kernel: Kernel) -> bool:
-    """Whether rows that nearly agree need distances by differences: the kernel falls with the distance itself."""
+    """Return True if close rows need distances by differences, because the kernel has a cusp at 0."""
     return _nu(kernel) == 0.5
 
 
@@ -265,7 +265,7 @@ def radial_values(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MappedRadialMatrix(RadialMatrix):
-    """Exact values of a radial kernel whose numbers are scaled and then mapped linearly."""
+    """Exact values of a radial kernel with scaled and linearly mapped numbers."""
 
     linear_map: np.ndarray  # (n_inputs, rank)
 
@@ -307,7 +307,7 @@ def linear_squares(X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) ->
 
 
 def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:
-    """Whether a kernel is a function of Euclidean distances, so that it may have a linear map of the inputs."""
+    """Return True if a kernel is a function of Euclidean distances, so that a linear map is possible."""
     return isinstance(kernel, RBF | Matern)
 
 

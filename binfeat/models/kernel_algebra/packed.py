@@ -10,7 +10,7 @@ from binfeat._threads import share_blocks
 
 _SIDE = 1152  # of a tile: as many rows as products are fast for
 _STEPS = np.float32(65535)  # between 0 and 1; the error of rounding is far below the least penalty
-_GROUPS = 8  # of tiles, whose sums are added in their order
+_GROUPS = 8  # tiles; their sums are added in a fixed order
 
 
 def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:

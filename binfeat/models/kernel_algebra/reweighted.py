@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat.models.kernel_algebra.solve import factored
 
-Squares = tuple[np.ndarray, np.ndarray]  # that stand for a loss: targets (n_rows, n_targets), weights (n_rows, 1)
+Squares = tuple[np.ndarray, np.ndarray]  # quadratic approximation: targets (n_rows, n_targets), weights (n_rows, 1)
 
 _MOST, _SMALL = 8, 0.05  # steps, and root mean square of the scores' moves, after which the next one is the last
 
@@ -14,13 +14,13 @@ _MOST, _SMALL = 8, 0.05  # steps, and root mean square of the scores' moves, aft
 def at_minimum(
     K: np.ndarray, penalty: float, squares: Squares, near: Callable[[np.ndarray], Squares]
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Squares that stand for a loss at its penalised minimum: penalty, weights (n_rows,) of mean 1, and targets.
+    """Quadratic approximation of a loss at its penalized minimum: penalty, weights (n_rows,) with mean 1, targets.
 
-    Rows left out of them are left out of the loss, to first order (Rad & Maleki 2020).
+    Leave-one-out predictions of it equal those of the loss to first order (Rad & Maleki 2020).
 
     Newton's steps begin with the squares, and go on with those that are `near` the scores reached. Where they end, no
     target has a part of predictions that other rows were in, as the first ones may have. The penalty belongs to
-    weights as they are, whatever their mean.
+    unscaled weights.
     """
     scores = np.full(squares[0].shape, np.inf)
     for _ in range(_MOST):

@@ -16,7 +16,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
 from binfeat.models.kernel_algebra.packed import PackedKernel, packed_bytes
 from binfeat.models.kernel_algebra.sums import KernelValues
 
-MOST_FACTORED = 14_000  # rows, whose matrix takes 0.8 GB; iterations with more rows take a quarter of the memory
+MOST_FACTORED = 14_000  # rows; the matrix needs 0.8 GB, and iterations need a quarter of the memory per pair
 _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
@@ -26,7 +26,7 @@ _VECTORS = 16  # of an iteration, for each target, with the temporary ones of a 
 
 
 def cholesky_rows(n_targets: int) -> int:
-    """Rows up to which a Cholesky factor costs less than iterations, whose cost grows faster with targets."""
+    """Return the number of rows up to which a Cholesky factor is cheaper than iterations."""
     return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, MOST_FACTORED)
 
 

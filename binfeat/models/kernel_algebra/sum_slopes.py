@@ -22,7 +22,7 @@ class SumWithSlopes:
 
     @property
     def spreads(self) -> np.ndarray:
-        """Of each kernel, how much the last rows differ by its values."""
+        """Return the mean exponent of each kernel between the last rows."""
         return np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in self._values])
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:

@@ -12,7 +12,7 @@ from binfeat._threads import share_blocks
 from binfeat.models.kernel_algebra.matrices import KernelMatrix, Prepared
 from binfeat.models.kernel_algebra.packed import PackedKernel
 
-_SIDE = 384  # of a tile, whose arrays stay in the second-level cache
+_SIDE = 384  # rows of a tile; its arrays fit in the second-level cache
 
 
 @dataclass(frozen=True, eq=False)

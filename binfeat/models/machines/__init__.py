@@ -1,1 +1,1 @@
-"""Kinds of kernel machines."""
+"""Kinds of kernel models."""

@@ -1,4 +1,4 @@
-"""Machines of random binning features."""
+"""Models of random binning features."""
 
 from typing import ClassVar, cast
 
@@ -18,7 +18,7 @@ from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FACTOR = 2.0  # between overall factors of the length scales that are tried on a sample
 DECREASE = np.sqrt(10)  # between penalties
-_FIRST_ALPHAS = np.array([10.0, DECREASE, 1.0])  # times that of the exact kernel: grids are fewer than all
+_FIRST_ALPHAS = np.array([10.0, DECREASE, 1.0])  # relative to the exact kernel, for finitely many grids
 ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
@@ -85,7 +85,7 @@ class BinsMachine(GrownMachine):
         return lambda n_grids: Grids.draw(main.kernel, main.gamma, n_grids, seed, categorical)
 
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
-        """What gamma is multiplied by for more rows than the sample's, which take finer grids."""
+        """Return the factors of gamma for more rows than the sample, which support finer grids."""
         factors = rows.factors(self._kernels, lambda factor: self._law(run, factor))
         best, least = 1.0, np.inf
         with run.stage("overall length scale", len(factors)):
@@ -108,12 +108,12 @@ class BinsMachine(GrownMachine):
 
 
 def tries_factors(problem: Problem, run: Run, learned: bool) -> bool:
-    """Whether there are so many more rows than in the sample that length scales may be shorter."""
+    """Return True if there are enough more rows than in the sample for shorter length scales."""
     return learned and len(problem.train) > 2 * run.limits.sample_rows
 
 
 def may_search(kernels: ScaledKernels, run: Run) -> bool:
-    """Whether callbacks and the time for searches allow one more trial, and it may gain something."""
+    """Return True if callbacks and time allow one more trial, and it may help."""
     in_time = run.may_continue(Phase.SEARCH)
     return run.step() and in_time and not kernels.is_perfect
 

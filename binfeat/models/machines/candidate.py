@@ -1,4 +1,4 @@
-"""What kinds of kernel machines have in common for the choice among them."""
+"""Interface of the kinds of kernel models for the choice among them."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.run import Run
 from binfeat.models.table.scalers import InputScaler
 
-_LARGE = 0.01  # of what is minimised, that a step which was not taken may promise
+_LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A machine that is solved for, and predictions that it was judged by."""
+    """A solved model, and its validation or leave-one-out predictions."""
 
     features: str
     kernel: KernelSum  # with the penalty for the weights of the caller
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
-    rows: np.ndarray  # numbers of rows, by which choices were made
-    predictions: np.ndarray  # (len(rows), n_targets), of a machine that had not seen them
+    rows: np.ndarray  # numbers of rows used for decisions
+    predictions: np.ndarray  # (len(rows), n_targets), validation or leave-one-out predictions
     curve: list[tuple[int, float]]  # number of grids or trees, and the error, each time that some were added
     status: str
     errors: HeldOutErrors | None = None  # None where the function itself tells
     samples: RidgePosterior | None = None
-    known: tuple[np.ndarray, np.ndarray] | None = None  # rows of the machine, and predictions for them, if at hand
+    known: tuple[np.ndarray, np.ndarray] | None = None  # rows of the model, and predictions for them, if available
 
     @property
     def error(self) -> float:
@@ -48,7 +48,7 @@ class Solution:
         return Predictor(scaler, self.function, self.intercept, n_jobs)
 
     def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """The same for all rows of the table; those of a kernel matrix follow from their coefficients."""
+        """Return predictions for all rows of the table; for a kernel matrix they follow from the coefficients."""
         if self.known is None:
             return self.scores(X, n_jobs)
         rows, own = self.known
@@ -73,16 +73,16 @@ class Predictor:
 
 
 class Candidate(ABC):
-    """A kind of machine for one problem."""
+    """A kind of model for one problem."""
 
     features: ClassVar[str]
 
     @abstractmethod
     def solve(self, rows: AllRows, run: Run) -> Solution:
-        """The machine of all rows, or of as many as it may have."""
+        """Return the model of all rows, or of the maximum number of rows."""
 
     def so_far(self) -> Solution | None:
-        """After Ctrl-C: the machine as it stands, if there is one."""
+        """Return the current model after Ctrl-C, if any."""
         return None
 
 

@@ -16,7 +16,7 @@ from binfeat.models.machines.cell_search import Cell
 from binfeat.models.problem import Problem
 from binfeat.models.search.length_scales import mean_distances
 
-_SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
+_SPREAD_ROWS = 1000  # rows for the spread of inputs in a node
 _DISORDER = 0.5  # of the splits of all trees but the first
 _LANDMARKS = 200
 
@@ -47,7 +47,7 @@ class CellRows:
         return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
 
     def split(self, kernel: KernelSum, most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
-        """A tree, and the rows of its cells, so many at most unless they do not differ.
+        """Return a tree, and the rows of its cells, up to a maximum unless rows are equal.
 
         All trees but the first are split at random.
         """
@@ -64,7 +64,7 @@ class CellRows:
         return split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
 
     def samples(self, kernel: KernelSum, most: int, seed: int) -> list[np.ndarray]:
-        """Rows of the cells of a first tree, so many at most of each."""
+        """Return rows of the cells of a first tree, up to a maximum for each."""
         return [thinned(cell, most) for cell in self.split(kernel, most, seed, 0)[1]]
 
     def inverse_diagonal(

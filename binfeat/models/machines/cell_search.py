@@ -16,9 +16,9 @@ from binfeat.models.kernel_algebra.sum_slopes import SumWithSlopes
 from binfeat.models.search.adam import Adam
 from binfeat.models.search.length_scales import MOST_ALPHA
 
-_RATE, _LAST_PART = 0.15, 0.1  # of Adam, and what is left of it at the end
-_ALPHA_RATE = 2.0  # times that of the others
-_PRIOR = 50.0  # rows' worth of log error that a squared deviation of a log gamma from those of its kernel counts as
+_RATE, _LAST_PART = 0.15, 0.1  # rate of Adam, and its final share
+_ALPHA_RATE = 2.0  # relative to the rate of the others
+_PRIOR = 50.0  # strength of the prior on deviations of log gammas, in rows
 _LEAST_WORTH = 0.05  # of a kernel that is kept
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
@@ -28,7 +28,7 @@ class CellSearch:
     """Adam on the logarithms of the gammas of all parts of a kernel, of their shares, and of the penalty.
 
     A step goes down the mean slope of the logarithms of the leave-one-out errors of some sets of rows. The gammas of a
-    kernel have a factor in common, which moves beside them.
+    kernel have a factor in common, which moves next to them.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class CellSearch:
 
     @property
     def _worths(self) -> np.ndarray:
-        """Of each kernel, how much of what rows differ by is its part: a wide kernel has a large share of little."""
+        """Return the share of each kernel in the differences of rows."""
         spreads = self._shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
         return spreads / spreads.sum() if self._lanes and spreads.sum() > 0 else self._shares
 

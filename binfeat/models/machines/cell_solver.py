@@ -1,4 +1,4 @@
-"""What solves one cell: an exact machine of its rows."""
+"""The solver of one cell: an exact model of its rows."""
 
 from dataclasses import dataclass, replace
 
@@ -26,7 +26,7 @@ _NOTHING = np.empty(0)
 class SolvedCell:
     """Coefficients of the rows of a cell, and what leaving each of them out tells."""
 
-    coef: np.ndarray  # (n_rows, n_targets); or (1, n_targets), if the first row stands for all, which do not differ
+    coef: np.ndarray  # (n_rows, n_targets); or (1, n_targets) if all rows are equal and the first represents them
     intercept: np.ndarray  # (n_targets,)
     alpha: float  # that the coefficients took
     scores: np.ndarray  # (n_rows, n_targets), of the rows
@@ -35,18 +35,18 @@ class SolvedCell:
     gain: float = 0.0  # that one more step promises, of a loss that takes steps
 
     def kept(self) -> "SolvedCell":
-        """What a machine has of it."""
+        """Return the part of the solution that a model stores."""
         return replace(self, scores=_NOTHING, residuals=_NOTHING, variances=_NOTHING)
 
 
 def is_constant(Y: np.ndarray) -> bool:
-    """Whether all rows have the same targets."""
+    """Return True if all rows have equal targets."""
     return bool(np.ptp(Y, axis=0).max() == 0)
 
 
 @dataclass(frozen=True, eq=False)
 class CellSolver:
-    """A kernel, a penalty, and what is minimised; it can be sent to where rows are."""
+    """A kernel, a penalty and a loss; it can be sent to workers."""
 
     kernel: KernelValues
     alpha: float
@@ -60,7 +60,7 @@ class CellSolver:
         return cls(values, kernel.alpha, problem.loss if isinstance(problem, MarginProblem) else None, most)
 
     def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
-        """The machine of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""
+        """Return the model of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""
         if self.loss is not None:
             one = self._minimised if len(Y) <= self.most else self._minimised_of_equal
             return one(self.loss, X, Y, weights)
@@ -78,9 +78,9 @@ class CellSolver:
         return SolvedCell(coef, intercept, alpha, scores, coef / g[:, np.newaxis], variances)
 
     def _of_equal(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
-        """The machine of rows that do not differ, of which the first stands for all, with the sum of their weights.
+        """Return the model of equal rows: the first row represents all, with the sum of their weights.
 
-        Each value of the matrix, 1 1' included, is c, but for the penalty: with weights v, scores are
+        Each value of the matrix, 1 1' included, is c, except for the penalty: with weights v, scores are
         ``c v'Y / (alpha + c sum(v))``.
         """
         v, alpha, c = _column(weights, Y), self.alpha, self._value_of_equal(X)
@@ -90,7 +90,7 @@ class CellSolver:
         return self._by_one_row(score, c, len(Y), v / alpha * (Y - score) / g, variances)
 
     def _minimised_of_equal(self, loss: BoundedLoss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
-        """The same for another loss, of scores (n_targets,); one of so many rows is left out as if it was not."""
+        """Return the model of equal rows for another loss, with scores (n_targets,); leave-one-out scores are equal."""
         labels, label = np.unique(Y, axis=0, return_inverse=True)
         v, alpha, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self.alpha, self._value_of_equal(X)
 

@@ -1,4 +1,4 @@
-"""The choice of a kind of machine."""
+"""The choice of a kind of model."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from binfeat.models.search.scaled_kernels import ScaledKernels
 
 @dataclass(frozen=True, eq=False)
 class MachineChoice:
-    """The kinds of machines that a problem may be solved by."""
+    """The possible kinds of models for a problem."""
 
     problem: Problem
     rows: AllRows
@@ -33,7 +33,7 @@ class MachineChoice:
 
     @classmethod
     def of(cls, problem: Problem, rows: AllRows, run: Run) -> "MachineChoice":
-        """What rows and settings allow; ValueError or MemoryError if that is nothing."""
+        """Return the kinds that rows and settings allow; ValueError or MemoryError if there are none."""
         choice = cls(problem, rows, run)
         asks_local = run.settings.features == "local" or choice._needs_kernel_values
         takes_exact = choice._takes_exact()
@@ -45,7 +45,7 @@ class MachineChoice:
 
     @property
     def kernel_kinds(self) -> tuple[set[str], set[str]]:
-        """Kinds of kernels whose length scales may be of use, and those that are needed."""
+        """Return the kinds of kernels with possibly useful length scales, and the required kinds."""
         settings, limits, has_categories = self.run.settings, self.run.limits, self.problem.categorical.any()
         if self.takes_exact or self.takes_local:
             kind = "radial" if is_radial(settings.kernel) else "binning"
@@ -69,9 +69,9 @@ class MachineChoice:
         return 2 + factors + settings.refits + (settings.n_posterior_samples is not None)
 
     def machine(self, kernels: ScaledKernels) -> Candidate:
-        """The kind that does best on held-out rows of a sample, as far as the user leaves that open.
+        """Return the kind with the lowest validation error on a sample, unless parameters determine it.
 
-        Kernels without random error come first: an exact machine, or with more rows a local one. Where they are not
+        Kernels without random error come first: an exact model, or with more rows a local one. If they are not
         possible, grids are weighed against Fourier features.
         """
         if self.takes_exact:
@@ -102,14 +102,14 @@ class MachineChoice:
         return BinsMachine(self.problem, kernels)
 
     def _rival(self, kernels: ScaledKernels) -> GrownMachine | None:
-        """What is weighed against grids, if they are not what the user asks for."""
+        """Return the alternatives to grids, unless the user selects grids."""
         if self.run.settings.features is not None or not kernels.vary:
             return None
         tries_fourier = kernels.has_radial and may_search(kernels, self.run) and not self._may_be_exact
         return FourierMachine(self.problem, kernels) if tries_fourier else None
 
     def _takes_exact(self) -> bool:
-        """Whether the machine is to be exact: where rows are few, and nothing is asked for that only features have."""
+        """Return True for an exact model: with few rows, unless a parameter requires random features."""
         problem, settings = self.problem, self.run.settings
         if settings.features == "exact":
             if problem.is_grouped and len(problem.table) > TUNING_ROWS:
@@ -134,17 +134,17 @@ class MachineChoice:
 
     @property
     def _needs_kernel_values(self) -> bool:
-        """Whether random features have not what is asked for: that loss, or a radial kernel."""
+        """Return True if random features do not support the loss or the kernel."""
         asks_radial = self.run.settings.features is None and is_radial(self.run.settings.kernel)
         return asks_radial or isinstance(self.problem, MarginProblem)
 
     @property
     def _is_open(self) -> bool:
-        """Whether nothing is asked for that only random features have."""
+        """Return True if no parameter requires random features."""
         return not self.run.settings.names_features and self._leaves_out_what_is_asked
 
     @property
     def _leaves_out_what_is_asked(self) -> bool:
-        """Whether exact machines are judged by the rows or groups that the user holds out, if any."""
+        """Return True if exact models can use the validation rows or groups of the user, if any."""
         are_few = len(self.problem.table) <= TUNING_ROWS
         return are_few or not (self.run.settings.has_cv or self.problem.is_grouped)

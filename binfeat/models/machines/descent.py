@@ -1,4 +1,4 @@
-"""Steps of an overall length scale or a penalty, as long as rows left out gain by them."""
+"""Steps of a common length scale or a penalty while the leave-one-out error falls."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ def place(kernel: KernelSum) -> tuple[np.float32, ...]:
 
 
 class Descent(Generic[_Trial]):
-    """Steps down while that helps, or else steps up; what was tried before, and was not better, is not tried again.
+    """Step down while that helps, otherwise up; hyperparameters that were not better are not tried again.
 
     `make` tries a kernel next to a trial that is known, which may have the same parts. `may_try` decides by the best
     trial so far whether another one may gain something. Penalties stay between two ends. A descent that looks ahead

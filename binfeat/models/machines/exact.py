@@ -1,4 +1,4 @@
-"""Exact kernel machines: all rows that memory and time allow, without random features."""
+"""Exact kernel models: all rows that memory and time allow, without random features."""
 
 from dataclasses import replace
 from typing import ClassVar, cast
@@ -26,7 +26,7 @@ from binfeat.models.problem import MarginProblem
 from binfeat.models.run import Phase, Run
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
-_MOST_LEVERAGE = 0.99  # of a row on its own prediction: what it says alone
+_MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
 
 
 _Solved = tuple[np.ndarray, float, np.ndarray, np.ndarray]  # coefficients, alpha, scores, and scores without each row
@@ -52,11 +52,11 @@ class ExactMachine(KernelCandidate):
         return replace(self._rows, known=thinned(self._rows.known, TUNING_ROWS))
 
     def _suffice(self, predictions: np.ndarray | None) -> bool:
-        """Whether predictions for rows that tuning left out judge the machine: no others can, or in time."""
+        """Return True if leave-one-out predictions of tuning are used, as others are impossible or slow."""
         if predictions is None:
             return False
         n_known = 0 if self._rows.held_out.size else len(self._rows.all)
-        seconds = 2 * exact_seconds(*self._problem.table.shape)  # of the solution, and as much for all rows left out
+        seconds = 2 * exact_seconds(*self._problem.table.shape)  # of the solution, and for leave-one-out predictions
         return len(predictions) >= n_known or not self._run.may_continue(Phase.SOLUTION, seconds)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
@@ -105,7 +105,7 @@ class ExactMachine(KernelCandidate):
         return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
 
     def _errors(self, best: Trial) -> HeldOutErrors:
-        """How far predictions for rows held out are off, by the machine of all others."""
+        """Return the errors of validation rows, with predictive variances of a model of the other rows."""
         problem, known, rows, n_jobs = self._problem, self._rows.known, self._rows.held_out, self._run.settings.n_jobs
         X, nothing = self._rows.columns(known), np.zeros((len(known), problem.n_targets))
         function = self._function(best.kernel, known, X, nothing)
@@ -152,7 +152,7 @@ class ExactMachine(KernelCandidate):
         return best.kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
 
     def _leverages(self, kernel: KernelSum, weights: np.ndarray) -> np.ndarray:
-        """What each row does to its own prediction, (n_rows, 1)."""
+        """Return the influence of each row on its own prediction, (n_rows, 1)."""
         diagonal, _ = self._inverse_diagonal(kernel, weights)
         return np.clip(1 - kernel.alpha * diagonal / weights[:, np.newaxis], 0.0, _MOST_LEVERAGE)
 

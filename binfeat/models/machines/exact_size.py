@@ -1,4 +1,4 @@
-"""How many rows an exact machine may have, by its memory and time."""
+"""Maximum number of rows of an exact model, from memory and time."""
 
 import numpy as np
 
@@ -17,18 +17,18 @@ _CHOICE_BYTES = 9  # of a pair of rows that choices are made by: matrices side b
 
 
 def exact_seconds(n_rows: int, n_inputs: int) -> float:
-    """What the solution for so many rows is expected to take, on a slow processor."""
+    """Return the expected seconds of a solution for this number of rows on a slow processor."""
     of_input = _WIDE_SECONDS if n_inputs > MOST_INPUTS else _INPUT_SECONDS
     return n_rows**2 * (_PAIR_SECONDS + n_inputs * of_input)
 
 
 def exact_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
-    """Memory that a machine of so many rows takes beside its table, also for an array of numbers."""
+    """Return the memory of a model of this number of rows in addition to the table; also for arrays."""
     return solve_bytes(n_rows, n_targets) + _CHOICE_BYTES * np.minimum(n_rows, TUNING_ROWS) ** 2
 
 
 def most_exact_rows(problem: Problem, run: Run) -> int:
-    """Rows that an exact machine may have: its matrix and the solution take memory and time by their square.
+    """Return the maximum number of rows of an exact model; memory and time grow with their square.
 
     Of a wide table nothing takes less time.
     """

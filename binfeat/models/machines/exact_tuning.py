@@ -1,4 +1,4 @@
-"""The overall length scale and the penalty of exact machines, of one kernel or a sum, by leave-one-out errors."""
+"""Common length scale and penalty of exact models, for one kernel or a sum, by leave-one-out errors."""
 
 from dataclasses import replace
 from typing import cast
@@ -15,13 +15,13 @@ from binfeat.models.problem import MarginProblem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.scaled_kernels import ScaledKernels
 
-_FEWEST_AHEAD = 400  # rows, of which a try takes longer than threads need to begin
-_OF_GROUPS = 0.1, 1.0, 10.0  # penalties to start with: those of single rows that nearly agree are far too small
+_FEWEST_AHEAD = 400  # rows from which a trial takes longer than the start of threads
+_OF_GROUPS = 0.1, 1.0, 10.0  # initial penalties; penalties from nearly equal single rows would be far too small
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 
 
 class ExactTuning:
-    """Tries, by predictions for rows held out, or left out one by one, that are few enough for float64."""
+    """Trials with validation or leave-one-out predictions, for few rows in float64."""
 
     def __init__(self, rows: KernelRows, run: Run, kernels: ScaledKernels, solution_seconds: float) -> None:
         self._rows, self._problem, self._run, self._kernels = rows, rows.problem, run, kernels
@@ -30,7 +30,7 @@ class ExactTuning:
         self._try_seconds = 0.0  # of the longest try so far
 
     def best(self) -> Trial:
-        """The kernels, tuned, or a sum of them, whatever has the least error; of other losses only the penalty."""
+        """Return the tuned kernel or sum with the lowest error; for other losses only the penalty is tuned."""
         if isinstance(self._problem, MarginProblem):
             rows = replace(self._rows, problem=self._problem.of_squares)
             squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
@@ -72,12 +72,12 @@ class ExactTuning:
         return Descent(self._try, may_gain, (self._least_alpha, np.inf), self._run.settings.n_jobs, looks_ahead)
 
     def _may_try(self) -> bool:
-        """Whether one more try may gain something, and there is time for it, and then for the solution."""
+        """Return True if one more trial may help, and there is time for it and for the solution."""
         seconds = self._try_seconds + self._solution_seconds
         return not self._kernels.is_perfect and self._run.may_continue(Phase.SOLUTION, seconds)
 
     def _best_sum(self, best: Trial, *others: Trial) -> Trial:
-        """More and more of the other kernel beside the better one, while that helps."""
+        """Increase the share of the second kernel while that lowers the error."""
         first = best
         for other in others if self._run.limits.mechanisms.second_kernel and self._may_try() else ():
 

@@ -31,12 +31,12 @@ class Plan:
 
     set_rows: int  # at most
     n_steps: int
-    n_trees: int  # one after the other, whose cells sets come from: each splits rows by the kernel so far
-    takes_samples: bool  # beside cells
-    phase: Phase  # in which the machine has to be solved
+    n_trees: int  # number of successive trees; each splits rows by the current kernel
+    takes_samples: bool  # random sets in addition to cells
+    phase: Phase  # the phase with the time limit of the solution
 
 
-CELLS = Plan(500, 60, 3, False, Phase.CELLS)  # for machines that have cells, too, of the last kernel
+CELLS = Plan(500, 60, 3, False, Phase.CELLS)  # for local models, with cells of the final kernel
 ALL_ROWS = Plan(750, 30, 1, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
 
 
@@ -49,7 +49,7 @@ class FineTuning:
         self._learns_alpha = run.settings.alpha is None
 
     def of(self, known: Trial | None, seconds: float) -> Trial:
-        """Kernels, whose length scales are kept if they are known, and the penalty; `seconds` have to be left."""
+        """Learn kernels (length scales are kept if given) and the penalty, leaving at least `seconds`."""
         rows, run = self._rows, self._run
         start = self._start() if known is None else known
         kernel, error = start.kernel, start.error
@@ -123,7 +123,7 @@ class FineTuning:
         return float(np.mean(np.concatenate(left) ** 2))
 
     def _scored(self, cells: list[np.ndarray], kernel: KernelSum, seconds: float) -> float:
-        """The penalty by what rows left out are judged by, from one that squared errors are best with.
+        """Select the penalty by the leave-one-out loss, from the best penalty for squared errors.
 
         It is as good as time allows: `seconds` have to be left.
         """

@@ -1,4 +1,4 @@
-"""Trees of cells, each cell with an exact machine of its rows."""
+"""Trees of cells, with an exact model of the rows of each cell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from binfeat.models.machines.level_solver import LevelSolver
 
 @dataclass(frozen=True, eq=False)
 class NextTree:
-    """A tree whose cells are being solved."""
+    """A tree with partly solved cells."""
 
     tree: CellTrees
     cells: list[np.ndarray]
@@ -28,7 +28,7 @@ class NextTree:
 
 
 class Forest:
-    """Trees for the same rows and the same kernel, and the mean of what they say of each row without that row."""
+    """Trees for the same rows and kernel, and the means of their leave-one-out predictions."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Forest:
         self._function: LocalFunction | None = None  # of the trees so far, once it is asked for
         self._cells: list[SolvedCell] = []  # of all trees
         self._cell_rows: list[np.ndarray] = []  # and their rows that have coefficients
-        self._totals: dict[int, float] = {}  # weights of rows that stand for others, too, with theirs
+        self._totals: dict[int, float] = {}  # total weights of rows that represent equal rows
         self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
         self._variances = np.zeros(len(rows.X))
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
@@ -65,16 +65,16 @@ class Forest:
 
     @property
     def gain(self) -> float:
-        """That one more step promises in any of the cells."""
+        """Largest expected gain of one more step in any cell."""
         return max(cell.gain for cell in self._cells)
 
     @property
     def n_cells(self) -> int:
-        """Of all trees."""
+        """Number of cells in all trees."""
         return len(self._cells)
 
     def ambiguity(self, n_cells: int) -> float:
-        """How far the mean of two trees is below their mean loss, by that loss, in some cells of the next tree.
+        """Estimate the relative gain of the mean of two trees over a single tree, in some cells of the next tree.
 
         Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995).
         """
@@ -112,7 +112,7 @@ class Forest:
 
     @property
     def _started(self) -> NextTree:
-        """The tree that comes next, some of whose cells may be solved."""
+        """Return the next tree, which may have solved cells."""
         if self._next is None:
             self._next = NextTree(*self._rows.split(self._kernel, self.most, self._seed, self.n_trees), {})
         return self._next
@@ -130,16 +130,16 @@ class Forest:
         return self._rows.problem.Y[rows] - self._sums[rows] / self.n_trees
 
     def known(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of those of these rows that are in a cell of every tree, and what the trees say of them."""
+        """Return positions of the rows that are in a cell of every tree, and their leave-one-out predictions."""
         places = np.flatnonzero(self._counts[rows] == self.n_trees)
         return places, self._scores[rows[places]] / self.n_trees
 
     def variances(self, rows: np.ndarray) -> np.ndarray:
-        """Of the predictions of the first tree for rows that it does without, as multiples of the noise."""
+        """Return variances of the leave-one-out predictions of the first tree, in units of the noise variance."""
         return self._variances[rows]
 
     def function(self) -> LocalFunction:
-        """What the trees so far say of any row."""
+        """Return the function of the current trees."""
         if self._function is None:
             self._function = self._joined()
         return self._function

@@ -1,4 +1,4 @@
-"""Machines of random Fourier features."""
+"""Models of random Fourier features."""
 
 from dataclasses import replace
 from functools import partial
@@ -67,6 +67,6 @@ class FourierMachine(GrownMachine):
 
 
 def _no_grids(n_inputs: int, n_grids: int) -> Grids:
-    """Stands for a law where there are no grids."""
+    """A placeholder for the pitch law, without grids."""
     floats, words = np.empty((0, n_inputs)), np.empty((0, n_inputs), np.uint64)
     return Grids(floats, floats, words, words)

@@ -1,4 +1,4 @@
-"""What machines of random features have in common: they grow, learn how far they may be off, and take all rows."""
+"""Base of models of random features: growth, error bars, and the final fit to all rows."""
 
 from abc import abstractmethod
 from dataclasses import replace
@@ -19,7 +19,7 @@ from binfeat.models.search.scaled_kernels import ScaledKernels
 
 
 class GrownMachine(Candidate):
-    """A machine of random features; without the kernel and the features of an earlier fit `judge` chooses them."""
+    """A model of random features; without the kernel and the features of an earlier fit `judge` chooses them."""
 
     def __init__(
         self,
@@ -32,15 +32,15 @@ class GrownMachine(Candidate):
         self._problem, self._kernels, self._known = problem, kernels, kernel
         self._fourier, self._n_grids = fourier, n_grids
         self._sizing: Sizing | None = None
-        self._judged: np.ndarray | None = None  # predictions for the held-out rows, before they are learned from
+        self._judged: np.ndarray | None = None  # predictions for validation rows, before the final fit
 
     @abstractmethod
     def judge(self, run: Run) -> np.ndarray:
-        """Losses of held-out rows of a sample, by a smaller machine of this kind; what it takes is kept."""
+        """Return validation losses on a sample, by a smaller model of this kind, and store the plan."""
 
     @abstractmethod
     def _grow(self, rows: AllRows, run: Run) -> Sizing:
-        """Add features as long as that pays; sets `_sizing` as soon as there is a machine."""
+        """Add features while that lowers the error; set `_sizing` as soon as there is a model."""
 
     @property
     def _kernel(self) -> KernelSum:
@@ -82,7 +82,7 @@ class GrownMachine(Candidate):
         )
 
     def _errors(self, predictions: np.ndarray, variances: np.ndarray | float) -> HeldOutErrors:
-        """How far predictions were off, whose variances are multiples of the noise."""
+        """Return errors of predictions, given their variances in units of the noise variance."""
         problem, rows = self._problem, self._problem.held_out
         residuals, count = problem.Y[rows] - predictions, problem.weighty(rows)
         return HeldOutErrors.of(residuals[count], np.broadcast_to(variances, len(rows))[count])

@@ -1,4 +1,4 @@
-"""What machines of kernel values have in common: kernels that may be known, rows, and words about their solution."""
+"""Base of models of kernel values: optional kernels, rows, and messages about the solution."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from binfeat.models.search.scaled_kernels import ScaledKernels
 
 
 class KernelCandidate(Candidate):
-    """A machine of kernel values, which may be given its kernels and penalty."""
+    """A model of kernel values, with optional kernels and penalty."""
 
     def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known

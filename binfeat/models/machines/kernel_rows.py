@@ -1,4 +1,4 @@
-"""Rows that a machine with a kernel has."""
+"""Rows of a model with a kernel."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -19,9 +19,9 @@ _FRAME_ROWS = 1500
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Numbers of the rows with weight: all of a machine, those that choices are learned by, and their frame.
+    """Numbers of rows with positive weight: all rows of a model, rows for decisions, and their frame.
 
-    Choices are judged by predictions for rows held out, or, if there are none, by leaving out known ones.
+    Decisions use validation rows, or leave-one-out predictions if there are none.
     """
 
     problem: Problem
@@ -40,13 +40,13 @@ class KernelRows:
         frame: Frame | None = None,
         unseen: np.ndarray | None = None,
     ) -> Self:
-        """What settings let a machine have: rows that are held out are learned from in the end, or not at all.
+        """Return the rows of a model, given the settings: validation rows are used at the end, or not at all.
 
-        Rows that were `unseen` by the search judge choices, unless others are held out, or groups.
+        Rows `unseen` by the search are the validation set for decisions, unless there are validation rows or groups.
         """
         train, held_out = (rows[problem.weighty(rows)] for rows in (problem.train, problem.held_out))
         every = np.append(train, held_out) if run.settings.refits else train
-        is_apart = run.settings.has_cv and not problem.is_grouped  # from the rows held out
+        is_apart = run.settings.has_cv and not problem.is_grouped  # from the validation rows
         known = train if is_apart else every
         judges = held_out[:0]
         if is_apart and len(train) + len(held_out) <= TUNING_ROWS:
@@ -64,7 +64,7 @@ class KernelRows:
 
     @property
     def is_wide(self) -> bool:
-        """Whether inputs are so many that machines begin like linear ones, and are to be no worse than these."""
+        """Return True for this many inputs that models start from a linear model, which must not be better."""
         return self.X.shape[1] > MOST_INPUTS
 
     def columns(self, rows: np.ndarray) -> np.ndarray:

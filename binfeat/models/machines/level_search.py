@@ -1,4 +1,4 @@
-"""Whether additive effects of levels help the cells of a local machine, and with which variances and penalty."""
+"""Whether additive effects of levels help the cells of a local model, and with which variances and penalty."""
 
 from dataclasses import dataclass, replace
 
@@ -73,7 +73,7 @@ class LevelSearch:
         return FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
 
     def _split(self, kernel: KernelSum) -> list[np.ndarray] | None:
-        """Rows of the cells of the first tree; None where so many rows do not differ that they exceed a cell."""
+        """Rows of the cells of the first tree; None where this many rows do not differ that they exceed a cell."""
         cells = self._cells.split(kernel, self._most, self._run.settings.seed, 0)[1]
         return cells if max(map(len, cells)) <= self._most else None
 

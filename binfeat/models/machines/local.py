@@ -1,4 +1,4 @@
-"""Local machines: exact kernel machines of all rows, each in a cell of its own."""
+"""Local models: exact kernel models of the rows in each cell."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -25,7 +25,7 @@ from binfeat.models.search.length_scales import MOST_ALPHA
 from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _GAIN = 0.003  # share of the error that one more tree has to take away
-_LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take away at least
+_LEAST_GAIN = 0.01  # in units of the negligible error: the minimum gain of a tree
 _FEW_CELLS = 8  # of the second tree, which tell how many trees are worth their time
 _LEAST_ALPHA = 1e-5
 _LEVEL_TREES = 6  # times the seconds of a tree, which one with effects of levels takes at most
@@ -56,11 +56,11 @@ class LocalMachine(KernelCandidate):
     ) -> None:
         super().__init__(problem, run, kernels, known)
         self._earlier_levels = earlier_levels
-        self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
+        self._holds_out = run.settings.has_cv or problem.is_grouped  # related rows make leave-one-out errors too low
         self._judged_rows = problem.held_out if self._holds_out else self._rows.all
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
-        self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
+        self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the fit to validation rows
         self._tree_seconds = 0.0
         self._levels: LevelColumns | None = None  # with effects that all cells share
 
@@ -90,7 +90,7 @@ class LocalMachine(KernelCandidate):
         return self._forest
 
     def _take(self, rows: AllRows, run: Run) -> None:
-        """All rows, of which the table may be a sample, and those that the machine is judged by among them."""
+        """All rows (the table may be a sample of them), and the validation rows among them."""
         frame = self._rows.frame
         whole = rows.whole(self._kernels, frame)
         every = KernelRows.of(whole.problem, run, whole.X, frame)
@@ -116,7 +116,7 @@ class LocalMachine(KernelCandidate):
         self._curve = [(1, tree.error)]
 
     def _with_levels(self, plain: _OneTree, run: Run) -> _OneTree:
-        """The first tree with effects of the levels of categories that all cells share, if rows left out gain by them.
+        """The first tree with effects of the levels of categories that all cells share, if left-out rows gain by them.
 
         Not where rows are held out, where cells are solved on workers, or with a loss other than squares.
         """
@@ -147,7 +147,7 @@ class LocalMachine(KernelCandidate):
         return has_squares and not self._holds_out and self._each_cell is None
 
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
-        """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
+        """Select the penalty on validation groups with one tree, because leave-one-out errors choose it too small."""
 
         def may_gain(best: _OneTree) -> bool:
             is_open = best.error > self._problem.negligible and not self._kernels.is_perfect
@@ -161,7 +161,7 @@ class LocalMachine(KernelCandidate):
     def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
         """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on.
 
-        Not on workers, whose memory is their own.
+        Not on workers, which have their own memory.
         """
 
         def may_gain(tree: _OneTree) -> bool:
@@ -201,7 +201,7 @@ class LocalMachine(KernelCandidate):
         return forest.function().scores(X, intercept, self._run.settings.n_jobs)
 
     def _add_trees(self, goes_on: bool, run: Run) -> bool:
-        """More trees, as far as that pays; whether callbacks let the fit go on."""
+        """Add trees while that lowers the error; return True if callbacks let the fit continue."""
         forest, most = self._grown, self._most_trees
         if run.settings.n_trees is None and most > 1:
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
@@ -215,7 +215,7 @@ class LocalMachine(KernelCandidate):
         return goes_on
 
     def _worthwhile_trees(self) -> int:
-        """Trees of which each takes a share of the error away.
+        """Add trees while each lowers the error by a minimum share.
 
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
@@ -225,7 +225,7 @@ class LocalMachine(KernelCandidate):
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _refit(self) -> None:
-        """The same trees with the rows that were held out."""
+        """Return the same trees including the validation rows."""
         self._judged = self._judgement()
         n_trees, most = self._grown.n_trees, self._grown.most
         self._forest = self._new_forest(np.sort(self._rows.all), self._kernel, most)
@@ -256,7 +256,7 @@ class LocalMachine(KernelCandidate):
         return predictions, HeldOutErrors.of(residuals, self._variances(rows[some]))
 
     def _variances(self, rows: np.ndarray) -> np.ndarray:
-        """Of the predictions for such rows, as multiples of the noise."""
+        """Return variances of predictions for these rows, in units of the noise variance."""
         if not self._holds_out:
             return self._grown.variances(self._numbers[rows])
         return CellPosteriors(self._grown.function(), self._run.settings.n_jobs).variances(self._kernels.X[rows])

@@ -14,7 +14,7 @@ class Adam:
         self._mean, self._square, self._n_steps = np.zeros(shape), np.zeros(shape), 0
 
     def step(self, slopes: np.ndarray | float) -> np.ndarray:
-        """What to subtract from the parameters, for a rate of 1."""
+        """Return the step to subtract from the parameters, for a rate of 1."""
         self._n_steps += 1
         self._mean += (1 - _MOMENTUM) * (slopes - self._mean)
         self._square += (1 - _SECOND) * (slopes**2 - self._square)

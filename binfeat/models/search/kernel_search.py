@@ -1,4 +1,4 @@
-"""The search for length scales, by leave-one-out errors of exact machines on few rows."""
+"""The search for length scales by leave-one-out errors of exact models of few rows."""
 
 from binfeat._threads import one_blas_thread
 from binfeat.models.kernel_algebra.kernel_sum import Trial
@@ -19,8 +19,8 @@ class KernelSearch:
     """A gamma for each input: of the kernel of the grids, and of radial kernels.
 
     Kernels of the `kinds` "binning", "radial" or both are tried; those `needed` are kept, even if others do far better.
-    If none is needed the machine is exact or local. Length scales of local ones are learned on in cells, so that more
-    rows than an exact machine has ask for no longer search.
+    If none is needed the model is exact or local. Length scales of local ones are learned on in cells, so that more
+    rows than an exact model has ask for no longer search.
     """
 
     def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str]) -> None:
@@ -37,7 +37,7 @@ class KernelSearch:
         return int(self._run.settings.learns_gamma)
 
     def run(self) -> ScaledKernels:
-        """The kernels, as far as the user leaves them open."""
+        """Return the kernels; given parameters are kept."""
         if not self._run.settings.learns_gamma:
             self._found = self._setup.given()
             return self._kernels()
@@ -50,7 +50,7 @@ class KernelSearch:
         return self._kernels()
 
     def settled(self) -> ScaledKernels | None:
-        """After Ctrl-C: what was found so far, or None if that is nothing."""
+        """Return the current result after Ctrl-C, or None."""
         started = any(search.errors for search in self._race.searches)
         if not self._found and started:
             searches = [s for s in self._race.searches if s.errors or kind_of(s.kernel) in self._needed]

@@ -1,4 +1,4 @@
-"""The search for one length scale per input, by the gradient of the leave-one-out error of exact kernel machines."""
+"""The search for one length scale per input by the gradient of the leave-one-out error of exact models."""
 
 from contextlib import suppress
 from copy import copy, deepcopy
@@ -25,7 +25,7 @@ from binfeat.models.kernel_algebra.matrices import Frame, differentiable_matrix
 from binfeat.models.search.adam import Adam
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
-_START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
+_START = 0.3  # sum over inputs of gamma times mean distance; small, so that every pair of rows is informative
 _SHORTER = 4.0 ** np.arange(1, 5)  # times these gammas, which are tried where the first ones tell nothing
 _TELLS = 0.95  # of the error of the mean, below which gammas tell something
 _SURELY = 2.0  # standard errors
@@ -37,7 +37,7 @@ _PRIOR_INPUTS = 20  # with more inputs the prior is weaker: of many inputs a few
 _WORK = 3e7  # pairs of rows times inputs in a step
 _FEWEST = 150
 MOST_INPUTS = int(_WORK / _FEWEST**2)  # with which the fewest rows are no more work than that
-_LAST = 10  # steps whose mean error is the error of a search
+_LAST = 10  # the error of a search is the mean over this number of steps
 _DISTANCE_ROWS = 10_000
 _LEAST_PART = 1 / 2  # of the mean part in the exponent, which a revived input has
 
@@ -66,7 +66,7 @@ class SearchRows:
     X: np.ndarray  # (n_rows, n_inputs)
     Y: np.ndarray  # (n_rows, n_targets), of unit scale
     weights: Weights
-    used: np.ndarray  # numbers of the rows whose weight is above 0
+    used: np.ndarray  # numbers of the rows with positive weight
     frame: Frame
 
     def part(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, Weights]:
@@ -185,7 +185,7 @@ class LengthScaleSearch:
         return weighted_squares(self.matrix(X, X, factor * self.framed_gamma), self.alpha, weights, Y)
 
     def _shorten(self) -> None:
-        """Begin with shorter length scales where the first ones tell nothing of rows left out, and shorter ones do.
+        """Begin with shorter length scales if only they have a leave-one-out error below the constant's.
 
         Kernels so wide have no slopes towards what changes fast. Every other row chooses, and the others judge.
         """

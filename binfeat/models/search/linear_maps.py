@@ -52,7 +52,7 @@ class LinearMapSearch:
 
     @staticmethod
     def suits(search: LengthScaleSearch, categorical: np.ndarray) -> bool:
-        """Whether more than one number has a gamma above 0, and a map has no more entries than there are rows."""
+        """Return True if several numeric inputs have positive gammas, and a map has at most as many entries as rows."""
         n_inputs, n_rows = int(np.count_nonzero(search.gamma[~categorical])), search.rows.used.size
         return 1 < n_inputs <= _MOST_INPUTS and n_rows >= max(_FEWEST, n_inputs**2)
 
@@ -78,7 +78,7 @@ class LinearMapSearch:
         return self
 
     def pays(self) -> bool:
-        """Whether rows that no step has seen are left out with surely less error than before the search."""
+        """Return True if the leave-one-out error of unseen rows is certainly lower than before the search."""
         return not self._given_up and self._gains(_LEAST_GAIN)
 
     @property
@@ -99,7 +99,7 @@ class LinearMapSearch:
             self.alpha = float(np.clip(self.alpha * np.exp(-step), LEAST_ALPHA, MOST_ALPHA))
 
     def _gains(self, n_deviations: float) -> bool:
-        """Whether the unseen rows are left out with less error, by `n_deviations` paired standard errors."""
+        """Return True if the leave-one-out error of unseen rows is lower by `n_deviations` paired standard errors."""
         with suppress(SingularKernelError):
             errors = self._errors(self._matrix, self.alpha)
             self.error = float(errors.mean())

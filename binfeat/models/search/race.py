@@ -1,4 +1,4 @@
-"""Searches for length scales side by side, of which those that fall behind are given up."""
+"""Parallel searches for length scales; searches that fall behind are stopped."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,13 +20,13 @@ from binfeat.models.search.plan import CHUNK, MOST_ROWS, SearchPlan
 _Result = TypeVar("_Result")
 
 FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
-_BETTER = 0.97  # times the error of the kernel of the grids, which a radial one has to be below beside it
+_BETTER = 0.97  # maximum error of a radial kernel, relative to the kernel of the grids
 _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 
 
 def kind_of(kernel: Kernel) -> str:
-    """Which features a kernel is for."""
+    """Return the kind of features for a kernel."""
     return "radial" if is_radial(kernel) else "binning"
 
 
@@ -50,11 +50,11 @@ class Race:
 
     @property
     def is_perfect(self) -> bool:
-        """Whether a kernel leaves so little error that nothing is left to gain."""
+        """Return True if the error of a kernel is negligible."""
         return any(search.error < self._negligible for search in self.searches)
 
     def may_step(self) -> bool:
-        """Whether time and callbacks allow more steps, and these may gain something."""
+        """Return True if time and callbacks allow more steps, and these may help."""
         return not self.is_perfect and self._run.may_continue(Phase.SEARCH)
 
     def step(self, last: int, n_rows: int) -> None:
@@ -69,7 +69,7 @@ class Race:
             self._run.step()
 
     def run(self) -> list[Trial]:
-        """Run the searches to their end, but for those that fall behind; what they find, compared."""
+        """Run the searches, stop those that fall behind, and compare the results."""
         plan, late_rows = self._plan, self._plan.late_rows
         if self._needed:
             self.step(plan.half, plan.rows)
@@ -99,13 +99,13 @@ class Race:
         self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
 
     def _revived(self, n_rows: int) -> bool:
-        """Whether inputs that seemed idle do much for the error on so many rows."""
+        """Return True if seemingly irrelevant inputs lower the error on this number of rows."""
         if not self._run.limits.mechanisms.revival:
             return False
         return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
 
     def _compared(self) -> list[Trial]:
-        """What is found, with errors of the same rows."""
+        """Return the results, with errors on the same rows."""
         errors = self._side_by_side(lambda search: search.error_on(_COMMON_ROWS))
         return [replace(search.found, error=error) for search, error in zip(self.searches, errors)]
 

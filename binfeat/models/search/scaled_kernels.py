@@ -1,4 +1,4 @@
-"""What a search for scaling and length scales finds."""
+"""Result of a search for scaling and length scales."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps
 
 @dataclass(frozen=True, eq=False)
 class ScaledKernels:
-    """Scaled inputs, and kernels with a gamma for each input, whose errors are of the same rows."""
+    """Scaled inputs, and kernels with one gamma per input, with errors on the same rows."""
 
     scaling: str  # "standard" or "ranks"; of older files also "none", "arcsinh", "quantile" or "warped"
     scaler: InputScaler
@@ -43,7 +43,7 @@ class ScaledKernels:
 
     @property
     def vary(self) -> bool:
-        """Whether some input varies; else there is a constant, of whatever features."""
+        """Return True if an input varies; otherwise the model is constant."""
         return any(own.kernel.main.gamma.any() for own in self.found)
 
     def history(self, kernel: Kernel) -> History:
@@ -57,6 +57,6 @@ class ScaledKernels:
         return own[0] if own else (np.empty(0), np.empty((0, self.X.shape[1])))
 
     def relevances(self, problem: Problem, part: KernelPart, n_rows: int, seed: int) -> np.ndarray:
-        """Share of each input in the mean exponent of a kernel, by so many rows at most."""
+        """Return the share of each input in the mean exponent of a kernel, on a limited number of rows."""
         rows, rng = problem.train[:n_rows], np.random.default_rng(seed)
         return exponent_shares(part.gamma, mean_distances(self.X[rows], problem.categorical, rng, part.kernel.power))

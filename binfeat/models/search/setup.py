@@ -1,4 +1,4 @@
-"""What searches for length scales begin with: kernels, scaled inputs, rows."""
+"""Setup of searches for length scales: kernels, scaled inputs, rows."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from binfeat.models.search.plan import SearchPlan
 from binfeat.models.settings import Settings
 
 _STEP_ROWS = 1000  # for each step, at least, rows are scaled
-_FIRST_ALPHA = 0.3  # of kernels whose gammas are given
+_FIRST_ALPHA = 0.3  # of kernels with given gammas
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class SearchSetup:
 
     @property
     def kernels(self) -> list[Kernel]:
-        """That of the grids, then a radial one, as far as they are wanted."""
+        """Return the kernel of the grids, then a radial kernel, if requested."""
         given = self.settings.kernel
         binning, radial = Laplacian() if given is None else given, given if is_radial(given) else Matern(1.5)
         return [kernel for kind, kernel in (("binning", binning), ("radial", radial)) if kind in self.kinds]
@@ -58,7 +58,7 @@ class SearchSetup:
         if given is None:
             std = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0))
             return quotients(1.0, std**power * std.size)
-        if np.shape(given) == encoder.source.shape:  # as `gamma_` of another machine has it
+        if np.shape(given) == encoder.source.shape:  # as in `gamma_` of another model
             own = check_gamma(given, encoder.source.size)
         else:
             own = check_gamma(given, encoder.inputs.n_inputs)[encoder.source]

@@ -1,4 +1,4 @@
-"""Length scales of tables with so many inputs that the search for one of each may cost more than the machine."""
+"""Length scales for many inputs, for which a search may cost more than the model."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -34,7 +34,7 @@ _FINER = 10.0 ** np.arange(2.0, -5.0, -0.5)  # of the one that is taken
 
 
 def is_wide(problem: Problem, settings: Settings) -> bool:
-    """Whether inputs are numbers, more than a search affords that has all kernels to choose from."""
+    """Return True for numeric inputs, too many for a search with all kernels."""
     is_open = settings.kernel is None and settings.learns_gamma
     return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
 
@@ -42,7 +42,7 @@ def is_wide(problem: Problem, settings: Settings) -> bool:
 class WideSearch:
     """One length scale for all inputs, of the table as it is or of standardised inputs; then one for each, in time.
 
-    The first takes a product of matrices for each of the two, so that there is a machine like ridge regression of the
+    The first takes a product of matrices for each of the two, so that there is a model like ridge regression of the
     same rows before anything else. Those for each input are of a radial kernel, whose gradients are products of
     matrices, too, and are taken where rows that no step has seen are left out with surely less error: the rows of the
     steps would tell little, as they are fewer than the inputs.
@@ -70,11 +70,11 @@ class WideSearch:
         return self._kernels(self._found)
 
     def settled(self) -> ScaledKernels | None:
-        """After Ctrl-C: what was found so far, or None if that is nothing."""
+        """Return the current result after Ctrl-C, or None."""
         return None if self._found is None else self._kernels(self._found)
 
     def _of_all(self) -> tuple[Trial, bool]:
-        """The best length scale for all inputs, and whether it is that of standardised ones."""
+        """Return the best common length scale, and True if it is for standardized inputs."""
         problem, settings, some = self._problem, self._run.settings, thinned(self._rows, _ROWS)
         std, X = problem.table[thinned(self._rows, _STD_ROWS)].std(axis=0), problem.table[some]
         squares = SquaredErrors(problem.Y[some], problem.weights_of(some))
@@ -98,7 +98,7 @@ class WideSearch:
         return best, unit == "standard"
 
     def _least_error(self, some: np.ndarray, K: np.ndarray, alphas: np.ndarray, losses: Losses) -> tuple[float, float]:
-        """The least error of some rows, each left out, and the penalty it is of: there may be valleys at both ends."""
+        """Return the lowest leave-one-out error and its penalty; there can be minima at both ends."""
         given, least = self._alpha, least_alpha(len(self._rows))
         found = [(np.inf, least)]
         for alpha in np.maximum(alphas, least) if given is None else [given]:
@@ -142,7 +142,7 @@ class WideSearch:
         )
 
     def _may_step(self) -> bool:
-        """Whether time and callbacks allow more steps."""
+        """Return True if time and callbacks allow more steps."""
         return self._run.may_continue(Phase.SEARCH)
 
     @property
@@ -157,7 +157,7 @@ class WideSearch:
 
 
 def _gamma(std: np.ndarray, is_standard: bool) -> np.ndarray:
-    """Gammas by which the mean squared distance of two rows is 1, of standardised inputs or of all as they are."""
+    """Return gammas for a mean squared distance of 1, for standardized or for raw inputs."""
     if not is_standard:
         return np.full(std.shape, 1 / max(2 * float((std**2).sum()), np.finfo(float).tiny))
     live = std > 0

@@ -1,4 +1,4 @@
-"""Which numbers are codes, as of people, districts or plans: neighbours among them are as unlike as any two."""
+"""Detection of numeric codes, such as ids of people or districts: neighbouring values have unrelated targets."""
 
 import math
 from collections.abc import Callable
@@ -19,10 +19,10 @@ _SAME = 1.1  # groups of rows by two columns, over those by one
 
 
 def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> list[int]:
-    """Columns of numbers that come again, of which the targets Y of some rows, (n_rows, n_targets), know no order.
+    """Return columns of repeated numbers with an order that is unrelated to the targets Y, (n_rows, n_targets).
 
-    Where an order counts, mean targets of neighbouring numbers are nearly equal. Their mean squared difference, beside
-    that of chance, is von Neumann's (1941): here it has to be half of what numbers that are shuffled would have.
+    If the order is informative, mean targets of neighbouring numbers are similar. Their mean squared difference over
+    chance is the statistic of von Neumann (1941): it must be at least half of its value for shuffled numbers.
     """
     columns = np.flatnonzero(numbers).tolist()
     if len(columns) > _MOST_COLUMNS:
@@ -50,7 +50,7 @@ class _Recurring:
     are_whole: bool
 
     def is_as(self, values: np.ndarray) -> bool:
-        """Whether another column knows nearly the same groups of rows."""
+        """Return True if another column has nearly the same groups of rows."""
         levels, others = np.unique(values[self.rows], return_inverse=True)
         few, many = sorted([self.n_codes, levels.size])
         return many <= _SAME * few and np.unique(self.codes * levels.size + others).size <= _SAME * few
@@ -72,7 +72,7 @@ def _recurring(values: np.ndarray, some: np.ndarray) -> _Recurring | None:
 
 
 def _come_again(values: np.ndarray) -> bool:
-    """Whether sorted numbers do."""
+    """Return True if sorted numbers repeat often enough for codes."""
     n_codes = 1 + np.count_nonzero(np.diff(values))
     return bool(_FEWEST <= n_codes <= values.size / _ROWS_OF_A_CODE)
 
@@ -80,7 +80,7 @@ def _come_again(values: np.ndarray) -> bool:
 def _is_name(
     column: Callable[[int], np.ndarray], j: int, found: dict[int, _Recurring], known: dict[int, _Recurring]
 ) -> bool:
-    """Whether a column is the first of whole numbers, or the only one, that knows its groups of rows.
+    """Return True if a column is the first integer column, or the only column, with its groups of rows.
 
     Measures of a person or of a material, and the settings of an experiment, come again with it: to each of them all
     others look like jumps.
@@ -91,7 +91,7 @@ def _is_name(
 
 
 def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:
-    """Whether means of centred scores jump from number to number; by mean squares, a degree of freedom each."""
+    """Return True if means of centred scores jump between numbers, by mean squares per degree of freedom."""
     counts = np.bincount(codes)
     n_codes, n_rows = counts.size, codes.size
     means = np.array([np.bincount(codes, column) for column in scores.T]) / counts

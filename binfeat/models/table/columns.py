@@ -60,7 +60,7 @@ class Column:
 
     @property
     def holds_strings(self) -> bool:
-        """Whether values are categories by their type, or some objects are strings, and not read as what they say."""
+        """Return True for categorical dtypes, and for objects with strings that are not converted."""
         are_objects = self._values.dtype.kind == "O" and not self._kind
         return self._by_type or (are_objects and any(isinstance(value, str) for value in self._distinct[0]))
 
@@ -114,7 +114,7 @@ class Column:
             return True
 
     def words(self) -> tuple[Finding | None, np.ndarray]:
-        """What is no finite number, or no date, though it is not missing; and a mask of the rows that hold it."""
+        """Return values that are neither finite numbers (or dates) nor missing, and a mask of their rows."""
         if self._are_finished:
             rows = np.isinf(self._values)
             distinct = np.unique(self._values[rows]).tolist()
@@ -137,7 +137,7 @@ class Column:
         return Column(values, self.name, kind=self._kind)
 
     def said(self) -> str:
-        """What strings say, as `said_by` has it, where all values are such strings, numbers or missing."""
+        """Return the content of strings (see `said_by`) if all values are strings, numbers or missing."""
         strings, n_others = self._texts
         kind = said_by(strings) if strings else ""
         return kind if kind == NUMBERS or not n_others else ""
@@ -222,7 +222,7 @@ class Column:
 
 
 def _are_large(values: np.ndarray) -> bool:
-    """Whether some numbers are beyond those up to which float64 has all whole numbers."""
+    """Return True if some numbers exceed the range of exact integers in float64."""
     if values.dtype.itemsize < 8 or not values.size:
         return False
     ends = (float(end.reduce(values, initial=0)) for end in (np.fmin, np.fmax))
@@ -275,7 +275,7 @@ class Columns:
         return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])
 
     def require_size(self, largest: np.ndarray) -> None:
-        """Refuse columns of numbers whose squares are taken for 0, by their largest magnitudes, with a ValueError."""
+        """Raise ValueError for columns of numbers with squares that underflow, given their largest magnitudes."""
         tiny = np.flatnonzero((largest > 0) & (largest < _TINY))
         if tiny.size:
             name = self.columns[tiny[0]].name

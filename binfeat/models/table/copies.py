@@ -10,13 +10,13 @@ from binfeat.models.table.row_hashes import row_hashes
 
 _KEY = np.uint64(0x9E3779B97F4A7C15)  # of cells; odd
 _LEAST = 0.25  # share of the rows
-_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values in so many rows, with which no rows are equal by chance
-_CONFLICTS = 0.05  # pairs of rows with equal inputs and different targets, over those of any rows
+_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values above which rows are not equal by chance
+_CONFLICTS = 0.05  # pairs of rows with equal inputs and different targets, relative to any pairs
 
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """Rows of a table that is encoded, with what the caller gives to learn."""
+    """Rows of an encoded table with the caller's targets and weights."""
 
     table: np.ndarray  # (n_rows, n_inputs)
     y: np.ndarray  # (n_rows,) or (n_rows, n_targets)
@@ -28,7 +28,7 @@ class GivenRows:
 
     @cached_property
     def hashes(self) -> np.ndarray:
-        """Of the rows with their targets."""
+        """Hashes of the rows with their targets."""
         return row_hashes(self.table, self.answers)
 
     @cached_property
@@ -38,13 +38,13 @@ class GivenRows:
 
     @property
     def are_equal(self) -> bool:
-        """Whether all inputs are constant."""
+        """Return True if all inputs are constant."""
         first = self.table[0]
         return np.array_equal(first, self.table[-1]) and bool((self.table == first).all())
 
     @property
     def are_fine(self) -> bool:
-        """Whether an input has so many values that rows are hardly equal by chance."""
+        """Return True if an input has too many values for equal rows by chance."""
         some = self.table[:_FINE_ROWS]
         return any(np.unique(values).size > _FINE * len(some) for values in some.T)
 
@@ -78,7 +78,7 @@ class GivenRows:
         return type(self)(self.table[rows], self.y[rows], self.answers[rows], weights)
 
     def _targets_agree(self) -> bool:
-        """Whether rows of equal inputs have nearly always equal targets."""
+        """Return True if rows with equal inputs nearly always have equal targets."""
         of_inputs, of_answers = (_equal_pairs(row_hashes(part, part[:, :0])) for part in (self.table, self.answers))
         conflicts = 1 - _equal_pairs(self.hashes) / of_inputs
         return conflicts <= _CONFLICTS * (1 - of_answers / (len(self) * (len(self) - 1)))

@@ -1,4 +1,4 @@
-"""Warnings with which a fit ends: of tables and targets whose errors may mislead, and of a limit that was not kept."""
+"""Warnings at the end of a fit: misleading errors, and limits that were exceeded."""
 
 import numpy as np
 
@@ -7,14 +7,14 @@ from binfeat.models.table.copies import GivenRows
 
 _FEW_ROWS, _FEW_GRIDS = 5, 10
 _MANY_CLASSES = 20  # of numbers with a decimal point
-_COPIES = 0.1  # share of rows, above which held-out errors say too little
+_COPIES = 0.1  # share of duplicate rows above which validation errors are unreliable
 _LATE = 1.25  # times the limit
 
 
 def doubt_rows(rows: GivenRows, apart: bool) -> None:
     """Warn of a constant table, of few rows, or of many copies.
 
-    Copies do no harm where the caller says which rows are held out together (`apart`).
+    Copies are harmless if the caller selects related rows or validation rows (`apart`).
     """
     if rows.are_equal:
         warn("All rows of X are equal, so predictions are constant. Pass inputs that differ between rows.")

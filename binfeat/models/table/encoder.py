@@ -72,7 +72,7 @@ class TableEncoder:
         return encoded if are_known else self.inputs.clipped(encoded)
 
     def renewed(self, estimator: BaseEstimator, X: RawTable) -> tuple[Self, np.ndarray]:
-        """The encoder for another table that it is fitted to, whose numbers may be anywhere, and this table encoded."""
+        """Return the encoder fitted to another table, without limits for its numbers, and that table encoded."""
         matrix, _, _ = self.inputs.read(estimator, X)
         lows, highs = ranges_of(matrix)
         encoder = replace(self, inputs=replace(self.inputs, lows=lows, highs=highs))
@@ -81,7 +81,7 @@ class TableEncoder:
         return encoder.with_codes(encoded, coded) if coded else (encoder, encoded)
 
     def with_codes(self, matrix: np.ndarray, coded: list[int]) -> tuple[Self, np.ndarray]:
-        """The encoder of a table that it has encoded, of which some numbers are codes, and the table with these."""
+        """Return the encoder with some numbers as codes, and the encoded table with these codes."""
         gaps, levels = self._gaps_of(matrix), self.inputs.levels
         own = [
             np.unique(matrix[~gaps[:, j], j]) if j in coded else levels.of(j)[0] for j in range(self.inputs.n_inputs)

@@ -19,7 +19,7 @@ from binfeat.models.table.levels import Levels
 from binfeat.models.table.novelty import unseen_categories, unseen_gaps, unseen_numbers
 from binfeat.models.table.texts import NUMBERS
 
-_ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
+_ROUNDING = 1e-6  # relative tolerance for rounding at the ends of a range
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Inputs:
     """Columns of a raw table as a matrix with NaN: numbers, categories as codes, dates and durations as days.
 
     Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen. The
-    next code stands for all other categories. 1, 1.0 and True are the same category, as is "1" if `fit` had not both;
+    next code represents all other categories. 1, 1.0 and True are the same category, as is "1" if `fit` had not both;
     other objects are the string that they print as. If nearly every row has its own category, the column has a single
     category.
     """
@@ -95,7 +95,7 @@ class Inputs:
             raise ValueError(infinite_in([table.columns[j].name for j in np.flatnonzero(infinite).tolist()])) from None
 
     def hold_strings(self, table: Columns) -> bool:
-        """Whether numbers of a table come as strings."""
+        """True if numbers of a table come as strings."""
         return table.matrix is None and any(
             column.holds_strings for column in compress(table.columns, ~self.are_categories)
         )
@@ -165,7 +165,7 @@ class Inputs:
         return bool(((matrix >= low) & (matrix <= high)).all())
 
     def _needs_no_check(self, estimator: BaseEstimator, X: RawTable) -> bool:
-        """Whether scikit-learn's checks, which take longer than a prediction, could find nothing but infinity."""
+        """Return True if scikit-learn's checks, which are slower than a prediction, could find only infinity."""
         return (
             type(X) is np.ndarray
             and X.dtype.char in "df"

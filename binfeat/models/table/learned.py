@@ -11,13 +11,13 @@ from binfeat._common.validation import check_categorical, is_word
 from binfeat._common.warned import warn
 from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Columns
 
-_ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
-_MEDIAN_ROWS = 2**14  # evenly spaced rows whose median is taken; the median of 400,000 x 54 would take 0.4 s
+_ID_ROWS, _ID_SHARE = 50, 0.9  # with this many rows and a larger share of different values, categories are ids
+_MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 s for 400,000 x 54
 _MEDIAN_VALUES = 2**18  # that are read at a time, and stay in a cache
 
 
 def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the largest number of each column, beside NaN."""
+    """Return minimum and maximum of each column, ignoring NaN."""
     return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
 
 
@@ -29,7 +29,7 @@ def chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: Ar
 
 
 def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
-    """Warn of columns that are not chosen as categories, and whose numbers are not all different in float64."""
+    """Warn about numeric columns with numbers that are equal in float64 only."""
     for column in compress(table.columns, ~chosen):
         n_numbers, n_left = column.lost()
         if n_left < n_numbers:

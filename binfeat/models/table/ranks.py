@@ -1,4 +1,4 @@
-"""Which numbers enter a machine by the normal scores of their ranks, too."""
+"""Normal scores of ranks as additional columns."""
 
 from itertools import islice
 
@@ -17,7 +17,7 @@ NO_RANKS = {"rank_starts": np.zeros(1, np.int64), "rank_knots": np.empty(0), "ra
 
 
 def columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Columns of numbers that are far from normal, such as amounts, and counts of which many are 0.
+    """Return numeric columns that are far from normal, such as amounts, and counts with many zeros.
 
     Their statistic of Shapiro and Francia (1972) is small. Where there are very many, as in bags of words, none is
     taken.

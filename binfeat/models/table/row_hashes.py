@@ -1,4 +1,4 @@
-"""Hashes of rows, by which equal ones are found; those of the rows of a fit are kept with its machine."""
+"""Hashes of rows for finding equal rows; a model stores hashes of its training rows."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from binfeat._common.array_record import ArrayRecord
 from binfeat._common.subsets import cached_parts
 
 _KEYS_SEED = 0
-_KEPT = 8192  # hashes of a machine, at most
+_KEPT = 8192  # maximum number of hashes in a model
 
 
 def row_hashes(table: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -30,11 +30,11 @@ class SeenRows(ArrayRecord):
 
     @classmethod
     def of(cls, hashes: np.ndarray) -> Self:
-        """Those of all rows of a fit."""
+        """Hashes of all training rows."""
         ordered = np.sort(hashes)  # faster than NumPy's `unique`
         return cls(ordered[np.append(True, ordered[1:] != ordered[:-1])][:_KEPT])
 
     def share_of(self, hashes: np.ndarray) -> float:
-        """Share of some rows that are among those of the fit; NaN if no row is one that can be told."""
+        """Return the share of rows that are training rows; NaN if unknown."""
         told = hashes if len(self.hashes) < _KEPT else hashes[hashes <= self.hashes[-1]]
         return float(np.isin(told, self.hashes).mean()) if told.size else np.nan

@@ -89,6 +89,6 @@ class Quantiles(InputScaler):
 
 
 def scaler_of(scaling: str) -> type[InputScaler]:
-    """The kind of scaler for a scaling: those of older files had maps before length scales."""
+    """Return the scaler for a scaling; models in older files had maps before length scales."""
     kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Quantiles}
     return kinds.get(scaling, NoScaler)

@@ -39,12 +39,12 @@ _MOST_EXPONENT = 300  # of ten, of whole numbers that are looked at digit by dig
 _MOST_DIGITS = 15  # of a number that a float has exactly
 _LARGEST = sys.float_info.max
 _NUMBER: Any = Real, Decimal, np.bool_
-_OTHERS_OF_A_WORD = 10  # at least, where words seem to stand for what is missing
+_OTHERS_OF_A_WORD = 10  # minimum of other values if words seem to represent missing values
 _DAY = np.timedelta64(1, "D")
 
 
 def said_by(strings: Iterable[str]) -> str:
-    """What all of some strings, of which there is at least one, say: numbers, dates, or "" for anything else."""
+    """Return the content of a non-empty set of strings: numbers, dates, or "" for anything else."""
     known = list(strings)
     for kind, form in _FORMS.items():
         if all(map(form.fullmatch, known)):
@@ -54,7 +54,7 @@ def said_by(strings: Iterable[str]) -> str:
 
 
 def _keep_digits(strings: list[str]) -> bool:
-    """Whether float64 has every whole number among strings of numbers, and keeps all other numbers apart."""
+    """Return True if float64 represents all integers among numeric strings, and keeps other numbers distinct."""
     numbers = {Decimal(own.strip()) for own in strings if len(own) > _MOST_DIGITS}
     whole = {
         number for number in numbers if number.adjusted() < _MOST_EXPONENT and number == number.to_integral_value()
@@ -76,7 +76,7 @@ def key_of(value: Any) -> float | str:
 
 
 def doubt_of(strings: Sequence[str]) -> str:
-    """What categories may be meant for, in words after the name of their column, or "" where nothing seems likely."""
+    """Return a guess of the intended type of categories, as the end of a sentence, or ""."""
     words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
     if words and _are_few(words, strings):
         return (

@@ -1,1 +1,1 @@
-"""Targets as a machine learns them."""
+"""Encodings of targets."""

@@ -1,4 +1,4 @@
-"""Deviances of counts and amounts, whose means are exponentials of what is learned."""
+"""Deviances of counts and amounts, with a logarithmic link."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ _MOST_STEP = 2.0  # of a logarithm of a mean, to a working response
 
 @dataclass(frozen=True)
 class Deviance:
-    """Of Tweedie's laws, whose variance is the mean to a power (Jorgensen 1987): Poisson's, the Gamma law and between.
+    """Tweedie deviances (Jorgensen 1987): the variance is a power of the mean, from Poisson to Gamma.
 
     Minimised by iteratively reweighted least squares (McCullagh & Nelder 1989, section 2.5).
     """

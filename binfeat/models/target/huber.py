@@ -1,4 +1,4 @@
-"""Weights of Huber's loss, from residuals of machines that have not seen the row."""
+"""Huber weights, from leave-one-out residuals."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Targets as a machine learns them, and predictions of them as the caller knows them."""
+"""Encoding of targets for a model, and decoding of predictions."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ _BEYOND = 0.5  # how far predictions go beyond all targets: in their standard de
 
 
 def no_limits(n_targets: int) -> np.ndarray:
-    """Of predictions of plain targets."""
+    """Return the limits of predictions for plain targets: none."""
     return np.repeat([[-np.inf], [np.inf]], n_targets, axis=1)
 
 
@@ -36,7 +36,7 @@ class Targets:
     def of(
         cls, transform: TargetTransform | CallersTransform, y: np.ndarray, weights: np.ndarray | None = None
     ) -> "Targets":
-        """Of a fitted transform, standardised by y with weights (n_rows, 1)."""
+        """Return targets of a fitted transform, standardized on y with weights (n_rows, 1)."""
         Z, own = transform.transform(as_columns(y)), None if weights is None else weights[:, 0]
         mean = np.average(Z, axis=0, weights=own)
         std = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=own))
@@ -46,7 +46,7 @@ class Targets:
     def of_moments(
         cls, transform: TargetTransform | CallersTransform, mean: np.ndarray, std: np.ndarray, flat: bool
     ) -> "Targets":
-        """Of a fitted transform, standardised by mean and standard deviation (n_targets,) of what it makes of y."""
+        """Return targets of a fitted transform, given mean and std (n_targets,) of transformed y."""
         shifts = np.zeros((1, mean.size))
         return cls(transform, mean, np.where(std > 0, std, 1.0), flat, shifts, no_limits(mean.size))
 
@@ -78,23 +78,23 @@ class Targets:
         return np.sqrt((shares * apart**2).sum(axis=0))
 
     def bounds(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Intervals of y, (n_rows, 2) or (n_rows, n_targets, 2), of intervals of what is learned."""
+        """Convert intervals of targets to intervals of y, (n_rows, 2) or (n_rows, n_targets, 2)."""
         return np.sort(self.stacked([low, high]), axis=-1)
 
     def stacked(self, parts: list[np.ndarray]) -> np.ndarray:
-        """Values of y, of several arrays of what is learned, (n_rows, n_parts) or (n_rows, n_targets, n_parts)."""
+        """Decode several arrays of targets to values of y, (n_rows, n_parts) or (n_rows, n_targets, n_parts)."""
         medians = replace(self, shifts=np.zeros((1, self.mean.size)))
         return np.stack([medians.decode(part) for part in parts], axis=-1)
 
     def limited(self, y: np.ndarray) -> "Targets":
-        """The same, whose predictions stay near targets y; those of a transform that was given have no limits."""
+        """Return a copy with predictions limited to the range of y; given transforms have no limits."""
         if isinstance(self.transform, CallersTransform):
             return self
         Z, beyond = self.encode(y), _BEYOND / np.maximum(self.std, 1.0)
         return replace(self, limits=np.array([Z.min(axis=0) - beyond, Z.max(axis=0) + beyond]))
 
     def of_means(self, residuals: np.ndarray) -> "Targets":
-        """The same, whose predictions estimate means, by residuals (n_rows, n_targets) of standardised targets."""
+        """Return a copy with means as predictions, from residuals (n_rows, n_targets) of standardized targets."""
         parts = np.array_split(np.sort(residuals, axis=0), min(_SHIFTS, len(residuals)))
         return replace(self, shifts=np.array([part.mean(axis=0) for part in parts]))
 

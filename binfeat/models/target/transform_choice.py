@@ -1,4 +1,4 @@
-"""Which transform of the targets is tried, and which is taken."""
+"""Selection of a transform of the targets."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class TransformTrial:
     """Targets with a transform, and what leave-one-out predictions of a short search say of them."""
 
     targets: Targets
-    losses: np.ndarray  # of rows, in the units of y; or one number, minus the machine's `scoring`
+    losses: np.ndarray  # per row, in the units of y; or one number, the negative score
     likelihood: float  # mean logarithm of the density of y, of Gaussian errors of the transformed targets
 
     @property
@@ -27,7 +27,7 @@ class TransformTrial:
         return float(self.losses.mean())
 
     def beats(self, other: "TransformTrial") -> bool:
-        """Whether it does better in the units of y, or far better as a model of y and not clearly worse in its units.
+        """Return True if the error in units of y is lower, or the likelihood far higher and the error similar.
 
         Squared errors of targets with long tails hang on few rows; the likelihood (Box and Cox 1964) on all.
         """
@@ -50,7 +50,7 @@ def transforms_to_try(Y: np.ndarray) -> list[type[TargetTransform]]:
 def likelihood(
     transform: TargetTransform, std: np.ndarray, Y: np.ndarray, residuals: np.ndarray, weights: np.ndarray | None
 ) -> float:
-    """Mean logarithm of the density of targets Y; residuals are of transformed targets, as multiples of std.
+    """Return the mean log density of targets Y, given residuals of transformed targets in units of std.
 
     0 where many rows share a value, zero say, at which there is no density.
     """

@@ -22,7 +22,7 @@ class TargetTransform(ArrayRecord, ABC):
 
     @classmethod
     def takes(cls, Y: np.ndarray) -> bool:
-        """Whether the transform is defined for all values of Y."""
+        """Return True if the transform is defined for all values of Y."""
         return True
 
     @classmethod
