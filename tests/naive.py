@@ -339,6 +339,31 @@ def nearest_only(W, n_neighbours):
     return kept
 
 
+def nearest_by_distance(W, X, gamma, categorical, n_candidates=31, n_nearest=7):
+    """Links of each row, 1, or 1/2 where one of two rows has it: its copies, and the nearest rows that are no copies.
+
+    Both are among the rows of the largest similarities W, lower rows first where equal.
+    """
+    links = np.zeros_like(W)
+    for i, row in enumerate(W):
+        candidates = [j for j in sorted(range(len(W)), key=lambda j: (-row[j], j))[:n_candidates] if row[j] > 0]
+        far = {j: squared_distance(X[i], X[j], gamma, categorical) for j in candidates}
+        others = sorted((j for j in candidates if far[j] > 0), key=far.get)
+        for j in [*(j for j in candidates if far[j] == 0), *others[:n_nearest]]:
+            links[i, j] += 1 / 2
+            links[j, i] += 1 / 2
+    return links
+
+
+def squared_distance(a, b, gamma, categorical):
+    """Sum of squares of ``gamma_j (a_j - b_j)``; two categories are 1 apart, and two missing values are equal."""
+    total = 0.0
+    for x, y, own, is_category in zip(a, b, gamma, categorical):
+        if not (math.isnan(x) and math.isnan(y)):
+            total += own**2 * (x != y if is_category else (x - y) ** 2)
+    return total
+
+
 def similarities_of_new_rows(all_codes, new_codes):
     """Similarities of new rows to old rows, (n_new, n_old); a bin of one old row is left out."""
     W = np.zeros((len(new_codes[0]), len(all_codes[0])))

@@ -31,7 +31,8 @@ def test_scores_are_those_of_a_dense_solve(alpha, clamp, rows_met_in_a_bin):
     rows = X[alike_together(MAP.fit_transform(X))]  # the first ones of equally similar rows are taken
     labels = np.where(rows[:, 0] > 0, 1, 0)
     few = np.where(np.arange(60) < 12, labels, -1)
-    W = naive.nearest_only(naive.similarities(naive.codes(rows, "laplacian", np.full(2, 1.0), 20, 0)[0]), 15)
+    W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, 1.0), 20, 0)[0])
+    W = naive.nearest_by_distance(W, rows, np.ones(2), [False, False])
     expected = naive.label_spreading(W, one_hot(few), alpha, np.flatnonzero(few >= 0) if clamp else ())
     expected /= expected.sum(axis=1, keepdims=True)
     spread = LabelSpreading(alpha, clamp=clamp, features=MAP, gamma=1.0, tol=1e-10).fit(rows, few)

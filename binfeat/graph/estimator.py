@@ -103,12 +103,16 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             Z = made.fit_transform(X)
         if Z.shape[0] < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")
-        graph: Graph = NeighbourGraph(Z, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
+        graph: Graph = self._graph_of(made, Z, X) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
         alone = (graph.degrees == 0).mean()
         if alone > _MANY_ALONE:
             message = f"{alone:.0%} of the rows share no bin with another row and have no neighbours. Decrease gamma."
             warn(message)
         return made, Z, graph
+
+    def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
+        """The graph of rows X with codes Z of their bins."""
+        return NeighbourGraph(Z, seed_of(self.random_state))
 
     def _keep_map(self, made: Any) -> None:
         self.features_, self.n_features_in_ = made, made.n_features_in_

@@ -18,11 +18,15 @@ from binfeat._common.validation import (
     check_real,
     check_share,
     require_y,
+    seed_of,
 )
 from binfeat._common.warned import warn
 from binfeat._rows.scored import SourceScorer
 from binfeat._rows.sources import is_source
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.graph.distances import ScaledRows
 from binfeat.graph.estimator import GraphEstimator
+from binfeat.graph.neighbours import NeighbourGraph
 from binfeat.graph.saved import check_spread_labels
 from binfeat.graph.similarity import Graph
 from binfeat.linear import cg
@@ -41,7 +45,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     Parameters
     ----------
-    alpha : float, default=0.97
+    alpha : float, default=0.98
         Weight of the neighbours' scores, above 0 and below 1; the weight of the row's own label is ``1 - alpha``.
     clamp : bool, default=False
         If True, labelled rows keep their labels.
@@ -90,15 +94,20 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     See Also
     --------
-    SpectralEmbedding : Its Notes describe the graph.
+    SpectralEmbedding : Its graph has the similarities of the bins.
     KernelMachineClassifier : More accurate if many rows have labels. It does not use rows without labels.
     sklearn.semi_supervised.LabelSpreading : Uses a graph of all similarities, or of nearest neighbours by distance.
 
     Notes
     -----
+    The bins give 31 candidates for the neighbours of each row. The 7 candidates with the smallest Euclidean distance of
+    inputs times gamma, and all copies of the row, are its neighbours: W is 1 for a pair of rows that are neighbours of
+    each other, 1/2 if only one is a neighbour of the other, and 0 elsewhere. Features that are not bins use their own
+    similarities as W.
+
     Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here
-    ``S = D^-1/2 W D^-1/2`` for the similarities W of rows and their row sums D, and Y is 1 for the class of a labelled
-    row and 0 elsewhere. With `clamp`, only the scores of unlabelled rows are solved for.
+    ``S = D^-1/2 W D^-1/2`` for the row sums D of W, and Y is 1 for the class of a labelled row and 0 elsewhere. With
+    `clamp`, only the scores of unlabelled rows are solved for.
 
     References
     ----------
@@ -129,7 +138,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     def __init__(
         self,
-        alpha: float = 0.97,
+        alpha: float = 0.98,
         *,
         clamp: bool = False,
         features: BaseEstimator | None = None,
@@ -181,6 +190,10 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         self._keep(graph, system.scores(result.solution), result, options.tol)
         progress.end()
         return self
+
+    def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
+        rows = ScaledRows.of(X, made.gamma_, made._categorical)
+        return NeighbourGraph(Z, seed_of(self.random_state), rows)
 
     def _check_y(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of the labelled rows, and their labels; set the classes."""

@@ -13,6 +13,7 @@ from binfeat._common.subsets import slices
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._threads import side_by_side, thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix, no_bin
+from binfeat.graph.distances import N_CANDIDATES, ScaledRows, nearest_of
 from binfeat.graph.similarity import Graph, means
 
 # The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbours, fewer neighbours label more digits
@@ -48,9 +49,11 @@ class BinMembers(ArrayRecord):
         list_rows(Z.codes, no_bin(Z.codes.dtype), Z.offsets, drawn, _places(order), begins, rows, n_jobs=Z.n_jobs)
         return cls(weights, begins, rows)
 
-    def nearest(self, Z: BinMatrix, order: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(
+        self, Z: BinMatrix, order: np.ndarray, n_rows: int, n_nearest: int = N_NEAREST
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Places and similarities of the rows, of `n_rows`, that rows of Z are most similar to, (n, n_nearest)."""
-        codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(N_NEAREST, n_rows))
+        codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(n_nearest, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Give fewer rows.")
         neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
         sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
@@ -105,15 +108,21 @@ class NeighbourGraph(Graph):
 
     A similarity is halved if only one of two rows is among the 15 rows of the other. In a bin of more than 16 rows, the
     rows are compared with only 16 rows, which the seed draws, the same 16 for all rows.
+
+    With `rows`, the `ScaledRows` of the table, all similarities are 1, of the 7 nearest rows by distance among the 31
+    most similar ones.
     """
 
-    def __init__(self, Z: BinMatrix, seed: int) -> None:
+    def __init__(self, Z: BinMatrix, seed: int, rows: ScaledRows | None = None) -> None:
         n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
         self._members = BinMembers.of(Z, self._order, seed)
-        require_memory(60 * n_rows * min(N_NEAREST, n_rows), "the graph of neighbours", "Give fewer rows.")
-        neighbours, similarities = self._members.nearest(Z, self._order, n_rows)
-        self._with_itself = _matrix(neighbours, similarities, n_rows)
+        most = N_NEAREST if rows is None else N_CANDIDATES
+        require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbours", "Give fewer rows.")
+        neighbours, similarities = self._members.nearest(Z, self._order, n_rows, most)
+        self._with_itself = _matrix(neighbours[:, :N_NEAREST], similarities[:, :N_NEAREST], n_rows)
         similarities[neighbours == np.arange(n_rows)[:, None]] = 0.0
+        if rows is not None:
+            similarities = nearest_of(rows, self._order, neighbours, similarities > 0, Z.n_jobs).astype(float)
         others = _matrix(neighbours, similarities, n_rows)
         W = ((others + others.T) / 2).tocsr()
         self._parts = [(part, W[part]) for part in slices(n_rows, _ROWS_OF_A_PART)]
