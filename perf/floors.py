@@ -62,11 +62,11 @@ def _scatter(tables, codes, rounds, values):
 
 
 @numba.njit(**_options)
-def _hash(x, scale, shift, key, rounds, out):
+def _hash(x, scale, shift, key, rounds, cells, out):
     """Terms of the hash, of rows that the first-level cache holds."""
     for thread in numba.prange(out.shape[0]):
         for _ in range(rounds):
-            _add_column(x[thread], 1.0, scale, shift, key, np.uint64(0), out[thread])
+            _add_column(x[thread], 1.0, scale, shift, key, np.uint64(0), cells[thread], out[thread])
 
 
 def _trig(write_pairs):
@@ -112,7 +112,7 @@ def _table_calls(sizes):
 def _arithmetic_calls(rounds=2000):
     threads = numba.get_num_threads()
     x, hashes = np.full((threads, _IN_CACHE), 0.3), np.zeros((threads, _IN_CACHE), np.uint64)
-    terms = functools.partial(_hash, x, 1.7, 0.4, np.uint64(2**61 + 15), rounds, hashes)
+    terms = functools.partial(_hash, x, 1.7, 0.4, np.uint64(2**61 + 15), rounds, np.empty(x.shape), hashes)
     calls = {"hash, a term": (terms, rounds * hashes.size)}
     for dtype, (write_pairs, _) in WRITERS.items():
         projection, out = np.full((threads, 8, 128), 0.3, dtype), np.empty((threads, 8, 256), dtype)

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import binfeat
+from binfeat._common.persistence import Persistent
 
 _RNG = np.random.default_rng(0)
 X = _RNG.normal(size=(40, 3))
@@ -87,6 +88,10 @@ def frame():
     return pd.DataFrame(columns)
 
 
+class DamagedPartError(Exception):
+    """scikit-learn cannot read an object of its own; `binfeat.load` raises a ValueError that names the file."""
+
+
 class Saved:
     """An estimator as a file has it: its class, and its state with nested estimators as `Saved`."""
 
@@ -95,8 +100,13 @@ class Saved:
 
     def load(self) -> BaseEstimator:
         estimator, state = self.kind.__new__(self.kind), _loaded(self.state)
-        if hasattr(estimator, "__setstate__"):
+        if isinstance(estimator, Persistent):
             estimator.__setstate__(state)
+        elif hasattr(estimator, "__setstate__"):
+            try:
+                estimator.__setstate__(state)
+            except Exception as error:  # of scikit-learn, which `binfeat.load` names as well
+                raise DamagedPartError from error
         else:
             vars(estimator).update(state)
         return estimator
@@ -267,6 +277,8 @@ def outcome(saved: Saved, rows: Any, known: set[str]) -> tuple[str, str]:
     """How loading and calling all methods ends, and the fault. `known` has calls that fail without a mutation."""
     try:
         model = saved.load()
+    except DamagedPartError:
+        return "refused", ""
     except (ValueError, TypeError) as error:
         return ("refused", "") if is_named(error) else ("raw error at load", repr(error))
     except Exception as error:

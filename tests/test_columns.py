@@ -300,7 +300,11 @@ def test_strings_among_numbers(frame):
 
 def test_objects_that_are_no_numbers(rng):
     X = rng.normal(size=(5, 2)).astype(object)
-    for value in ({"foo": "bar"}, [1], 1j, datetime.date(2020, 1, 1)):
+    for value in ({"foo": "bar"}, [1]):
+        X[0, 0] = value
+        with pytest.raises(TypeError, match="Column 0 of X has several values in a row; make a column of each value"):
+            fit(X)
+    for value in (1j, datetime.date(2020, 1, 1)):
         X[0, 0] = value
         with pytest.raises(TypeError, match=r"Column 0 of X must hold numbers, .*argument must be .* string.* number"):
             fit(X)

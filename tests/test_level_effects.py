@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from machines import assert_same_state, moments
+from machines import assert_same_state, moments, with_options
 
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
@@ -16,7 +16,13 @@ pd = pytest.importorskip("pandas")
 sio = pytest.importorskip("skops.io")
 
 GAMMA = [0.5, 0.2, 0.05, 0.03]  # of two numbers and two categories
-GIVEN = {"features": "local", "cell_rows": 60, "kernel": "laplacian", "gamma": GAMMA, "n_trees": 2, "random_state": 0}
+GIVEN = {
+    "features": "local",
+    "solver_params": {"cell_rows": 60, "n_trees": 2},
+    "kernel": "laplacian",
+    "gamma": GAMMA,
+    "random_state": 0,
+}
 N_LEVELS = 40, 5
 TOLERANCE = 3e-3  # of float32, in which levels and intercepts of cells are hard to tell apart
 
@@ -128,7 +134,7 @@ def test_samples_have_the_standard_deviations(fitted):
 def test_shapley_values_add_up_and_have_the_effects(fitted):
     """In one cell, as base values of a local machine are means over the row's cells."""
     _, rows, _, y = fitted
-    options = {**GIVEN, "cell_rows": 400, "n_trees": 1, "alpha": 0.3, "on_unseen": "ignore"}
+    options = {**with_options(GIVEN, cell_rows=400, n_trees=1), "alpha": 0.3, "on_unseen": "ignore"}
     machine = KernelMachineRegressor(**options).fit(rows[:400], y[:400])
     assert machine._local["level_inputs"].size
     values = machine.shapley_values(rows[395:405], background=rows[:50], interactions=True)
@@ -256,7 +262,12 @@ def test_additive_levels_in_many_cells_are_learned(limits):
     sizes = (150,)
     numbers, codes, y = panel(2400, sizes=sizes)
     rows, exact = table(numbers, codes), noise_free(2400, sizes)
-    options = {"features": "local", "kernel": "rbf", "cell_rows": 200, "random_state": 0, "n_trees": 1}
+    options = {
+        "features": "local",
+        "kernel": "rbf",
+        "solver_params": {"cell_rows": 200, "n_trees": 1},
+        "random_state": 0,
+    }
     options |= {"on_unseen": "ignore"}
     machine = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
     limits(n_steps=15, mechanisms=without_effects())

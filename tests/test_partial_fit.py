@@ -131,7 +131,7 @@ def test_bad_parts(table):
     machine = CGRidge().partial_fit(Z, y)
     before = machine.coef_
     for wrong, error, message in [
-        (Z.tocsr(), ValueError, "X must be codes, as in earlier calls"),
+        (Z.tocsr(), ValueError, "X must be codes, as in the earlier calls of partial_fit"),
         (codes(X, 400), ValueError, "X has 400 features, but CGRidge is expecting"),
         (aslinearoperator(dense), TypeError, "takes rows in memory, as an array, a sparse matrix or codes; got"),
         (blocks(dense, y), TypeError, "takes rows in memory"),

@@ -46,7 +46,7 @@ def ax():
 def machine():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
-    options = {"gamma": [0.1, 0.5, 0.0], "n_grids": 20, "random_state": 0}
+    options = {"gamma": [0.1, 0.5, 0.0], "solver_params": {"n_grids": 20}, "random_state": 0}
     return KernelMachineRegressor(**options).fit(X, X["a"] + np.sin(3 * X["b"]))
 
 

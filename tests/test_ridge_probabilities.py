@@ -126,7 +126,7 @@ def test_what_cannot_hold_rows_out_is_refused(noisy):
         clone(model).partial_fit(Z, y, classes=["no", "yes"])
     with pytest.raises(TypeError, match="probability must be True or False, got 'yes'"):
         clone(model).set_params(probability="yes").fit(Z, y)
-    with pytest.raises(ValueError, match="cv must give"):
+    with pytest.raises(ValueError, match="cv contains no split"):
         clone(model).set_params(cv=[]).fit(Z, y)
 
 
