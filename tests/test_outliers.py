@@ -241,6 +241,17 @@ def test_contributions_are_differences_of_scores(X):
         assert found[i, j] == pytest.approx(rise, abs=1e-12)
 
 
+@pytest.mark.engine
+def test_one_infinite_row_is_refused(X):
+    """The kernel of few rows finds infinity itself."""
+    detector = OutlierDetector(**EXACT).fit(X)
+    for value in (np.inf, -np.inf):
+        row = X[:1].copy()
+        row[0, -1] = value
+        with pytest.raises(ValueError, match="X contains infinity"):
+            detector.score_samples(row)
+
+
 def test_contributions_name_the_strange_input(rng):
     X = rng.normal(size=(2000, 8))
     strange = X[:50].copy()

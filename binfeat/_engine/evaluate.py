@@ -73,9 +73,7 @@ def score_rows(
                 return False
         for p in range(n_grids + 1):
             hashes[p] = finish(sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p]))
-        for p in range(
-            n_grids
-        ):  # a loop of its own, so that the processor waits for many cache misses at the same time
+        for p in range(n_grids):  # in a loop of its own, cache misses of several grids overlap
             table = slots[slot_starts[p] : slot_starts[p + 1]]
             first[p] = table[_first_slot(hashes[p], table.shape[0])]
         row = row_slots[_probe(hashes[n_grids], row_slots, row_keys)]
