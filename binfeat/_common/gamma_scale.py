@@ -121,6 +121,16 @@ def gamma_of_inputs(gamma: Any, moments: Moments | None, categorical: np.ndarray
     n_inputs = categorical.size
     if moments is None:
         return check_gamma(gamma, n_inputs, words=("scale", "learn"))
-    std = np.where(categorical | (moments.std == 0), 1.0, moments.std)
+    return _inverse(moments.std, categorical, n_inputs, power)
+
+
+def gamma_of_varying_inputs(rows: Any, categorical: np.ndarray) -> np.ndarray:
+    """Return ``1 / (n * std_j)`` for each input of an ndarray or CSR, where n counts only inputs that vary."""
+    std = Moments.of(rows).std
+    return _inverse(std, categorical, max(1, int(np.count_nonzero(std))), 1)
+
+
+def _inverse(std: np.ndarray, categorical: np.ndarray, n_inputs: int, power: int) -> np.ndarray:
+    std = np.where(categorical | (std == 0), 1.0, std)
     with np.errstate(over="ignore", divide="ignore"):
         return np.clip(1.0 / (n_inputs * std**power), _NUMBERS.tiny, _NUMBERS.max)

@@ -17,7 +17,7 @@ from binfeat._common.words import naming_words
 CheckedRows: TypeAlias = Any  # rows that passed the checks: an array or CSR of shape (n_rows, n_inputs)
 
 _MODERATE = 1e100
-WIDEST = 1e30  # ratio of two numbers, whose sums of products are then finite in float32
+WIDEST = 1e30  # largest ratio of two numbers; sums of products stay finite in float32
 _LONG = 10**40  # larger integers are abbreviated in messages
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
@@ -185,6 +185,11 @@ def check_weights(sample_weight, n_rows, some=True):
         if not np.isfinite(weights.sum()):
             raise ValueError("sample_weight must have a finite sum; divide all weights by the largest.")
     return weights
+
+
+def names_of_inputs(estimator):
+    """Return the column names of `fit`, or x0, x1, ... if it had none."""
+    return list(getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)]))
 
 
 def check_comparable(weights):

@@ -9,7 +9,7 @@ from binfeat._common.whole_files import require_writable, written
 from binfeat.cli import models, tables
 from binfeat.cli.messages import say
 from binfeat.cli.streams import TerminalBytes
-from binfeat.models.explained.table_check import TableCheck
+from binfeat.models.explained.table_check import compared
 from binfeat.models.table.findings import NoveltyPolicy
 
 _PARQUET = ".parquet", ".pq"
@@ -61,9 +61,9 @@ def finding_news(machine, blocks):
 
 def _checked(machine, blocks, note):
     """Yield the blocks unchanged, and call `note` with the findings of each."""
-    compared = TableCheck(machine)
     for X in blocks:
-        note(compared.add(X))
+        found, _ = compared(machine, X)
+        note(found)
         yield X
 
 

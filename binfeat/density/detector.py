@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.validation import check_integer, seed_of
+from binfeat._common.validation import check_integer, names_of_inputs, seed_of
 from binfeat._rows.row_sample import RowSample, orders_of
 from binfeat._rows.sources import Survey, is_source
 from binfeat.density.counted_bins import dense
@@ -343,9 +343,9 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         check_is_fitted(self)
         self._require_sample("drift")
         n_permutations, seed = check_integer(n_permutations, "n_permutations", 1), seed_of(random_state)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         samples, law = (dense(self._sample.rows), dense(self._check(X))), binning_kernel(self.kernel)
-        return drift_between(*samples, law, self.gamma_, self._categorical, names, n_permutations, seed, self.n_jobs)
+        scales = self.gamma_, self._categorical, names_of_inputs(self)
+        return drift_between(*samples, law, *scales, n_permutations, seed, self.n_jobs)
 
     def compact(self) -> Self:
         """Make a copy for deployment that only scores rows: smaller in memory and in files.

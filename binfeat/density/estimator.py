@@ -7,10 +7,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.derived import Derived
+from binfeat._common.gamma_scale import gamma_of_varying_inputs, is_scale
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
     canonical,
     check_categorical,
+    check_gamma,
     check_integer,
     check_numbers,
     checked_rows,
@@ -24,7 +26,6 @@ from binfeat.density.saved import check_detector
 from binfeat.features.binning.bins import Bins
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories, require_grids_memory
-from binfeat.features.binning.scale import unit_gamma
 from binfeat.kernels.lookup import binning_kernel
 from binfeat.kernels.parameters import WithKernel
 from binfeat.kernels.skip import Skip
@@ -106,7 +107,11 @@ class CountingEstimator(WithKernel, Persistent):
         n_grids, n_inputs = int(self.n_grids), self.n_features_in_
         require_grids_memory(n_grids, n_inputs)
         turns = Turns.of(n_grids, None if self.max_samples is None else int(self.max_samples), n_rows)
-        self.gamma_ = unit_gamma(self.gamma, sample.rows, self._categorical)
+        self.gamma_ = (
+            gamma_of_varying_inputs(sample.rows, self._categorical)
+            if is_scale(self.gamma)
+            else check_gamma(self.gamma, n_inputs, words=("scale",))
+        )
         levels = self._levels(n_rows * turns.width / 2**64, self.gamma_, n_inputs)
         grids = draw_grids(levels, n_grids, seed, self._categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays

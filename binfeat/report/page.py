@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.printable import printable
+from binfeat._common.validation import names_of_inputs
 from binfeat._common.whole_files import require_writable, written
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.solve import solve_bytes
@@ -48,7 +49,7 @@ def write_page(model, path, X, y):
 
 
 def _page(model, evaluation):
-    names = list(getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]))
+    names = names_of_inputs(model)
     sections = [
         _errors(model, evaluation),
         _limits(limits_of(model, evaluation)),

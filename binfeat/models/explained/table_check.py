@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from binfeat._common.gamma_scale import gamma_of_varying_inputs
+from binfeat._common.validation import names_of_inputs
 from binfeat._rows.row_sample import RowSample
-from binfeat.features.binning.scale import unit_gamma
 from binfeat.features.binning.two_samples import MOST_ROWS, Drift, drift_between
 from binfeat.kernels.families import Laplacian
 from binfeat.models.fitted.fitted import Fitted
@@ -17,6 +18,13 @@ from binfeat.models.table.findings import Findings
 _SEED = 0
 
 
+def compared(machine: Any, X: RawTable) -> tuple[Findings, np.ndarray]:
+    """Differences between the values of a table and the training rows, and the encoded table."""
+    ordered, others = in_order(machine, X)
+    found, rows = machine._fitted.encoder.compared(machine, ordered)
+    return others + found, rows
+
+
 class TableCheck:
     """Compares a table, which arrives in blocks, with the training rows of a model."""
 
@@ -25,21 +33,19 @@ class TableCheck:
         self._found, self._sample_of = Findings(), RowSample.in_turn(_SEED)
         self._sample: RowSample | None = None
 
-    def add(self, X: RawTable) -> Findings:
+    def add(self, X: RawTable) -> None:
         """Compare the values in a block, and keep a sample of its rows."""
-        ordered, others = in_order(self._machine, X)
-        found, rows = self._fitted.encoder.compared(self._machine, ordered)
+        found, rows = compared(self._machine, X)
         sample = self._sample_of(self._fitted.scaled(rows))
         self._sample = sample if self._sample is None else self._sample + sample
-        self._found += others + found
-        return others + found
+        self._found += found
 
     @property
     def findings(self) -> Findings:
         """Differences in all blocks, with the test for drift."""
         if self._sample is None:
             return self._found
-        names = getattr(self._machine, "feature_names_in_", [f"x{j}" for j in range(self._machine.n_features_in_)])
+        names = names_of_inputs(self._machine)
         return replace(self._found, drift=drift_of(self._fitted, self._sample.rows, names, self._machine.n_jobs))
 
 
@@ -56,5 +62,5 @@ def drift_of(fitted: Fitted, new: np.ndarray, names: Any, n_jobs: int | None) ->
     old = known.support.T[drawn] * unit + center
     new = ((new - center) / unit).astype(np.float32) * unit + center  # as stored rows are rounded
     categorical, inputs = fitted.encoder.categorical, fitted.encoder.source
-    gamma = unit_gamma("scale", old, categorical)
+    gamma = gamma_of_varying_inputs(old, categorical)
     return drift_between(old, new, Laplacian(), gamma, categorical, names, n_jobs=n_jobs, inputs=inputs)

@@ -13,7 +13,7 @@ from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat.models.kernel_algebra.level_effects import LevelEquations, inverse_times_levels
 from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns, PresentLevels
 
-_BATCH = 16  # cells whose products are in memory together
+_BATCH = 16  # cells; their products are in memory together
 _JITTER = 1e-6  # of the diagonal, which float32 may need
 
 
@@ -59,8 +59,9 @@ class JointInverse:
         equations = LevelEquations(columns.n_columns, 0)
 
         def product(cell: ExactFunction) -> tuple[PresentLevels, np.ndarray]:
-            own = CellLevels(columns, cell)
-            return own.levels, own.levels.Z.T @ inverse_times_levels(own.root, own.levels)
+            levels, K = PresentLevels.of(columns.of_rows(cell.support)), cell.kernel(1)(cell.support, cell.support)
+            root, _ = precise_inverse_root(K, float(cell.alpha), cell.weights, overwrite=True)
+            return levels, levels.Z.T @ inverse_times_levels(root, levels)
 
         for batch in slices(len(cells), _BATCH):
             for found in side_by_side(product, cells[batch], n_jobs):
@@ -105,12 +106,3 @@ class JointInverse:
             rows = np.flatnonzero(levels != NO_COLUMN)
             q[np.searchsorted(own, levels[rows]), rows] += 1.0
         return q, own
-
-
-class CellLevels:
-    """The levels of a cell's rows, and the root of the inverse of its kernel matrix."""
-
-    def __init__(self, columns: LevelColumns, cell: ExactFunction) -> None:
-        self.levels = PresentLevels.of(columns.of_rows(cell.support))
-        K = cell.kernel(1)(cell.support, cell.support)
-        self.root, self.alpha = precise_inverse_root(K, float(cell.alpha), cell.weights, overwrite=True)

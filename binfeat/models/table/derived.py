@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from binfeat._common.calendar import part_of, parts_in
-from binfeat.models.table.columns import NO_STRINGS, places_among
+from binfeat.models.table.columns import places_among
 from binfeat.models.table.levels import Levels
-from binfeat.models.table.ranks import columns_to_rank, scored_ranks
+from binfeat.models.table.ranks import NO_RANKS, columns_to_rank, scored_ranks
 from binfeat.models.table.scalers import Quantiles
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -79,7 +79,7 @@ class Ranks:
 
     @classmethod
     def none(cls) -> Self:
-        return cls(_NONE, np.zeros(1, np.int64), np.empty(0), np.empty(0))
+        return cls(_NONE, *NO_RANKS.values())
 
     @classmethod
     def fit(cls, X: np.ndarray, numbers: np.ndarray) -> Self:
@@ -121,4 +121,3 @@ class Codes:
 
 
 Derived = DateParts | Gaps | Ranks | Codes
-NO_PARTS = DateParts(_NONE, NO_STRINGS)

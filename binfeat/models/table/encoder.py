@@ -82,7 +82,7 @@ class TableEncoder:
 
     def with_codes(self, matrix: np.ndarray, coded: list[int]) -> tuple[Self, np.ndarray]:
         """Return the encoder with some numbers as codes, and the encoded table with these codes."""
-        gaps, levels = self._gaps_of(matrix), self.inputs.levels
+        gaps, levels = self.gaps.mask(matrix[:, self._flags], self.inputs.n_inputs), self.inputs.levels
         own = [
             np.unique(matrix[~gaps[:, j], j]) if j in coded else levels.of(j)[0] for j in range(self.inputs.n_inputs)
         ]
@@ -92,7 +92,7 @@ class TableEncoder:
         return encoder, encoder._widened(matrix[:, : self.source.size - self.codes.source.size])
 
     def compared(self, estimator: BaseEstimator, X: RawTable) -> tuple[Findings, np.ndarray]:
-        """Differences between a table and that of `fit`, and the encoded table, in which words are missing values."""
+        """Differences from the table of `fit`, and the encoded table; words are encoded as missing values."""
         table = self.inputs.table_of(estimator, X)
         words = np.zeros(table.shape, dtype=bool)
         found = []
@@ -122,12 +122,10 @@ class TableEncoder:
 
     def with_value(self, matrix: np.ndarray, place: int, value: float) -> np.ndarray:
         """A copy of encoded rows with the same value, or code, in a column of all rows, and no gap there."""
-        out, flags = matrix.copy(), self._places(self.gaps)
+        out, flags = matrix.copy(), self._flags
         out[:, flags][:, self.gaps.source == self.source[place]] = 0.0
         out[:, place] = value
-        for columns, own in self._derived():
-            if own is self.ranks or own is self.codes:
-                own.fill(out[:, columns], out[:, : self.inputs.n_inputs], self._gaps_of(out))
+        self._fill(out, self.gaps.mask(out[:, flags], self.inputs.n_inputs), flags.stop)
         return out
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -158,12 +156,10 @@ class TableEncoder:
             yield slice(first, first + own.source.size), own
             first += own.source.size
 
-    def _places(self, kind: Derived) -> slice:
-        return next(columns for columns, own in self._derived() if own is kind)
-
-    def _gaps_of(self, encoded: np.ndarray) -> np.ndarray:
-        """Mask of missing numbers in encoded rows, (n_rows, n_inputs)."""
-        return self.gaps.mask(encoded[:, self._places(self.gaps)], self.inputs.n_inputs)
+    @property
+    def _flags(self) -> slice:
+        """The encoded columns that mark gaps."""
+        return next(columns for columns, own in self._derived() if own is self.gaps)
 
     def _complete(self, matrix: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """Fill the gaps, and add the derived columns."""
@@ -173,18 +169,21 @@ class TableEncoder:
         out = np.empty((matrix.shape[0], self.source.size))
         out[:, :n_inputs] = matrix
         np.copyto(out[:, :n_inputs], self.inputs.medians, where=gaps)
-        for columns, own in self._derived():
-            own.fill(out[:, columns], out[:, :n_inputs], gaps)
+        self._fill(out, gaps, n_inputs)
         return out
 
     def _widened(self, matrix: np.ndarray) -> np.ndarray:
         """Encoded rows with the derived columns that they lack, which are the last ones."""
         out = np.empty((len(matrix), self.source.size))
         out[:, : matrix.shape[1]] = matrix
-        for columns, own in self._derived():
-            if columns.stop > matrix.shape[1]:
-                own.fill(out[:, columns], out[:, : self.inputs.n_inputs], self._gaps_of(out))
+        self._fill(out, self.gaps.mask(out[:, self._flags], self.inputs.n_inputs), matrix.shape[1])
         return out
+
+    def _fill(self, out: np.ndarray, gaps: np.ndarray, first: int) -> None:
+        """Compute the derived columns from the place `first`, by the mask of missing numbers, (n_rows, n_inputs)."""
+        for columns, own in self._derived():
+            if columns.start >= first:
+                own.fill(out[:, columns], out[:, : self.inputs.n_inputs], gaps)
 
 
 def _own(matrix: np.ndarray) -> np.ndarray:
