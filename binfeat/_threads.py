@@ -75,7 +75,7 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def _cores() -> int:
-    """Cores that the process may use by its affinity and its cgroup, of which Numba knows the former only."""
+    """Cores that the process may use, by its affinity and its cgroup. Numba considers the affinity only."""
     from joblib import cpu_count  # late: it takes a tenth of a second
 
     config = vars(numba.config)

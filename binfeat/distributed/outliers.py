@@ -98,7 +98,7 @@ def _merged(samples):
 
 
 def _count(X, first, twin, grids, turns, seed):
-    """The counts of a chunk whose first row has the number `first`."""
+    """The counts of a chunk. Its first row has the number `first`."""
     if not X.shape[0]:
         return Counts.none(turns.n_grids)
     return Counts.of(grids, turns, [(twin._check(X), orders_of(X.shape[0], seed, first))], X.shape[0], n_jobs=1)

@@ -58,7 +58,7 @@ def attributes_of(fitted: Fitted) -> dict:
 
 
 def require_finite(attributes: dict) -> None:
-    """Refuse attributes of a fit whose error, coefficients or intercepts are not finite with a ValueError."""
+    """Raise a ValueError if the error, coefficients or intercepts of a fit are not finite."""
     error, *arrays = (attributes[name] for name in ("held_out_error_", "feature_coef_", "intercept_"))
     if not (np.isfinite(error[0]) and all(np.isfinite(array).all() for array in arrays)):
         raise ValueError(

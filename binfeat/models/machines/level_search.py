@@ -73,12 +73,12 @@ class LevelSearch:
         return FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
 
     def _split(self, kernel: KernelSum) -> list[np.ndarray] | None:
-        """Rows of the cells of the first tree; None where this many rows do not differ that they exceed a cell."""
+        """Rows of the cells of the first tree; None if equal rows exceed the size of a cell."""
         cells = self._cells.split(kernel, self._most, self._run.settings.seed, 0)[1]
         return cells if max(map(len, cells)) <= self._most else None
 
     def _columns(self) -> LevelColumns | None:
-        """Columns for the levels of all categories, of which one has many levels; None if there is none."""
+        """Columns for the levels of all categories; None if no category has many levels."""
         inputs = np.flatnonzero(self._rows.problem.categorical)
         if not inputs.size:
             return None
@@ -92,7 +92,7 @@ class LevelSearch:
         return LevelColumns.of_counts(inputs, counts, most)
 
     def _tried(self, columns: LevelColumns) -> LevelColumns:
-        """Columns of all levels but those of the largest category, of which there are some."""
+        """Columns of all levels; of the largest category, a random part if there are too many."""
         groups, too_many = columns.groups, columns.n_columns - _TRIED_COLUMNS
         if too_many <= 0:
             return columns
@@ -106,7 +106,7 @@ class LevelSearch:
         return replace(columns, level_columns=places[columns.level_columns].astype(np.int32))
 
     def _some(self, cells: list[np.ndarray], tried: LevelColumns) -> list[np.ndarray]:
-        """Rows of cells, of which all levels are tried."""
+        """Rows of cells, without rows with a level that is not tried."""
         own = [rows[(tried.of_rows(self._cells.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
         some = [thinned(rows, _TRIED_CELL_ROWS) for rows in own if len(rows) > 1]
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1

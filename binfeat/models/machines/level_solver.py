@@ -14,7 +14,7 @@ from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.cell_solver import SolvedCell
 
 _KEPT_BYTES = 2**28  # of V; cells beyond it are factorised again
-_BATCH = 16  # cells whose products are in memory together
+_BATCH = 16  # cells; their products are in memory together
 
 
 @dataclass(frozen=True, eq=False)

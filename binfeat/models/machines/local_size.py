@@ -18,7 +18,7 @@ from binfeat.models.run import FEWER_ROWS, Phase, Run
 
 MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
 _CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side
-_FEW_ROWS, _MANY_ROWS, _MANY_INPUTS = 64, 1500, 100  # rows of the cell whose time is measured
+_FEW_ROWS, _MANY_ROWS, _MANY_INPUTS = 64, 1500, 100  # rows of the timed cell
 _OF_TREE = 0.7  # of the time that is left
 _LARGER_TREES = 3  # of larger cells, for which there has to be time
 _NUMBER, _TARGET = 4, 16  # bytes of a row in a tree: its place, and a coefficient and a residual for each target

@@ -68,8 +68,8 @@ with tempfile.TemporaryDirectory() as folder:
 # one row with their total weight.
 #
 # ``groups`` in ``fit`` marks related rows, such as several visits of one patient. All rows of a group are in the same
-# split, so no choice is validated on rows whose neighbours were used for training. With groups and up to 1,500 rows the
-# model is exact, and its error is a leave-one-group-out error. With more rows the model uses random features, or, with
+# split, so no choice is validated on rows that are related to training rows. With groups and up to 1,500 rows the model
+# is exact, and its error is a leave-one-group-out error. With more rows the model uses random features, or, with
 # a radial ``kernel``, it is local and its penalty is chosen on validation groups.
 
 rng = np.random.default_rng(0)

@@ -2,7 +2,7 @@
 Panels, groups and high-cardinality categories
 ==============================================
 
-This page is for readers whose rows belong to people, firms, machines or districts: categories with many levels, a few
+This page is for tables of rows that belong to people, firms, machines or districts: categories with many levels, a few
 rows per level, and effects that add to the rest of the model. Statisticians call them random effects or random
 intercepts, and fit them with linear mixed models. A kernel model estimates them together with a smooth function of the
 other inputs.
