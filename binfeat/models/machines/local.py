@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat.models.features.all_rows import AllRows
+from binfeat.models.features.all_rows import AllRows, Whole
 from binfeat.models.fitted.local import CellPosteriors
 from binfeat.models.fitted.score_function import HeldOutErrors
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
@@ -41,6 +41,66 @@ class _OneTree(Trial):
     seconds: float
 
 
+class _Trees:
+    """Trees of all rows, judged by rows of the table that they have not seen, or by leaving each row out."""
+
+    def __init__(
+        self, problem: Problem, run: Run, kernels: ScaledKernels, rows: KernelRows, whole: Whole, every: np.ndarray
+    ) -> None:
+        self._problem, self._run, self._kernels, self._rows = problem, run, kernels, rows
+        self._numbers, self._each_cell = whole.numbers, whole.each_cell
+        self.holds_out = _holds_out(problem, run)
+        self.judged_rows = problem.held_out if self.holds_out else every
+        self.levels: LevelColumns | None = None  # with effects that all cells share
+
+    def first(self, kernel: KernelSum, most: int) -> _OneTree:
+        """Return one tree with at most this many rows in a cell."""
+        start, forest = self._run.clock.used, self.none(self._rows.known, kernel, most)
+        error = self.grow(forest)
+        return _OneTree(kernel, error, forest=forest, seconds=self._run.clock.used - start)
+
+    def none(self, rows: np.ndarray, kernel: KernelSum, most: int) -> Forest:
+        """Return a forest without trees."""
+        settings = self._run.settings
+        return Forest(
+            self._rows.cells(rows), kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels
+        )
+
+    def grow(self, forest: Forest) -> float:
+        """Add a tree, and return the error."""
+        forest.grow()
+        rows = self.judged_rows
+        return float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
+
+    def judgement(self, forest: Forest) -> tuple[np.ndarray, HeldOutErrors]:
+        """Return predictions for the rows that judge, and their errors."""
+        rows = self.judged_rows
+        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), _MOST_ERRORS)
+        residuals = self._problem.Y[rows[some]] - predictions[some]
+        return predictions, HeldOutErrors.of(residuals, self._variances(forest, rows[some]))
+
+    def known(self, forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of the forest, and predictions for them."""
+        return forest.known(self._numbers)
+
+    def _predictions(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
+        if not self.holds_out:
+            return forest.predictions(self._numbers[rows])
+        X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
+        return forest.function().scores(X, intercept, self._run.settings.n_jobs)
+
+    def _variances(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
+        """Return variances of predictions for these rows, in units of the noise variance."""
+        if not self.holds_out:
+            return forest.variances(self._numbers[rows])
+        return CellPosteriors(forest.function(), self._run.settings.n_jobs).variances(self._kernels.X[rows])
+
+
+def _holds_out(problem: Problem, run: Run) -> bool:
+    """Return True if validation rows judge, because leave-one-out errors are too low for related rows."""
+    return run.settings.has_cv or problem.is_grouped
+
+
 class LocalMachine(KernelCandidate):
     """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
 
@@ -56,13 +116,11 @@ class LocalMachine(KernelCandidate):
     ) -> None:
         super().__init__(problem, run, kernels, known)
         self._earlier_levels = earlier_levels
-        self._holds_out = run.settings.has_cv or problem.is_grouped  # related rows make leave-one-out errors too low
-        self._judged_rows = problem.held_out if self._holds_out else self._rows.all
+        self._holds_out = _holds_out(problem, run)
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the fit to validation rows
         self._tree_seconds = 0.0
-        self._levels: LevelColumns | None = None  # with effects that all cells share
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
@@ -95,7 +153,12 @@ class LocalMachine(KernelCandidate):
         whole = rows.whole(self._kernels, frame)
         every = KernelRows.of(whole.problem, run, whole.X, frame)
         known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
-        self._rows, self._numbers, self._each_cell = replace(every, known=known), whole.numbers, whole.each_cell
+        of_table, self._rows, self._on_workers = (
+            self._rows.all,
+            replace(every, known=known),
+            whole.each_cell is not None,
+        )
+        self._trees = _Trees(self._problem, run, self._kernels, self._rows, whole, of_table)
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
     def _begin(self, run: Run) -> _OneTree:
@@ -105,7 +168,7 @@ class LocalMachine(KernelCandidate):
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
         tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
-        first = self._with_one_tree(tuned.kernel, cell_rows(run))
+        first = self._trees.first(tuned.kernel, cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
         self._keep(first)
@@ -131,10 +194,10 @@ class LocalMachine(KernelCandidate):
             found = None  # the earlier fit did not gain by them
         if found is None:
             return plain
-        self._levels = found.columns
-        joint = self._with_one_tree(found.kernel, plain.forest.most)
+        self._trees.levels = found.columns
+        joint = self._trees.first(found.kernel, plain.forest.most)
         if joint.error > (1 - _GAIN) * plain.error:
-            self._levels = None
+            self._trees.levels = None
             return plain
         self._keep(joint)
         run.note("categories", f"additive: {found.columns.share:.2g}", joint.error)
@@ -144,7 +207,7 @@ class LocalMachine(KernelCandidate):
     def _may_have_levels(self) -> bool:
         problem = self._rows.problem
         has_squares = type(problem) is Problem
-        return has_squares and not self._holds_out and self._each_cell is None
+        return has_squares and not self._holds_out and not self._on_workers
 
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """Select the penalty on validation groups with one tree, because leave-one-out errors choose it too small."""
@@ -154,7 +217,7 @@ class LocalMachine(KernelCandidate):
             return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
         def one_tree(kernel: KernelSum, near: _OneTree) -> _OneTree:
-            return self._with_one_tree(kernel, near.forest.most)
+            return self._trees.first(kernel, near.forest.most)
 
         return Descent(one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
 
@@ -165,40 +228,18 @@ class LocalMachine(KernelCandidate):
         """
 
         def may_gain(tree: _OneTree) -> bool:
-            is_open = self._each_cell is None and tree.error > self._problem.negligible
+            is_open = not self._on_workers and tree.error > self._problem.negligible
             return is_open and may_double(tree.forest.most, tree.seconds, rows, self._problem, run)
 
         goes_on = run.step()
         while goes_on and may_gain(best):
-            larger = self._with_one_tree(best.kernel, 2 * best.forest.most)
+            larger = self._trees.first(best.kernel, 2 * best.forest.most)
             if larger.error > (1 - _GAIN) * best.error:
                 break
             self._keep(larger)
             run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.error)
             best, goes_on = larger, run.step()
         return goes_on
-
-    def _with_one_tree(self, kernel: KernelSum, most: int) -> _OneTree:
-        start, forest = self._run.clock.used, self._new_forest(self._rows.known, kernel, most)
-        error = self._grow(forest)
-        return _OneTree(kernel, error, forest=forest, seconds=self._run.clock.used - start)
-
-    def _new_forest(self, rows: np.ndarray, kernel: KernelSum, most: int) -> Forest:
-        cells, settings = self._rows.cells(rows), self._run.settings
-        return Forest(cells, kernel, most, settings.seed, settings.n_jobs, self._each_cell, self._levels)
-
-    def _grow(self, forest: Forest) -> float:
-        """Add a tree; the error with it."""
-        forest.grow()
-        rows = self._judged_rows
-        return float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
-
-    def _predictions(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
-        """For rows that the trees have not seen, or by leaving each of them out."""
-        if not self._holds_out:
-            return forest.predictions(self._numbers[rows])
-        X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
-        return forest.function().scores(X, intercept, self._run.settings.n_jobs)
 
     def _add_trees(self, goes_on: bool, run: Run) -> bool:
         """Add trees while that lowers the error; return True if callbacks let the fit continue."""
@@ -207,7 +248,7 @@ class LocalMachine(KernelCandidate):
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
             most = 1 if is_one else min(most, self._worthwhile_trees())
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
-            error = self._grow(forest)
+            error = self._trees.grow(forest)
             self._curve.append((forest.n_trees, error))
             goes_on = run.step()
         if goes_on and forest.n_trees < most:
@@ -220,43 +261,30 @@ class LocalMachine(KernelCandidate):
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
         variance, error = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1]
-        gain = _GAIN if self._levels is None else _LEVEL_COST * _GAIN
+        gain = _GAIN if self._trees.levels is None else _LEVEL_COST * _GAIN
         least = max(gain, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _refit(self) -> None:
         """Return the same trees including the validation rows."""
-        self._judged = self._judgement()
+        self._judged = self._trees.judgement(self._grown)
         n_trees, most = self._grown.n_trees, self._grown.most
-        self._forest = self._new_forest(np.sort(self._rows.all), self._kernel, most)
+        self._forest = self._trees.none(np.sort(self._rows.all), self._kernel, most)
         while self._grown.n_trees < n_trees:
             self._grown.grow()
 
     def _solution(self, status: str) -> Solution:
         forest = self._grown
-        predictions, errors = self._judgement() if self._judged is None else self._judged
+        predictions, errors = self._trees.judgement(self._grown) if self._judged is None else self._judged
         return self._solution_with(
             self._kernel,
             self._rows.problem.mean_weight,
             function=forest.function(),
             intercept=np.zeros(self._problem.n_targets),
-            rows=self._judged_rows,
+            rows=self._trees.judged_rows,
             predictions=predictions,
             curve=self._curve,
             status=status,
             errors=errors,
-            known=forest.known(self._numbers),
+            known=self._trees.known(forest),
         )
-
-    def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
-        """Predictions for rows that the trees do without, and how far they were off."""
-        rows = self._judged_rows
-        predictions, some = self._predictions(self._grown, rows), evenly_spaced(len(rows), _MOST_ERRORS)
-        residuals = self._problem.Y[rows[some]] - predictions[some]
-        return predictions, HeldOutErrors.of(residuals, self._variances(rows[some]))
-
-    def _variances(self, rows: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for these rows, in units of the noise variance."""
-        if not self._holds_out:
-            return self._grown.variances(self._numbers[rows])
-        return CellPosteriors(self._grown.function(), self._run.settings.n_jobs).variances(self._kernels.X[rows])
