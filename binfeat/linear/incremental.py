@@ -4,10 +4,15 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator
 
-from binfeat._rows.products import Features
+from binfeat._common.warned import warn
+from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows
+from binfeat._rows.sources import is_source
 from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.linear.design import check_design
 from binfeat.linear.gram import GramSystem, gram_fits, gram_system
 
 _SUMS = "matrix", "right", "means", "target_means"
@@ -105,6 +110,32 @@ class KeptSums:
                 f"sums are stored; got {fit_intercept}."
             )
         return self
+
+
+def check_next(estimator: BaseEstimator, X: Design) -> tuple[Features, bool]:
+    """Return checked features of additional rows in memory, and True if these are the first rows."""
+    first = not hasattr(estimator, "_kept")
+    if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
+        raise TypeError(
+            f"partial_fit takes rows in memory, as an array, a sparse matrix or codes; got {type(X).__name__}."
+        )
+    if first and hasattr(estimator, "coef_"):
+        warn(
+            "fit stores no rows, so partial_fit starts again with these rows. To accumulate rows, pass all of them "
+            "to partial_fit.",
+        )
+    return check_design(estimator, X, reset=first), first
+
+
+def kept_with(estimator: BaseEstimator, rows: LocalRows, flat: bool) -> KeptRows | KeptSums:
+    """Return the state of an estimator with additional rows; `flat` is for one-dimensional targets."""
+    if not hasattr(estimator, "_kept"):
+        return KeptRows.first(rows)
+    n_jobs = getattr(rows.Z, "n_jobs", None)
+    kept = kept_of(estimator._kept, estimator.n_features_in_, estimator.coef_.dtype, n_jobs)
+    if flat != (estimator.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
+        raise ValueError("y must have the same number of targets in all calls of partial_fit.")
+    return kept.joined(rows)
 
 
 def kept_of(

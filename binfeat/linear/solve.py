@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from binfeat._rows.rows import LocalRows, Rows
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.linear.gram import GramSystem, gram_pays, gram_system
+from binfeat.linear.hinge import solve_hinge_path
 from binfeat.linear.lone_bins import MergedBins, merge_lone_bins
 from binfeat.linear.normal_equations import NormalEquations
 from binfeat.linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
@@ -79,3 +81,22 @@ def solve_ridge(
     coefficients, overflow.
     """
     yield from ridge_system(rows, len(alphas), options).solve(alphas, options, start)
+
+
+def solve_linear(
+    rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: Result | None = None
+) -> Iterator[Result]:
+    """Minimize the loss in `options` for descending penalties; the first solve starts from a result, by default from 0.
+
+    See `solve_ridge` and `solve_hinge_path`. The squared hinge requires rows of this process.
+    """
+    if options.loss == "squared_hinge":
+        return solve_hinge_path(cast(LocalRows, rows), alphas, options, start)
+    return solve_ridge(rows, alphas, options, None if start is None else start.solution)
+
+
+def solve_once(
+    rows: Rows | GramSystem, alpha: np.ndarray, options: SolverOptions, start: Result | None = None
+) -> Result:
+    """Solve for given penalties, one per target; see `solve_linear`."""
+    return next(solve_linear(rows, [alpha], options, start))
