@@ -27,8 +27,9 @@ from binfeat._common.validation import (
 from binfeat._rows.sampled import rows_of_survey
 from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._threads import thread_count
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
+from binfeat.features.binning.code_rows import no_bin
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows, warn_of_unseen
 from binfeat.features.binning.grids import Grids
@@ -94,10 +95,6 @@ class BinningBase(FeatureMap):
         beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, n_grids, beside_a_code)
 
-    def _gamma_of(self, moments: Moments | None) -> np.ndarray:
-        """Return gamma for each input, from the `Moments` of the rows (None if `gamma` is numeric)."""
-        return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
-
     def _scale_of(self, X: CheckedRows, weights: np.ndarray | None = None) -> Moments | None:
         """Return the `Moments` of rows for ``gamma="scale"``, otherwise None."""
         return Moments.of(X, weights) if is_scale(self.gamma) else None
@@ -127,13 +124,14 @@ class BinningBase(FeatureMap):
             self._require_memory(X, int(self.n_grids))
         weights = check_weights(sample_weight, X.shape[0])
         self._draw(self._chosen_gamma(self._scale_of(X, flat(weights)), lambda *rows: rows, X, y, sample_weight))
-        self._warn_of_rows(X)
+        if self._hashed:  # bins are not counted
+            warn_of_rows(self._grids, X, self.n_jobs)
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
     def _chosen_gamma(self, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any) -> np.ndarray:
         """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
         if not is_word(self.gamma, "learn"):
-            return self._gamma_of(moments)
+            return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
         from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
@@ -188,13 +186,10 @@ class BinningBase(FeatureMap):
             warn_of_unseen(codes, no_bin(codes.dtype), self.bin_counts_[: self.bin_offsets_[1]].sum())
         return codes
 
-    def _as_output(self, matrix: HasCSR) -> Any:
-        return matrix if is_word(self.output, "codes") else matrix.tocsr()
 
-    def _warn_of_rows(self, X: CheckedRows) -> None:
-        """Warn about grids that are too fine or too coarse if bins are not counted."""
-        if self._hashed:
-            warn_of_rows(self._grids, X, self.n_jobs)
+def as_output(matrix: HasCSR, output: str) -> Any:
+    """Return codes, or their CSR form for ``output="csr"``."""
+    return matrix if is_word(output, "codes") else matrix.tocsr()
 
 
 def lacks_gamma(binning: BinningBase) -> str | None:

@@ -12,6 +12,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
+from binfeat._common.gamma_scale import gamma_of_inputs
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
     check_input_names,
@@ -22,9 +23,10 @@ from binfeat._common.validation import (
 )
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
-from binfeat.features.binning.base import BinningBase, lacks_bins, lacks_gamma
-from binfeat.features.binning.bin_matrix import BinMatrix, no_bin
+from binfeat.features.binning.base import BinningBase, as_output, lacks_bins, lacks_gamma
+from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bounds import box
+from binfeat.features.binning.code_rows import no_bin
 from binfeat.features.binning.fineness import unseen_shares
 from binfeat.features.binning.row_table import RowTable
 from binfeat.features.binning.saved import check_binning, check_offsets
@@ -128,12 +130,6 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
 
     __module__ = "binfeat"  # as saved files name it
 
-    gamma_: np.ndarray
-    n_bins_: int
-    bin_offsets_: np.ndarray
-    bin_counts_: np.ndarray
-    kappa_: float
-
     _check_state = staticmethod(check_binning)
 
     def __init__(
@@ -223,7 +219,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             return StreamedFeatures.of(table.survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
         table.end()
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
-        return self._as_output(Z) if table.survey is None else Z
+        return as_output(Z, self.output) if table.survey is None else Z
 
     @unavailable_if(lacks_gamma)
     @all_or_nothing
@@ -255,7 +251,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             check_offsets(self.__dict__)
         table = RowTable.of(self._check(X, reset=first))
         if first:
-            self._draw(self._gamma_of(None))
+            self._draw(gamma_of_inputs(self.gamma, None, self._categorical, power=1))
         if not self._hashed and first:
             self._learn(table)
         elif not self._hashed:
@@ -301,7 +297,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             check_is_fitted(self)
             survey = Survey(X, lambda rows, _: self._check(rows))
             return StreamedFeatures.of(survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
-        return self._as_output(self.encode(X))
+        return as_output(self.encode(X), self.output)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: "randombinning_{grid}_{code}".

@@ -9,8 +9,9 @@ from binfeat._common.subsets import slices
 from binfeat._common.validation import CheckedRows
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
 from binfeat._threads import thread_count
-from binfeat.features.binning.bin_matrix import code_dtype, no_bin
+from binfeat.features.binning.bin_matrix import code_dtype
 from binfeat.features.binning.bins import Bins, starts_of
+from binfeat.features.binning.code_rows import no_bin
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids, hash_blocks
 
