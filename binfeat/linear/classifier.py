@@ -25,7 +25,7 @@ from binfeat._common.labels import (
 )
 from binfeat._common.validation import check_choice, check_flag, require_y
 from binfeat._rows.products import Design, Features
-from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.scored import SourceScorer
 from binfeat._threads import one_blas_thread
 from binfeat.linear.alpha_choice import Splitter, check_alpha, split_rows
@@ -215,7 +215,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         labels = all_labels(y, classes, None if begins else labels_of_machine(self))
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
-        self._fit_more(LocalRows(Z, labels.encode(y), weights))
+        self._fit_more(ProcessRows(Z, labels.encode(y), weights))
         return self
 
     def decision_function(self, X: Design) -> np.ndarray:
@@ -290,19 +290,19 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
             raise ValueError("probability=True does not support early stopping; set early_stopping to False.")
         return super()._options()
 
-    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
         y = check_labels_or_sets(require_y(type(self).__name__, y))
         check_consistent_length(Z, y)
         labels = labels_in(y)
         require_two(labels.classes)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
-        return y, LocalRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
+        return y, ProcessRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
 
     def _check_rows(self, rows: Rows) -> None:
-        if check_flag(self.probability, "probability") and not isinstance(rows, LocalRows):
+        if check_flag(self.probability, "probability") and not isinstance(rows, ProcessRows):
             raise ValueError("probability=True needs rows in memory or a source of blocks; set it to False on Dask.")
 
-    def _learn_more(self, rows: LocalRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Fit the calibration to validation scores, from solves on the training rows with the selected penalty."""
         if not self.probability:
             return

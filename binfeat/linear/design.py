@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import checked_rows, checked_targets, require_y
 from binfeat._rows.products import Design, Features
-from binfeat._rows.sources import Source, Survey, check_alone, is_source
+from binfeat._rows.sources import Source, SourceSummary, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 
 WithTargets: TypeAlias = tuple[Features, ArrayLike | None, ArrayLike | None]  # features, targets and weights
@@ -25,8 +25,8 @@ def read_design(
     """
     if is_source(X):
         check_alone(y, sample_weight)
-        survey = Survey(X, partial(check_design, estimator))
-        X = StreamedFeatures.of(survey, lambda rows: rows, survey.n_inputs, dense=not survey.sparse)
+        summary = SourceSummary(X, partial(check_design, estimator))
+        X = StreamedFeatures.of(summary, lambda rows: rows, summary.n_inputs, dense=not summary.sparse)
     if y is None and sample_weight is None and isinstance(X, LinearOperator):
         y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
     return check_design(estimator, X, reset=True), y, sample_weight

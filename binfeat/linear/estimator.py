@@ -17,7 +17,7 @@ from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import check_flag, check_integer, check_real
 from binfeat._rows.products import Design, Features
-from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.sources import Source
 from binfeat.linear.alpha_choice import (
     HeldOutParts,
@@ -107,14 +107,14 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._fit_linear(Z, rows, y, groups, flat=flat)
         return self
 
-    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
         """Return the checked targets or labels, rows with numeric targets, and True for one-dimensional predictions."""
         raise NotImplementedError
 
     def _check_rows(self, rows: Rows) -> None:
         """Raise ValueError if a parameter does not support rows of this kind."""
 
-    def _learn_more(self, rows: LocalRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Learn attributes that depend on the coefficients, from rows of this process."""
 
     def _options(self) -> SolverOptions:
@@ -137,7 +137,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._check_rows(rows)
         self._forget(*self._of_some_fits, "_kept")
         self._fit_coefficients(rows, held_out_parts(self, rows, y, groups, flat), Progress(self, X, y), flat)
-        if isinstance(rows, LocalRows) and self.status_ != "stopped":
+        if isinstance(rows, ProcessRows) and self.status_ != "stopped":
             try:
                 self._learn_more(rows, y, groups, flat)
             except KeyboardInterrupt:
@@ -182,7 +182,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return last
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _fit_more(self, rows: LocalRows, flat: bool = False) -> None:
+    def _fit_more(self, rows: ProcessRows, flat: bool = False) -> None:
         """Solve for these rows and the rows of all earlier calls of `partial_fit`.
 
         The solver starts from 0, so that early stopping by `tol` gives the same result as `fit`. Only sums are kept for

@@ -12,7 +12,7 @@ from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_flag, check_integer, check_weights, seed_of
 from binfeat._rows.products import Design, Features
-from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.scored import SourceScorer
 from binfeat.linear.alpha_choice import Splitter, check_alpha
 from binfeat.linear.design import check_design, numeric_targets
@@ -220,24 +220,24 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
             return self._linear(X), self._std(X)
         return self._linear(X)
 
-    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
         Y = numeric_targets(self, y)
         check_consistent_length(Z, Y)
-        rows = LocalRows(Z, Y.reshape(Y.shape[0], -1), check_weights(sample_weight, Z.shape[0]))
+        rows = ProcessRows(Z, Y.reshape(Y.shape[0], -1), check_weights(sample_weight, Z.shape[0]))
         return Y, rows, Y.ndim == 1
 
     def _check_rows(self, rows: Rows) -> None:
         if self.n_posterior_samples is None:
             return
         check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
-        if not isinstance(rows, LocalRows):
+        if not isinstance(rows, ProcessRows):
             raise ValueError("n_posterior_samples needs rows in memory or a source of blocks; set it to None on Dask.")
         if self.alphas is None and (
             np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha)
         ):
             raise ValueError(f"n_posterior_samples requires one positive alpha for all targets, got {self.alpha!r}.")
 
-    def _learn_more(self, rows: LocalRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Draw samples of the posterior, and estimate the variance of the noise."""
         if self.n_posterior_samples is None:
             return

@@ -14,8 +14,8 @@ from binfeat._common.subsets import slices
 from binfeat._common.validation import check_float_type, check_row_weights
 from binfeat._engine.bin_tables import count_entries, to_csr
 from binfeat._threads import thread_count
-from binfeat.features.binning.code_rows import CodeRows, RowRange, no_bin
 from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.coded_features import CodedFeatures, CodedRange, no_bin
 
 _BLOCK_ROWS = 2**17  # read at a time from codes in a file
 _INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
@@ -36,7 +36,7 @@ def csr_container() -> type:
     return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
 
 
-class BinMatrix(CodeRows, RowMatrix):
+class BinMatrix(CodedFeatures, RowMatrix):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 
     Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
@@ -146,10 +146,10 @@ class BinMatrix(CodeRows, RowMatrix):
         """Return True if codes are in a file and should be read a block of rows at a time."""
         return self._store is not None and self._store.in_file
 
-    def row_blocks(self) -> Iterator[tuple[slice, RowRange]]:
+    def row_blocks(self) -> Iterator[tuple[slice, CodedRange]]:
         """Yield pairs of a slice of rows and their part of the matrix, for solvers, without copies."""
         for rows in slices(self.shape[0], _BLOCK_ROWS):
-            yield rows, RowRange(self, rows)
+            yield rows, CodedRange(self, rows)
 
     @property
     def nbytes(self) -> int:

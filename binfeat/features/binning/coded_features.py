@@ -14,7 +14,7 @@ def no_bin(dtype: DTypeLike) -> np.uint32:
     return np.uint32(np.iinfo(np.dtype(dtype)).max)
 
 
-class CodeRows:
+class CodedFeatures:
     """Features of consecutive rows as codes, with products and sums over rows.
 
     `codes` may contain more rows: these rows begin at `_first_row`.
@@ -82,10 +82,10 @@ class CodeRows:
         self._multiply_transposed(V.T, self._value, out.T)
 
 
-class RowRange(CodeRows):
-    """A block of consecutive rows of other `CodeRows`, without copies."""
+class CodedRange(CodedFeatures):
+    """A block of consecutive rows of other `CodedFeatures`, without copies."""
 
-    def __init__(self, all_rows: CodeRows, rows: slice) -> None:
+    def __init__(self, all_rows: CodedFeatures, rows: slice) -> None:
         self.codes, self.offsets, self.n_jobs = all_rows.codes, all_rows.offsets, all_rows.n_jobs
         self.shape, self.dtype = (rows.stop - rows.start, all_rows.shape[1]), all_rows.dtype
         self._first_row = rows.start
