@@ -1,7 +1,7 @@
 """Rows, features and solvers that estimators use, for tests that go without an estimator."""
 
 from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat._rows.stacked import StackedFeatures
 from binfeat.linear.normal_equations import NormalEquations
 from binfeat.linear.result import SolveInterrupted, SolverOptions
@@ -9,8 +9,8 @@ from binfeat.linear.solve import ridge_system, solve_ridge
 
 __all__ = [
     "LazyFeatures",
-    "LocalRows",
     "NormalEquations",
+    "ProcessRows",
     "SolveInterrupted",
     "SolverOptions",
     "StackedFeatures",

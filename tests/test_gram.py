@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from memory import peak_bytes
 from scipy import sparse
-from solving import LazyFeatures, LocalRows, NormalEquations, SolverOptions, computed_features
+from solving import LazyFeatures, NormalEquations, ProcessRows, SolverOptions, computed_features
 
 from binfeat import CGRidge, CGRidgeClassifier
 from binfeat.linear import gram, path
@@ -58,7 +58,7 @@ def test_features_far_from_zero(table):
 def test_systems_of_parts_of_the_rows_add_up(table, rng, fit_intercept):
     (Z, Y), weights = table, rng.random((400, 1))
     weights[60:70] = 0
-    rows = LocalRows(Z, Y, weights)
+    rows = ProcessRows(Z, Y, weights)
     cuts = map(slice, [0, 50, 51, 60, 70], [50, 51, 60, 70, 400])
     first, *others = (gram.gram_system(rows.take(part), fit_intercept) for part in cuts)
     whole, added = gram.gram_system(rows, fit_intercept), first + sum(others[1:], others[0])
@@ -79,7 +79,7 @@ def test_no_penalty_and_dependent_features(table):
 
 def test_path_by_either_factorisation(table, monkeypatch):
     Z, Y = table
-    system = gram.gram_system(LocalRows(Z, Y), True)
+    system = gram.gram_system(ProcessRows(Z, Y), True)
     alphas = [np.full(2, alpha) for alpha in np.geomspace(100, 1e-3, 20)]
     results = list(system.solve(alphas))
     monkeypatch.setattr(gram, "_EIGEN_COST", np.inf)
@@ -113,7 +113,7 @@ def test_sums_are_within_the_bound_of_their_blocks(rng, small_blocks, dtype):
     """An entry is off by the roundings of a block's rows, of centring and of weights, however many rows there are."""
     Z, Y = rng.normal(size=(2000, 30)).astype(dtype), rng.normal(size=(2000, 2))
     small_blocks(16, 7)
-    system = gram.gram_system(LocalRows(Z, Y, weights := rng.random((2000, 1))), True)
+    system = gram.gram_system(ProcessRows(Z, Y, weights := rng.random((2000, 1))), True)
     roots, exact = np.sqrt(weights), Z.astype(np.longdouble)
     mean = (weights * exact).sum(axis=0) / weights.sum()
     centred, targets = roots * (exact - mean), roots * (Y - (weights * Y).sum(axis=0) / weights.sum())
@@ -130,7 +130,7 @@ def test_blocks_are_summed_in_float64(small_blocks):
     Z = np.zeros((16 * 100, 3), np.float32)
     Z[::16], Z[0] = 1, 2**13
     small_blocks(16, 2)
-    system = gram.gram_system(LocalRows(Z, np.zeros((len(Z), 1))), False)
+    system = gram.gram_system(ProcessRows(Z, np.zeros((len(Z), 1))), False)
     assert (system.matrix == 2**26 + 99).all()
 
 
@@ -138,10 +138,10 @@ def test_blocks_are_summed_in_float64(small_blocks):
 def test_sums_are_bitwise_the_same_however_rows_come(rng, small_blocks, dtype, bytes_computed_at_a_time):
     Z, Y, weights = rng.normal(size=(500, 30)).astype(dtype), rng.normal(size=(500, 2)), rng.random((500, 1))
     small_blocks(64, 7)
-    whole = gram.gram_system(LocalRows(Z, Y, weights), True)
+    whole = gram.gram_system(ProcessRows(Z, Y, weights), True)
     for n_rows in (1, 50, 64, 333, 1000):
         bytes_computed_at_a_time(Z[:1].nbytes * n_rows)
-        system = gram.gram_system(LocalRows(computed_features(Z), Y, weights), True)
+        system = gram.gram_system(ProcessRows(computed_features(Z), Y, weights), True)
         for name in ("matrix", "right", "means"):
             assert (getattr(system, name) == getattr(whole, name)).all()
 
@@ -151,7 +151,7 @@ def test_computed_features_take_the_memory_of_one_matrix(rng, small_blocks, byte
     Z, y = rng.normal(size=(400, 400)).astype(np.float32), rng.normal(size=(12_800, 1))
     small_blocks(128, 32)
     bytes_computed_at_a_time(Z[:128].nbytes)
-    rows = LocalRows(LazyFeatures(lambda X: X @ Z, np.tile(Z[:128], (100, 1)), 400), y)
+    rows = ProcessRows(LazyFeatures(lambda X: X @ Z, np.tile(Z[:128], (100, 1)), 400), y)
     peak, system = peak_bytes(lambda: gram.gram_system(rows, True))
     assert peak < 2 * system.matrix.nbytes
 
@@ -160,7 +160,7 @@ def test_computed_features_take_the_memory_of_one_matrix(rng, small_blocks, byte
 def test_no_gram_matrix_beyond_a_quarter_of_the_memory(memory_of, limit):
     memory_of(4 * limit)
     Z, Y = (np.broadcast_to(0.0, (10**7, n)) for n in (1000, 1))
-    assert gram.gram_pays(LocalRows(Z, Y), 1, 1e-2) == (limit == 2 * 8 * 1000**2)
+    assert gram.gram_pays(ProcessRows(Z, Y), 1, 1e-2) == (limit == 2 * 8 * 1000**2)
 
 
 def test_route_goes_by_cost(rng, memory_of):
@@ -168,7 +168,7 @@ def test_route_goes_by_cost(rng, memory_of):
 
     def pays(n_rows, n_columns, n_targets=1, n_alphas=1, tol=1e-2):
         Z, Y = (np.broadcast_to(0.0, (n_rows, n)) for n in (n_columns, n_targets))
-        return gram.gram_pays(LocalRows(Z, Y), n_alphas, tol)
+        return gram.gram_pays(ProcessRows(Z, Y), n_alphas, tol)
 
     assert pays(10**5, 500)
     assert not pays(10**5, 5000)
@@ -183,7 +183,7 @@ def test_route_goes_by_cost(rng, memory_of):
     assert not pays(10**5, 2450, n_alphas=2)
     assert pays(1000, 450, n_alphas=20)
     assert not pays(1000, 600, n_alphas=20)
-    assert not gram.gram_pays(LocalRows(sparse.csr_array((10**5, 10)), np.empty((10**5, 1))), 1, 1e-2)
+    assert not gram.gram_pays(ProcessRows(sparse.csr_array((10**5, 10)), np.empty((10**5, 1))), 1, 1e-2)
     Z = rng.normal(size=(50, 4))
     assert CGRidge(early_stopping=True, random_state=0).fit(Z, Z[:, 0]).solver_ == "cg"
     assert CGRidgeClassifier(loss="squared_hinge").fit(Z, Z[:, 0] > 0).solver_ == "newton-cg"
@@ -192,7 +192,7 @@ def test_route_goes_by_cost(rng, memory_of):
 def test_path_that_keeps_one_solution(rng, monkeypatch):
     """A small memory bound makes a path slower, not different."""
     Z, y = rng.normal(size=(100, 20)), rng.normal(size=(100, 3))
-    system, alphas = NormalEquations(LocalRows(Z, y), True), [100.0, 10.0, 1.0, 0.1]
+    system, alphas = NormalEquations(ProcessRows(Z, y), True), [100.0, 10.0, 1.0, 0.1]
     options = SolverOptions(tol=1e-10, max_iter=500)
     free = list(path.solve_path(system, alphas, options))
     monkeypatch.setattr(path, "_KEPT_BYTES", 0)

@@ -5,7 +5,7 @@ from functools import partial
 import naive
 import numpy as np
 import pytest
-from solving import LocalRows, NormalEquations, SolveInterrupted, SolverOptions, ridge_system, solve_ridge
+from solving import NormalEquations, ProcessRows, SolveInterrupted, SolverOptions, ridge_system, solve_ridge
 
 from binfeat import CGRidge, RandomBinning
 from binfeat._rows.products import product, transposed_product
@@ -57,7 +57,7 @@ def test_merged_columns_are_the_matrix_times_orthonormal_columns(fine, rng, n_co
 def test_solutions_are_those_of_all_columns(fine, rng, weights, fit_intercept):
     Y = rng.normal(size=(140, 3))
     weights = {None: None, "rows": rng.random((140, 1)), "targets": rng.random((140, 3))}[weights]
-    rows = LocalRows(fine, Y, weights)
+    rows = ProcessRows(fine, Y, weights)
     options = SolverOptions(tol=1e-10, max_iter=500, fit_intercept=fit_intercept)
     assert isinstance(ridge_system(rows, 2, options), MergedEquations)
     alphas = [1.0, np.array([0.3, 0.1, 0.2])]
@@ -71,7 +71,7 @@ def test_solutions_are_those_of_all_columns(fine, rng, weights, fit_intercept):
 
 
 def test_callbacks_and_interrupts_know_all_columns(fine, rng):
-    rows, seen = LocalRows(fine, rng.normal(size=(140, 2))), []
+    rows, seen = ProcessRows(fine, rng.normal(size=(140, 2))), []
 
     def stop(state):
         seen.append((state.solution, state.intercept))
@@ -98,8 +98,8 @@ def test_some_rows_of_a_matrix(fine, rng):
     """Bins that only rows held out had stay at 0."""
     some = fine[:100]
     Y = rng.normal(size=(100, 1))
-    (result,) = solve_ridge(LocalRows(some, Y), [0.5], OPTIONS)
-    (wanted,) = NormalEquations(LocalRows(some, Y), True).solve([0.5], OPTIONS)
+    (result,) = solve_ridge(ProcessRows(some, Y), [0.5], OPTIONS)
+    (wanted,) = NormalEquations(ProcessRows(some, Y), True).solve([0.5], OPTIONS)
     assert result.solution.shape == (fine.shape[1], 1)
     np.testing.assert_allclose(result.solution, wanted.solution, atol=1e-7)
     np.testing.assert_array_equal(result.solution[~some.tocsr().toarray().any(axis=0)], 0)

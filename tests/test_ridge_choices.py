@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.svm import LinearSVC
-from solving import LocalRows, SolverOptions, solve_ridge
+from solving import ProcessRows, SolverOptions, solve_ridge
 
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning
 from binfeat.linear import hinge
@@ -37,7 +37,7 @@ def objective(Z, y, coef, alpha):
 def test_path_solutions_are_those_of_each_penalty(table):
     Z, y, _ = table
     falling = ALPHAS[::-1]
-    rows = LocalRows(Z, np.stack([y, -y, y**2], 1))
+    rows = ProcessRows(Z, np.stack([y, -y, y**2], 1))
     results = list(solve_ridge(rows, falling, SolverOptions(tol=1e-6, max_iter=500)))
     for alpha, result in zip(falling, results, strict=True):
         alone = CGRidge(alpha=alpha, tol=1e-12, max_iter=3000).fit(Z, y).coef_
@@ -49,7 +49,7 @@ def test_path_solutions_are_those_of_each_penalty(table):
 def test_path_is_cheaper_than_its_parts(table):
     """Each solve starts so near its end that all together take fewer iterations than cold starts."""
     Z, y, _ = table
-    results = solve_ridge(LocalRows(Z, y[:, None]), ALPHAS[::-1], SolverOptions(tol=1e-3, max_iter=500))
+    results = solve_ridge(ProcessRows(Z, y[:, None]), ALPHAS[::-1], SolverOptions(tol=1e-3, max_iter=500))
     warm = sum(result.n_iter for result in results)
     cold = sum(CGRidge(alpha=alpha, tol=1e-3, max_iter=500).fit(Z, y).n_iter_ for alpha in ALPHAS)
     assert warm < 0.7 * cold

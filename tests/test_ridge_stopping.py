@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat.linear import cg, objective_rule
 from binfeat.linear.normal_equations import NormalEquations
 from binfeat.linear.objective_rule import ObjectiveRule
@@ -93,7 +93,7 @@ def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatc
     Z, Y = rng.normal(size=(80, 30)) + 0.5, rng.normal(size=(80, 2)) + 3
     weights = rng.uniform(0.5, 2, size=(80, 1)) if weighted else None
     v = np.ones(80) if weights is None else weights[:, 0]
-    system, alpha = NormalEquations(LocalRows(Z, Y, weights), fit_intercept), np.array([0.5, 2.0])
+    system, alpha = NormalEquations(ProcessRows(Z, Y, weights), fit_intercept), np.array([0.5, 2.0])
 
     def objective(state):
         residuals = Y - Z @ state.solution - state.intercept
@@ -143,7 +143,7 @@ def test_a_limit_of_iterations_is_said(rng):
 def test_a_path_ends_where_single_solves_do(rng):
     X, y = make_friedman1(1500, noise=1.0, random_state=0)
     Z = RandomFourier(gamma=0.5, n_components=200, random_state=0).fit_transform(X)
-    system = NormalEquations(LocalRows(Z, y[:, None]), True)
+    system = NormalEquations(ProcessRows(Z, y[:, None]), True)
     alphas = np.geomspace(100, 0.1, 8)
     for alpha, result in zip(alphas, system.solve(alphas, SolverOptions(max_iter=500)), strict=True):
         exact = Ridge(alpha).fit(Z, y)

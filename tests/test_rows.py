@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from solving import LocalRows, NormalEquations, SolverOptions, StackedFeatures, computed_features, solve_ridge
+from solving import NormalEquations, ProcessRows, SolverOptions, StackedFeatures, computed_features, solve_ridge
 
 from binfeat import BinMatrix, RandomBinning, RandomFourier, blocks
 from binfeat._rows import sources, streamed
@@ -33,8 +33,8 @@ def same(X, reset=False):
 
 
 def from_source(Z):
-    survey = sources.Survey(blocks(Z, Z[:, 0], block_rows=45), same)
-    return streamed.StreamedFeatures.of(survey, same, Z.shape[1], dense=True)
+    summary = sources.SourceSummary(blocks(Z, Z[:, 0], block_rows=45), same)
+    return streamed.StreamedFeatures.of(summary, same, Z.shape[1], dense=True)
 
 
 def side_by_side(Z):
@@ -69,7 +69,7 @@ def test_normal_equations_are_the_dense_ones(rng, form, weighted, fit_intercept,
     far = far if fit_intercept else 0.0
     Z = (rng.normal(size=(N_ROWS, 12)) + far).astype(dtype)
     Y, weights = rng.normal(size=(N_ROWS, N_TARGETS)) + far, WEIGHTS[weighted](rng)
-    system = NormalEquations(LocalRows(FORMS[form](Z), Y, weights), fit_intercept)
+    system = NormalEquations(ProcessRows(FORMS[form](Z), Y, weights), fit_intercept)
     assert system.right.dtype == dtype
     W, targets = np.asfortranarray(rng.normal(size=(12, 2)), dtype=dtype), np.array([0, 2])
     images, intercepts = system.apply(W, targets).copy(), system.intercept(W[:, [0, 0, 1]])
@@ -91,7 +91,9 @@ def test_solutions_are_the_dense_ones(rng, form, solver):
     Z, Y = rng.normal(size=(N_ROWS, 12)) + 3, rng.normal(size=(N_ROWS, N_TARGETS))
     weights, alphas = rng.random((N_ROWS, 1)), [10.0, 0.1]
     options = SolverOptions(tol=1e-12, max_iter=200, solver=solver)
-    for alpha, result in zip(alphas, solve_ridge(LocalRows(FORMS[form](Z), Y, weights), alphas, options), strict=True):
+    for alpha, result in zip(
+        alphas, solve_ridge(ProcessRows(FORMS[form](Z), Y, weights), alphas, options), strict=True
+    ):
         for target in range(N_TARGETS):
             A, b, mean, target_mean = dense(Z, Y, weights, True, target)
             coef = np.linalg.solve(A + alpha * np.eye(12), b)
@@ -104,7 +106,7 @@ def test_an_iteration_reads_a_source_once(rng):
     source = Counted(blocks(X, y, block_rows=200))
     Z = RandomFourier(n_components=40, gamma=0.3, random_state=0).fit(X).transform(source)
     before = source.n_reads
-    (result,) = solve_ridge(LocalRows(Z, y[:, None]), [0.1], SolverOptions(tol=0.0, max_iter=12, solver="cg"))
+    (result,) = solve_ridge(ProcessRows(Z, y[:, None]), [0.1], SolverOptions(tol=0.0, max_iter=12, solver="cg"))
     assert result.n_iter == 12
     assert source.n_reads - before <= 12 + 2
 
@@ -114,7 +116,7 @@ def test_an_iteration_reads_codes_in_a_file_once(rng, monkeypatch):
     binning = RandomBinning(gamma=0.5, n_grids=9, max_bytes=0, random_state=0)
     Z, reads, real = binning.fit_transform(blocks(X, y, block_rows=200)), [], BinMatrix.row_blocks
     monkeypatch.setattr(BinMatrix, "row_blocks", lambda self: reads.append(None) or real(self))
-    (result,) = solve_ridge(LocalRows(Z, y[:, None]), [0.1], SolverOptions(tol=0.0, max_iter=12))
+    (result,) = solve_ridge(ProcessRows(Z, y[:, None]), [0.1], SolverOptions(tol=0.0, max_iter=12))
     assert result.n_iter == 12
     assert 12 <= len(reads) <= 12 + 2
 

@@ -1,4 +1,4 @@
-"""Quotients of arrays, and reusable memory for arrays."""
+"""Quotients and moments of arrays, and reusable memory for arrays."""
 
 import numpy as np
 
@@ -9,6 +9,13 @@ def quotients(a: np.ndarray | float, b: np.ndarray) -> np.ndarray:
     """Return ``a / b``, and 0 where b is not positive."""
     out = np.zeros(np.broadcast_shapes(np.shape(a), b.shape), np.result_type(a, b))
     return np.divide(a, b, out=out, where=b > 0)
+
+
+def mean_and_std(Y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return weighted means and standard deviations of columns, (n_columns,), for weights (n_rows, 1) or None."""
+    own = None if weights is None else weights[:, 0]
+    mean = np.average(Y, axis=0, weights=own)
+    return mean, np.sqrt(np.average((Y - mean) ** 2, axis=0, weights=own))
 
 
 class Scratch:

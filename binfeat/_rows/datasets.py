@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard
 import numpy as np
 
 from binfeat._common.frames import require_distinct
+from binfeat._rows.text_damage import first_fault
 from binfeat._rows.text_files import TextFiles
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class DatasetBlocks:
                     self.text.require_whole(path, n_rows)
             except (OSError, ValueError) as error:
                 kind = OSError if isinstance(error, OSError) else ValueError
-                fault = None if self.text is None else self.text.fault(path)
+                fault = None if self.text is None else first_fault(path, self.text.format)
                 place = self._place_of(fragment) if fault is None else f"File ({path})"
                 raise kind(f"{place} cannot be read: {fault or error}") from error
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from binfeat._common.subsets import slices
-from binfeat._rows.products import ComputedRows
+from binfeat._rows.products import ComputedFeatures
 
 _BLOCK_BYTES = 2**26  # computed features in memory
 
 
-class LazyFeatures(ComputedRows):
+class LazyFeatures(ComputedFeatures):
     """Dense features of the rows of X, computed on demand by `compute` in blocks of rows, with the dtype of X."""
 
     dense = True

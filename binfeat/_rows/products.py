@@ -81,7 +81,7 @@ def is_computed(Z: Features) -> TypeGuard[BlockFeatures]:
     return getattr(Z, "computed", False)
 
 
-class ComputedRows(RowMatrix):
+class ComputedFeatures(RowMatrix):
     """Features in blocks of rows, computed or read again in every pass.
 
     Subclasses implement ``row_blocks()``, an iterator over pairs of a slice of rows and their features.

@@ -98,7 +98,7 @@ class Rows(ABC):
         """
 
 
-class LocalRows(Rows):
+class ProcessRows(Rows):
     """Rows of this process: one `Part` in memory, or blocks that are computed or read again."""
 
     def __init__(
@@ -115,13 +115,13 @@ class LocalRows(Rows):
     def design(self) -> Features:
         return self.Z
 
-    def weighted(self, weights: np.ndarray) -> "LocalRows":
+    def weighted(self, weights: np.ndarray) -> "ProcessRows":
         """Return the same rows with other weights."""
-        return LocalRows(self.Z, self.Y, weights, scratch=self._scratch)
+        return ProcessRows(self.Z, self.Y, weights, scratch=self._scratch)
 
-    def take(self, rows: np.ndarray) -> "LocalRows":
+    def take(self, rows: np.ndarray) -> "ProcessRows":
         part = self._part.take(rows)
-        return LocalRows(part.Z, part.Y, part.weights)
+        return ProcessRows(part.Z, part.Y, part.weights)
 
     def totals(self) -> tuple[np.ndarray, np.ndarray]:
         weights = self._part.known_weights

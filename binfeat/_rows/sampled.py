@@ -12,7 +12,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import times_of
 from binfeat._common.frames import is_frame
 from binfeat._common.validation import INFINITE, checked_rows
-from binfeat._rows.sources import Source, Survey, Table, joined
+from binfeat._rows.sources import Source, SourceSummary, Table, joined
 
 _MOST_ROWS = 200_000  # enough for the decisions of a kernel model
 _MOST_BYTES = 2**29
@@ -21,7 +21,7 @@ _KEYS = 2**20  # keys drawn at a time
 
 
 class SampledSource:
-    """One pass over a source of blocks of a raw table: its `survey`, and a `sample` of its rows in increasing order.
+    """One pass over a source of blocks of a raw table: its `summary`, and a `sample` of its rows in increasing order.
 
     The sample depends on the rows, their order and the seed, not on the blocks. The pass sets `n_features_in_` and
     `feature_names_in_` of the estimator.
@@ -31,7 +31,7 @@ class SampledSource:
         self._estimator, self._rng = estimator, np.random.default_rng(seed)
         self._parts: list[tuple[np.ndarray, np.ndarray, Table]] = []
         self._n_rows, self._bound = 0, 1.0
-        self.survey = Survey(source, self._look)
+        self.summary = SourceSummary(source, self._look)
         self._thin()
         _, rows, tables = zip(*self._parts)
         self.rows, self.sample = np.concatenate(rows), _joined_tables(tables)
@@ -40,7 +40,7 @@ class SampledSource:
     @property
     def is_whole(self) -> bool:
         """Return True if the sample contains all rows."""
-        return self.rows.size == self.survey.n_rows
+        return self.rows.size == self.summary.n_rows
 
     def sampled(self, *arrays: ArrayLike | None) -> Iterator[np.ndarray | None]:
         """Select the sampled rows of an array with one value per row; None remains None."""
@@ -70,15 +70,15 @@ class SampledSource:
         ]
 
 
-def rows_of_survey(survey: Survey, seed: int = 0) -> tuple[Table, np.ndarray, np.ndarray | None]:
-    """Return a sample of the rows of a surveyed source, with targets and weights."""
-    wanted, parts, start = sampled_rows(survey.n_rows, survey.n_inputs, seed), [], 0
-    for X in survey.rows():
+def rows_of_summary(summary: SourceSummary, seed: int = 0) -> tuple[Table, np.ndarray, np.ndarray | None]:
+    """Return a sample of the rows of a summarized source, with targets and weights."""
+    wanted, parts, start = sampled_rows(summary.n_rows, summary.n_inputs, seed), [], 0
+    for X in summary.rows():
         first, last = np.searchsorted(wanted, (start, start + X.shape[0]))
         parts.append(X[wanted[first:last] - start])
         start += X.shape[0]
-    weights = None if survey.sample_weight is None else survey.sample_weight[wanted]
-    return joined(parts), survey.y[wanted], weights
+    weights = None if summary.sample_weight is None else summary.sample_weight[wanted]
+    return joined(parts), summary.y[wanted], weights
 
 
 def sampled_rows(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import typed_objects, unmasked
 from binfeat._common.validation import require_y
-from binfeat._rows.sources import Source, Survey, Table, check_alone, is_source
+from binfeat._rows.sources import Source, SourceSummary, Table, check_alone, is_source
 
 
 class SourceScorer:
@@ -39,18 +39,18 @@ class SourceScorer:
         """
         if is_source(X):
             check_alone(y, sample_weight)
-            predicted, survey = by_block(X, self.predict)
-            return score_of(self, survey.y, predicted, survey.sample_weight)
+            predicted, summary = by_block(X, self.predict)
+            return score_of(self, summary.y, predicted, summary.sample_weight)
         if y is None:
             y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
         require_y(f"{type(self).__name__}.score", y)
         return super().score(X, typed_objects(unmasked(y)), unmasked(sample_weight))  # type: ignore[misc]
 
 
-def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, Survey]:
-    """Apply a function to the rows of each block; return the joined results and the `Survey` of the source."""
-    survey = Survey(source, lambda X, _: X, lambda X, *_: [function(X)])
-    return np.concatenate(survey.sum), survey
+def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, SourceSummary]:
+    """Apply a function to the rows of each block; return the joined results and the `SourceSummary` of the source."""
+    summary = SourceSummary(source, lambda X, _: X, lambda X, *_: [function(X)])
+    return np.concatenate(summary.sum), summary
 
 
 def score_of(estimator: BaseEstimator, y: ArrayLike, predicted: np.ndarray, sample_weight: ArrayLike | None) -> float:

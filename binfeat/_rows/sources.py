@@ -242,7 +242,7 @@ def _checked(block: Sequence) -> tuple:
     return X, *others
 
 
-class Survey:
+class SourceSummary:
     """First pass over all blocks of a source: checks that they match, and collects their targets and weights.
 
     ``check(X, reset)`` is called with every non-empty block, and returns it as an array or CSR; `reset` is True for the
@@ -288,7 +288,7 @@ class Survey:
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
         """Return the rows for further passes, in equal blocks of about 32 MB.
 
-        `check` converts the X of a block to an array or CSR; None is the check of the survey. `width` is the number of
+        `check` converts the X of a block to an array or CSR; None is the check of the summary. `width` is the number of
         8-byte values that a row needs in addition to its inputs.
         """
         step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))

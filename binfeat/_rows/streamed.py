@@ -7,11 +7,11 @@ import numpy as np
 
 from binfeat._common.array_types import DTypeLike
 from binfeat._common.validation import float_dtype
-from binfeat._rows.products import ComputedRows, Features
-from binfeat._rows.sources import RowBlocks, Survey
+from binfeat._rows.products import ComputedFeatures, Features
+from binfeat._rows.sources import RowBlocks, SourceSummary
 
 
-class StreamedFeatures(ComputedRows):
+class StreamedFeatures(ComputedFeatures):
     """Features of the rows of a source, read and computed again in blocks for every product.
 
     `compute` converts a block of `rows` to an array, CSR or a BinMatrix; `dense` is True for arrays.
@@ -36,10 +36,10 @@ class StreamedFeatures(ComputedRows):
         super().__init__(np.dtype(dtype), (rows.n_rows if taken is None else taken.size, n_columns))
 
     @classmethod
-    def of(cls, survey: Survey, compute: Callable[[Any], Features], n_columns: int, *, dense: bool) -> Self:
-        """Return the features of all rows of a surveyed source."""
-        rows = survey.rows(width=n_columns if dense else 0)
-        return cls(rows, compute, n_columns, float_dtype(survey.dtype), dense, survey.y, survey.sample_weight)
+    def of(cls, summary: SourceSummary, compute: Callable[[Any], Features], n_columns: int, *, dense: bool) -> Self:
+        """Return the features of all rows of a summarized source."""
+        rows = summary.rows(width=n_columns if dense else 0)
+        return cls(rows, compute, n_columns, float_dtype(summary.dtype), dense, summary.y, summary.sample_weight)
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Yield pairs of a slice of rows and their features."""

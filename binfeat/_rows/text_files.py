@@ -1,15 +1,13 @@
-"""Text files as datasets: columns of codes, thousands separators, and error messages for damaged files."""
+"""Text files as datasets: columns of codes, and thousands separators."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-from binfeat._common.frames import require_distinct
 from binfeat._common.words import LEADING_ZERO
-from binfeat._rows.text_formats import GROUPS, SCAN_BYTES, TextFormat, byte_chunks, encoding_name
+from binfeat._rows.text_damage import first_fault, require_whole
+from binfeat._rows.text_formats import GROUPS, TextFormat, encoding_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,91 +121,25 @@ class TextFiles:
 
     def naming_fault(self, path: str) -> "_NamingFault":
         """Convert errors of reading a file to an OSError that names the file, the line and a remedy."""
-        return _NamingFault(self, path)
-
-    def fault(self, path: str) -> str | None:
-        """Return a description of the first line that does not match the header, or None."""
-        line = 1 + self.format.n_skipped
-        try:
-            with self._lines(path) as lines:
-                rows = csv.reader(lines, delimiter=self.format.delimiter)
-                header = next(rows, [])
-                if not header:
-                    return "it is empty; its first line must have the names of the columns."
-                require_distinct(header, f"line {line}")
-                n_lines = rows.line_num
-                for row in rows:
-                    if row and len(row) != len(header):
-                        return self._ragged(line + n_lines, rows.line_num - n_lines, len(row), len(header))
-                    n_lines = rows.line_num
-        except csv.Error:
-            return f"line {line + n_lines} has a cell of many lines; close its double quote."
-        except UnicodeDecodeError as error:
-            bad, encoding = error.object[error.start : error.end], encoding_name(self.format.encoding)
-            return f"{bad!r} is not text in {encoding}; give the encoding, such as 'windows-1252'."
-        except ValueError as error:
-            return str(error)
-        return None
-
-    def _ragged(self, line: int, n_lines: int, n_cells: int, n_columns: int) -> str:
-        where = f"line {line}" if n_lines == 1 else f"the row in lines {line} to {line + n_lines - 1}"
-        remedy = "close its double quote" if n_lines > 1 else "put cells that contain it into double quotes"
-        return (
-            f"{where} has {n_cells} cells, and the header has {n_columns}. Columns are separated by "
-            f"{self.format.delimiter!r}: {remedy}, add missing cells, or pass another delimiter."
-        )
-
-    def _lines(self, path: str) -> "io.TextIOWrapper":
-        import pyarrow as pa
-
-        lines = io.TextIOWrapper(pa.input_stream(path), encoding=self._python_encoding, newline="")
-        for _ in islice(lines, self.format.n_skipped):
-            pass
-        return lines
-
-    @property
-    def _python_encoding(self) -> str:
-        return "utf-8-sig" if self.format.encoding == "utf-8" else self.format.encoding
+        return _NamingFault(path, self.format)
 
     def require_whole(self, path: str, n_rows: int) -> None:
         """Raise ValueError if most lines of a file ended up inside cells, given its number of rows."""
-        if path in self._whole:
-            return
-        n_lines = sum(chunk.count(b"\n") for chunk in byte_chunks(path, SCAN_BYTES))
-        if 2 * n_rows < n_lines - 1:
-            self._require_few_swallowed(path, n_lines)
-        self._whole.add(path)
-
-    def _require_few_swallowed(self, path: str, n_lines: int) -> None:
-        """Raise ValueError if most lines of a file are inside cells and have as many delimiters as the header."""
-        with self._lines(path) as lines:
-            rows = csv.reader(lines, delimiter=self.format.delimiter)
-            n_marks, n_swallowed, start = len(next(rows, [])) - 1, 0, None
-            before = rows.line_num
-            for row in rows:
-                if rows.line_num > before + 1:
-                    inside = [line for cell in row for line in cell.split("\n")[1:-1]]
-                    n_own = sum(line.count(self.format.delimiter) == n_marks for line in inside)
-                    start = before + 1 if n_own and start is None else start
-                    n_swallowed += n_own
-                before = rows.line_num
-        if 2 * n_swallowed > n_lines:
-            raise ValueError(
-                f"{n_swallowed:,} of {n_lines:,} lines are inside of cells. The file is damaged; close the double "
-                f"quote in line {(start or 1) + self.format.n_skipped}."
-            )
+        if path not in self._whole:
+            require_whole(path, n_rows, self.format)
+            self._whole.add(path)
 
 
 class _NamingFault:
-    def __init__(self, files: TextFiles, path: str) -> None:
-        self._files, self._path = files, path
+    def __init__(self, path: str, format: TextFormat) -> None:
+        self._path, self._format = path, format
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
         if isinstance(error, OSError | ValueError):
-            words = self._files.fault(self._path) or error
+            words = first_fault(self._path, self._format) or error
             raise OSError(f"File ({self._path}) cannot be read: {words}") from error
 
 

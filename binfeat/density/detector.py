@@ -12,7 +12,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_integer, names_of_inputs, seed_of
 from binfeat._rows.row_sample import RowSample, orders_of
-from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.sources import SourceSummary, is_source
 from binfeat.density.counted_bins import dense
 from binfeat.density.estimator import CountingEstimator
 from binfeat.features.binning.two_samples import N_PERMUTATIONS, Drift, drift_between
@@ -166,8 +166,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         self._check_parameters()
         seed = seed_of(self.random_state)
         if is_source(X):
-            survey = Survey(X, self._check, RowSample.in_turn(seed))
-            self._learn_blocks(survey.rows(), survey.n_rows, survey.sum, seed)
+            summary = SourceSummary(X, self._check, RowSample.in_turn(seed))
+            self._learn_blocks(summary.rows(), summary.n_rows, summary.sum, seed)
         else:
             X = self._check(X, reset=True)
             self._learn_blocks([X], X.shape[0], RowSample.of(X, seed), seed)

@@ -19,7 +19,7 @@ from binfeat._common.validation import (
     is_word,
 )
 from binfeat._rows.row_sample import RowSample, with_orders
-from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._threads import thread_count
 from binfeat.density.counted_bins import CountedBins, Counts, Turns, draw_grids
 from binfeat.density.saved import check_detector
@@ -98,7 +98,7 @@ class CountingEstimator(WithKernel, Persistent):
     def _blocks(self, X) -> Iterator[Any]:
         """Checked rows in memory, or blocks of the rows of a source."""
         if is_source(X):
-            yield from Survey(X, lambda rows, _: self._check(rows)).rows()
+            yield from SourceSummary(X, lambda rows, _: self._check(rows)).rows()
         else:
             yield self._check(X)
 

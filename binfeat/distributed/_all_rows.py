@@ -21,7 +21,7 @@ from binfeat.models.kernel_algebra.column_rows import ColumnRows
 from binfeat.models.table.scalers import NoScaler
 
 
-class DaskMachineRows(RowsBeyondMemory):
+class AllDaskRows(RowsBeyondMemory):
     """All rows of a Dask table.
 
     Targets, weights and codes stay on the workers, including validation rows; only sums over rows are received. The

@@ -24,6 +24,7 @@ from binfeat.distributed._chunks import (
     reduce_in_tree,
 )
 from binfeat.distributed.relevance import checked_sample
+from binfeat.features.binning.base import as_output
 from binfeat.features.binning.bin_matrix import BinMatrix, csr_container
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
@@ -144,11 +145,11 @@ class RandomBinning(InMemory):
             return super().fit_transform(X, y, sample_weight)
         chunks = self._begin_chunks(X, y, sample_weight)
         if self._hashed:
-            return self._as_output(self.encode(X).persist())
+            return as_output(self.encode(X).persist(), self.output)
         numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
         self._unite(numbered.each(itemgetter(0)))
         blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
-        return self._as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist())
+        return as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist(), self.output)
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:

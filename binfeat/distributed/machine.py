@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y
-from binfeat.distributed._all_rows import DaskMachineRows
+from binfeat.distributed._all_rows import AllDaskRows
 from binfeat.distributed._chunks import is_chunked, letting_go, shared
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
@@ -71,7 +71,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         targets, all_rows = self._targets(y), None
         if not table.is_whole:
             check_beyond_memory(settings)
-            targets, all_rows = self._targets_of(table, y), partial(DaskMachineRows, estimator=self, table=table)
+            targets, all_rows = self._targets_of(table, y), partial(AllDaskRows, estimator=self, table=table)
         return self._fit_table(X, y, sample_weight, groups, settings, clock, targets, all_rows)
 
     def to_local(self) -> Any:

@@ -16,7 +16,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, one_against_rest, unite_classes, weights_of_classes
-from binfeat._common.validation import check_choice, check_flag
+from binfeat._common.validation import check_choice, check_flag, require_y
 from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import (
@@ -33,6 +33,7 @@ from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.linear import classifier, regressor
 from binfeat.linear.classifier import lacks_probabilities
+from binfeat.linear.design import check_design, numeric_targets
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 
 
@@ -89,7 +90,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
 
     def _rows_of(self, X, y, sample_weight):
         """The rows on their workers; y, fetched if there is a validation set; and whether y is one-dimensional."""
-        self._require(y)
+        require_y(type(self).__name__, y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
         chunks = inputs_of(self, X, reset=True)
         own = values_beside(chunks, y, sample_weight)
@@ -233,9 +234,9 @@ def _part(Z, y, weights, twin, dtype):
     weights = weights_of_chunk(weights, y, n_rows)
     if n_rows == 0:
         return Part(None, np.empty(0), weights)
-    Z = twin._check_design(Z)
+    Z = check_design(twin, Z)
     Z = Z if isinstance(Z, LinearOperator) else Z.astype(dtype, copy=False)
-    y = check_labels(y) if is_classifier(twin) else twin._check_numbers(y)
+    y = check_labels(y) if is_classifier(twin) else numeric_targets(twin, y)
     return Part(Z, y, weights, n_jobs=1)
 
 

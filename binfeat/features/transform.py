@@ -22,11 +22,11 @@ from binfeat._common.validation import (
 )
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory
-from binfeat.features.binning.row_table import RowTable
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import binning_kernel
 
@@ -132,7 +132,7 @@ def transform(
     grids = _grids(law, gammas, n_grids, seed, categorical, inputs)
     warn_of_rows(grids, X, n_jobs)
     offsets = hashed_offsets(n_features, n_grids)
-    codes = fold_codes(grids, RowTable.of(X), offsets, n_jobs).array
+    codes = fold_codes(grids, BinningInput.of(X), offsets, n_jobs).array
     warn_of_collisions(codes, offsets)
     return BinMatrix._trusted(codes, offsets, value_dtype, n_jobs).tocsr()
 

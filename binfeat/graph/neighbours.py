@@ -12,7 +12,8 @@ from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._threads import side_by_side, thread_count
-from binfeat.features.binning.bin_matrix import BinMatrix, no_bin
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.coded_features import no_bin
 from binfeat.graph.distances import N_CANDIDATES, ScaledRows, nearest_of
 from binfeat.graph.similarity import Graph, means
 

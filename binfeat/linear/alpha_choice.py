@@ -1,5 +1,6 @@
 """Decisions of ridge models on a validation set: the penalty of a path, and early stopping."""
 
+import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol, TypeAlias
@@ -13,7 +14,8 @@ from binfeat._common.held_out import scorer_of, splits
 from binfeat._common.progress import Progress
 from binfeat._rows.products import Features
 from binfeat._rows.rows import Rows
-from binfeat.linear.result import Iterate, Penalties, Result, SolverOptions
+from binfeat.linear.result import Iterate, Result, SolveInterrupted, SolverOptions, coefficients
+from binfeat.linear.solve import solve_linear, solve_once
 
 _PATIENCE = 5  # iterations without a better validation score before early stopping
 
@@ -51,13 +53,10 @@ class RidgeEstimator(Protocol):
     """The part of a ridge estimator that the choice of a penalty uses."""
 
     alphas: ArrayLike | None
+    cv: object
     alpha_: float | np.ndarray
     alphas_: np.ndarray
     path_scores_: np.ndarray
-
-    def _solve_path(self, rows: Rows, alphas: Penalties, options: SolverOptions) -> Iterator[Result]: ...
-
-    def _set_linear(self, coef: np.ndarray, intercept: np.ndarray, flat: bool) -> None: ...
 
 
 class HeldOutScore:
@@ -72,7 +71,7 @@ class HeldOutScore:
         self._Z, self._y, self._flat = Z, y, flat
 
     def __call__(self, coef: np.ndarray, intercept: np.ndarray) -> float:
-        self._machine._set_linear(coef, intercept, self._flat)
+        self._machine.__dict__.update(coefficients(coef, intercept, self._flat))
         return self._scorer(self._machine, self._Z, self._y)
 
 
@@ -100,13 +99,21 @@ def split_rows(
         yield np.sort(train), np.sort(held_out)
 
 
+def n_solves(estimator: RidgeEstimator) -> int | None:
+    """Return the number of solves (paths on all splits, and the last solve); None without paths or if unknown."""
+    n_parts = 1 if estimator.cv is None else estimator.cv
+    if estimator.alphas is None or not isinstance(n_parts, numbers.Integral):
+        return None
+    return int(n_parts) * np.size(estimator.alphas) + 1
+
+
 def choose_alpha(estimator: RidgeEstimator, parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
     """Return the penalty in `alphas` with the best mean validation score, and set `path_scores_`."""
     estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []
     for train, score in parts:
         scores.append(np.full(alphas.size, np.nan))
-        path = estimator._solve_path(train, alphas[falling], options)
+        path = solve_linear(train, alphas[falling], options)
         for place in falling:
             estimator.alpha_ = float(alphas[place])  # remains if Ctrl-C interrupts this solve
             with progress.stage(f"penalty {alphas[place]:g}"):
@@ -150,3 +157,16 @@ class EarlyStop:
         if self._best is None:
             return result
         return replace(result, solution=self._best[0], intercept=self._best[1])
+
+
+def solve_until_no_better(
+    parts: HeldOutParts, alpha: np.ndarray, options: SolverOptions, start: Result | None
+) -> Result:
+    """Return the best iterate of a solve on training rows that stops when the validation score no longer rises."""
+    train, score = next(parts)
+    watch = EarlyStop(score, options.callback)
+    try:
+        result = solve_once(train, alpha, replace(options, callback=watch, solver="cg"), start)
+    except SolveInterrupted as error:
+        raise SolveInterrupted(watch.best(error.result)) from error
+    return watch.best(result)

@@ -1,6 +1,6 @@
 """`CGRidgeClassifier`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -23,16 +23,17 @@ from binfeat._common.labels import (
     weights_by_class,
     weights_of_known,
 )
-from binfeat._common.validation import check_choice, check_flag
+from binfeat._common.validation import check_choice, check_flag, require_y
 from binfeat._rows.products import Design, Features
-from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.scored import SourceScorer
 from binfeat._threads import one_blas_thread
 from binfeat.linear.alpha_choice import Splitter, check_alpha, split_rows
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
-from binfeat.linear.hinge import solve_hinge_path
-from binfeat.linear.result import Penalties, Result, SolverOptions
+from binfeat.linear.incremental import check_next
+from binfeat.linear.result import SolverOptions
 from binfeat.linear.saved import check_ridge_classifier
+from binfeat.linear.solve import solve_once
 
 
 def lacks_probabilities(estimator: Any) -> str | None:
@@ -151,6 +152,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     calibration_coef_: np.ndarray
     calibration_intercept_: np.ndarray
 
+    _of_some_fits = ("calibration_coef_", "calibration_intercept_")
+
     def __init__(
         self,
         alpha: float | ArrayLike = 1.0,
@@ -204,16 +207,15 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         AttributeError
             If `alphas`, `early_stopping` or `probability` is set, because `partial_fit` has no validation set.
         """
-        self._check_settings()
-        Z, first = self._check_next(X)
-        y = check_labels_or_sets(self._require(y))
+        self._options()
+        Z, first = check_next(self, X)
+        y = check_labels_or_sets(require_y(type(self).__name__, y))
         check_consistent_length(Z, y)
         begins = first and (classes is not None or np.ndim(y) == 2 or not hasattr(self, "classes_"))
         labels = all_labels(y, classes, None if begins else labels_of_machine(self))
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
-        self._forget_calibration()
-        self._fit_more(LocalRows(Z, labels.encode(y), weights), first, needs_rows=self.loss == "squared_hinge")
+        self._fit_more(ProcessRows(Z, labels.encode(y), weights))
         return self
 
     def decision_function(self, X: Design) -> np.ndarray:
@@ -280,45 +282,34 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
             return labels
         return replace(labels, calibration=Calibration(self.calibration_coef_, self.calibration_intercept_))
 
-    def _check_settings(self) -> None:
+    def _options(self) -> SolverOptions:
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
         if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
             raise ValueError("early_stopping=True requires loss='squared_error'; set early_stopping to False.")
         if check_flag(self.probability, "probability") and check_flag(self.early_stopping, "early_stopping"):
             raise ValueError("probability=True does not support early stopping; set early_stopping to False.")
+        return super()._options()
 
-    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
-        y = check_labels_or_sets(self._require(y))
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
+        y = check_labels_or_sets(require_y(type(self).__name__, y))
         check_consistent_length(Z, y)
         labels = labels_in(y)
         require_two(labels.classes)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
-        return y, LocalRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
+        return y, ProcessRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
 
-    def _fit_linear(
-        self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
-    ) -> None:
-        self._forget_calibration()
-        if check_flag(self.probability, "probability") and not isinstance(rows, LocalRows):
+    def _check_rows(self, rows: Rows) -> None:
+        if check_flag(self.probability, "probability") and not isinstance(rows, ProcessRows):
             raise ValueError("probability=True needs rows in memory or a source of blocks; set it to False on Dask.")
-        super()._fit_linear(X, rows, y, groups, flat=flat)
-        if isinstance(rows, LocalRows) and self.probability and self.status_ != "stopped":
-            try:
-                self._calibrate(rows, y, groups)
-            except KeyboardInterrupt:
-                self.status_ = "interrupted"
-                raise
 
-    def _forget_calibration(self) -> None:
-        for name in ("calibration_coef_", "calibration_intercept_"):
-            self.__dict__.pop(name, None)
-
-    def _calibrate(self, rows: LocalRows, y: np.ndarray, groups: ArrayLike | None) -> None:
+    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Fit the calibration to validation scores, from solves on the training rows with the selected penalty."""
+        if not self.probability:
+            return
         options, alpha = self._options(), check_alpha(self.alpha_, rows.n_targets)
         scores, held_out = list[np.ndarray](), list[np.ndarray]()
         for train, others in split_rows(self, rows, y, groups):
-            result = self._solve(rows.take(train), alpha, options, None)
+            result = solve_once(rows.take(train), alpha, options)
             scores.append(np.asarray(rows.take(others).design @ result.solution, np.float64) + result.intercept)
             held_out.append(others)
         places = np.concatenate(held_out)
@@ -326,13 +317,6 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         with one_blas_thread():
             labels = labels_of_machine(self).calibrated(np.concatenate(scores), y[places], weights)
         self.calibration_coef_, self.calibration_intercept_ = labels.calibration.coef, labels.calibration.intercept
-
-    def _solve_path(
-        self, rows: Any, alphas: Penalties, options: SolverOptions, start: Result | None = None
-    ) -> Iterator[Result]:
-        if self.loss == "squared_hinge":
-            return solve_hinge_path(rows, alphas, options, start)
-        return super()._solve_path(rows, alphas, options, start)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._common.arrays import quotients
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat._rows.vectors import column_dots
 from binfeat.linear import cg
 from binfeat.linear.normal_equations import NormalEquations
@@ -29,7 +29,7 @@ class _Machines:
     scores: np.ndarray
 
     @classmethod
-    def of(cls, rows: LocalRows, machine: Result | None) -> "_Machines":
+    def of(cls, rows: ProcessRows, machine: Result | None) -> "_Machines":
         """Return the model with these coefficients and intercepts (or 0), and its scores of the rows."""
         if machine is None:
             zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)
@@ -41,7 +41,7 @@ class _Machines:
         return _Machines(*parts)
 
 
-def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
+def solve_hinge(rows: ProcessRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
     """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target, -1 or 1.
 
     The loss is quadratic between kinks, and its Newton step is a ridge model of the rows inside the
@@ -82,7 +82,7 @@ def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, star
 
 
 def solve_hinge_path(
-    rows: LocalRows, alphas: Penalties, options: SolverOptions, start: Result | None = None
+    rows: ProcessRows, alphas: Penalties, options: SolverOptions, start: Result | None = None
 ) -> Iterator[Result]:
     """Yield a result for each penalty; each solve starts from the last solution; see `solve_hinge`."""
     for alpha in alphas:

@@ -4,23 +4,28 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator
 
-from binfeat._rows.products import Features
-from binfeat._rows.rows import LocalRows
+from binfeat._common.warned import warn
+from binfeat._rows.products import Design, Features
+from binfeat._rows.rows import ProcessRows
+from binfeat._rows.sources import is_source
 from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.linear.design import check_design
 from binfeat.linear.gram import GramSystem, gram_fits, gram_system
 
 _SUMS = "matrix", "right", "means", "target_means"
 
 
-class KeptRows:
+class AccumulatedRows:
     """Rows of all calls, which every solve reads again: codes, CSR or an array, with targets and weights or None."""
 
     def __init__(self, Z: Features, Y: np.ndarray, weights: np.ndarray | None) -> None:
-        self.to_solve = LocalRows(Z, Y, weights)
+        self.to_solve = ProcessRows(Z, Y, weights)
 
     @classmethod
-    def first(cls, rows: LocalRows) -> Self:
+    def first(cls, rows: ProcessRows) -> Self:
         """Copy the rows of the caller."""
         Z: Any = rows.Z
         if isinstance(Z, BinMatrix):
@@ -51,24 +56,24 @@ class KeptRows:
         names = ("codes", "offsets") if isinstance(rows.Z, BinMatrix) else ("data", "indices", "indptr")
         return kept | {name: getattr(rows.Z, name) for name in names}
 
-    def joined(self, more: LocalRows) -> "KeptRows":
+    def joined(self, more: ProcessRows) -> "AccumulatedRows":
         """Add rows; ValueError if their features are of another kind, or of other bins."""
         rows = self.to_solve
         weights = None
         if rows.weights is not None or more.weights is not None:
             parts = (np.ones((len(part.Y), 1)) if part.weights is None else part.weights for part in (rows, more))
             weights = np.concatenate(list(parts))
-        return KeptRows(_stacked(rows.Z, more.Z), np.concatenate([rows.Y, more.Y]), weights)
+        return AccumulatedRows(_stacked(rows.Z, more.Z), np.concatenate([rows.Y, more.Y]), weights)
 
-    def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptRows | KeptSums":
+    def settled(self, fit_intercept: bool, needs_rows: bool) -> "AccumulatedRows | AccumulatedSums":
         """Return the state, or its sums if they need less memory than the rows and rows are not required."""
         rows = self.to_solve
         if not needs_rows and rows.dense and rows.shape[0] > rows.shape[1] and gram_fits(rows.shape[1]):
-            return KeptSums(gram_system(rows, fit_intercept), fit_intercept)
+            return AccumulatedSums(gram_system(rows, fit_intercept), fit_intercept)
         return self
 
 
-class KeptSums:
+class AccumulatedSums:
     """The normal equations of dense rows of all calls; the memory does not depend on the number of rows."""
 
     def __init__(self, system: GramSystem, fit_intercept: bool) -> None:
@@ -86,13 +91,13 @@ class KeptSums:
         others = {"total": np.array(system.total), "fit_intercept": np.array(self._fit_intercept)}
         return {name: getattr(system, name) for name in _SUMS} | others
 
-    def joined(self, more: LocalRows) -> "KeptSums":
+    def joined(self, more: ProcessRows) -> "AccumulatedSums":
         """Add rows; ValueError if their features are no array."""
         if not isinstance(more.Z, np.ndarray):
             raise ValueError(_another_kind("an array", more.Z))
-        return KeptSums(self.to_solve + gram_system(more, self._fit_intercept), self._fit_intercept)
+        return AccumulatedSums(self.to_solve + gram_system(more, self._fit_intercept), self._fit_intercept)
 
-    def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptSums":
+    def settled(self, fit_intercept: bool, needs_rows: bool) -> "AccumulatedSums":
         """Return the state; ValueError if rows are required, or if `fit_intercept` has changed."""
         if needs_rows:
             raise ValueError(
@@ -107,13 +112,39 @@ class KeptSums:
         return self
 
 
+def check_next(estimator: BaseEstimator, X: Design) -> tuple[Features, bool]:
+    """Return checked features of additional rows in memory, and True if these are the first rows."""
+    first = not hasattr(estimator, "_kept")
+    if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
+        raise TypeError(
+            f"partial_fit takes rows in memory, as an array, a sparse matrix or codes; got {type(X).__name__}."
+        )
+    if first and hasattr(estimator, "coef_"):
+        warn(
+            "fit stores no rows, so partial_fit starts again with these rows. To accumulate rows, pass all of them "
+            "to partial_fit.",
+        )
+    return check_design(estimator, X, reset=first), first
+
+
+def kept_with(estimator: BaseEstimator, rows: ProcessRows, flat: bool) -> AccumulatedRows | AccumulatedSums:
+    """Return the state of an estimator with additional rows; `flat` is for one-dimensional targets."""
+    if not hasattr(estimator, "_kept"):
+        return AccumulatedRows.first(rows)
+    n_jobs = getattr(rows.Z, "n_jobs", None)
+    kept = kept_of(estimator._kept, estimator.n_features_in_, estimator.coef_.dtype, n_jobs)
+    if flat != (estimator.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
+        raise ValueError("y must have the same number of targets in all calls of partial_fit.")
+    return kept.joined(rows)
+
+
 def kept_of(
     arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None = None
-) -> KeptRows | KeptSums:
+) -> AccumulatedRows | AccumulatedSums:
     """Restore the state of an estimator from arrays."""
     if "matrix" in arrays:
-        return KeptSums.from_arrays(arrays, dtype)
-    return KeptRows.from_arrays(arrays, n_columns, dtype, n_jobs)
+        return AccumulatedSums.from_arrays(arrays, dtype)
+    return AccumulatedRows.from_arrays(arrays, n_columns, dtype, n_jobs)
 
 
 def _stacked(Z: Features, more: Features) -> Features:

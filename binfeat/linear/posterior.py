@@ -14,7 +14,7 @@ from binfeat._common.array_record import ArrayRecord
 from binfeat._common.arrays import quotients
 from binfeat._common.subsets import slices
 from binfeat._rows.products import Features, unseen_shares
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat._threads import threads_to_factorise
 from binfeat.linear import cg
 from binfeat.linear.gram import GramSystem
@@ -61,7 +61,7 @@ class RidgePosterior(ArrayRecord):
 
 
 def ridge_posterior(
-    rows: LocalRows,
+    rows: ProcessRows,
     alpha: float,
     n_samples: int,
     options: SolverOptions,
@@ -87,14 +87,14 @@ def ridge_posterior(
 
 
 def _sampled(
-    rows: LocalRows, alpha: float, n_samples: int, options: SolverOptions, rng: np.random.Generator
+    rows: ProcessRows, alpha: float, n_samples: int, options: SolverOptions, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients and intercepts of some posterior samples, minus the mean."""
     prior = rng.standard_normal((n_samples, rows.shape[1])).astype(rows.dtype) / rows.dtype.type(np.sqrt(alpha))
     noise = rng.standard_normal((n_samples, rows.shape[0])).T
     if rows.weights is not None:
         noise *= quotients(1.0, np.sqrt(rows.weights))
-    system = NormalEquations(LocalRows(rows.Z, -noise, rows.weights), options.fit_intercept)
+    system = NormalEquations(ProcessRows(rows.Z, -noise, rows.weights), options.fit_intercept)
     system.right += rows.dtype.type(alpha) * prior.T
     result = cg.solve(system, np.full(n_samples, alpha), replace(options, tol=_TOL, callback=None))
     return result.solution.T, result.intercept
@@ -113,7 +113,7 @@ def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePoste
     return RidgePosterior(np.array(float(alpha)), coef.astype(np.float32), intercept)
 
 
-def noise_variance(rows: LocalRows, posterior: RidgePosterior, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+def noise_variance(rows: ProcessRows, posterior: RidgePosterior, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
     """Estimate the variance of the noise of each target from the residuals of the training rows.
 
     A residual has the variance ``s2 (1 / v_i - u_i)``, with the variance u_i of the prediction. So weighted squares

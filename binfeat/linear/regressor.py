@@ -10,12 +10,16 @@ from sklearn.utils import check_consistent_length
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.validation import check_flag, check_weights
+from binfeat._common.validation import check_flag, check_integer, check_weights, seed_of
 from binfeat._rows.products import Design, Features
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.scored import SourceScorer
-from binfeat.linear.alpha_choice import Splitter
+from binfeat.linear.alpha_choice import Splitter, check_alpha
+from binfeat.linear.design import check_design, numeric_targets
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
+from binfeat.linear.incremental import check_next
+from binfeat.linear.posterior import RidgePosterior, noise_variance, ridge_posterior
+from binfeat.linear.result import Result
 
 
 class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
@@ -122,6 +126,11 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
     __module__ = "binfeat"  # as saved files name it
 
+    noise_variance_: float | np.ndarray
+    _posterior: dict[str, np.ndarray]
+
+    _of_some_fits = ("noise_variance_", "_posterior")
+
     def __init__(
         self,
         alpha: float | ArrayLike = 1.0,
@@ -180,9 +189,9 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         an eighth of the computer's memory, only the Gram matrix is stored (8 bytes per pair of features for any number
         of rows), and each call solves exactly.
         """
-        Z, first = self._check_next(X)
+        Z, _ = check_next(self, X)
         _, rows, flat = self._encode(Z, y, sample_weight)
-        self._fit_more(rows, first, flat)
+        self._fit_more(rows, flat)
         return self
 
     def predict(self, X: Design, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -211,8 +220,41 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
             return self._linear(X), self._std(X)
         return self._linear(X)
 
-    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
-        Y = self._check_numbers(y)
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
+        Y = numeric_targets(self, y)
         check_consistent_length(Z, Y)
-        rows = LocalRows(Z, Y.reshape(Y.shape[0], -1), check_weights(sample_weight, Z.shape[0]))
+        rows = ProcessRows(Z, Y.reshape(Y.shape[0], -1), check_weights(sample_weight, Z.shape[0]))
         return Y, rows, Y.ndim == 1
+
+    def _check_rows(self, rows: Rows) -> None:
+        if self.n_posterior_samples is None:
+            return
+        check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
+        if not isinstance(rows, ProcessRows):
+            raise ValueError("n_posterior_samples needs rows in memory or a source of blocks; set it to None on Dask.")
+        if self.alphas is None and (
+            np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha)
+        ):
+            raise ValueError(f"n_posterior_samples requires one positive alpha for all targets, got {self.alpha!r}.")
+
+    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+        """Draw samples of the posterior, and estimate the variance of the noise."""
+        if self.n_posterior_samples is None:
+            return
+        alpha, n_samples = float(np.max(self.alpha_)), int(self.n_posterior_samples)
+        if not alpha:
+            raise ValueError("n_posterior_samples requires a positive alpha, but alphas selected 0; remove it.")
+        rng = np.random.default_rng([seed_of(self.random_state), n_samples])
+        posterior = ridge_posterior(rows, alpha, n_samples, self._options(), rng)
+        fit = Result.of_attributes(self.coef_, self.intercept_)
+        noise = noise_variance(rows, posterior, fit.solution, fit.intercept)
+        self._posterior, self.noise_variance_ = posterior.arrays(), noise[0] if flat else noise
+
+    def _std(self, X: Design) -> np.ndarray:
+        """Return the standard deviations of predictions, with the same shape."""
+        if not hasattr(self, "_posterior"):
+            raise ValueError(
+                "return_std=True requires posterior samples. Set n_posterior_samples, for example to 32, and fit again."
+            )
+        variances = RidgePosterior.from_arrays(self._posterior).variances(check_design(self, X))
+        return np.sqrt(np.multiply.outer(variances, self.noise_variance_)).astype(self.coef_.dtype)

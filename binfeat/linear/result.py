@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.array_types import ArrayLike
+from binfeat._common.warned import warn
 
 Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # descending; each is a number, or one number per target
 
@@ -42,6 +44,7 @@ class SolverOptions:
     tol: float | None = None  # for residuals relative to the right-hand side; None: `ObjectiveRule`
     max_iter: int = 200
     fit_intercept: bool = True
+    loss: str = "squared_error"  # or "squared_hinge"
     solver: str = "auto"  # "cg", "gram", or "auto" for the cheaper one
     callback: Callable[[Iterate], bool] | None = None  # called after each iteration; True stops
 
@@ -60,10 +63,39 @@ class Result:
     def __post_init__(self) -> None:
         refuse_overflow(self.solution.dtype, self.solution, self.intercept)
 
+    @classmethod
+    def of_attributes(cls, coef: np.ndarray, intercept: float | np.ndarray) -> Self:
+        """Return the result with the attributes `coef_` and `intercept_` of a fitted model, as start of a solve."""
+        solution, intercepts = np.atleast_2d(coef).T, np.atleast_1d(intercept).astype(np.float64)
+        return cls(solution, intercepts, 1, np.empty((0, 0)), "converged")
+
     @property
     def advice(self) -> str:
         """Return advice about the status, or an empty string."""
         return _ADVICE.get(self.status, "")
+
+    def attributes(self, flat: bool) -> dict[str, object]:
+        """Return the attributes of a fitted model; `flat` is for one-dimensional predictions."""
+        of_solver = {"n_iter_": self.n_iter, "solver_": self.solver, "status_": self.status}
+        return coefficients(self.solution, self.intercept, flat) | of_solver
+
+    def warn_unless_done(self, tol: float | None) -> None:
+        """Warn if the solver stopped before it reached `tol`."""
+        if self.advice:
+            above = "before the objective settled" if tol is None else f"above tol={tol:.2g}"
+            warn(
+                f"Conjugate gradients stopped after {self.n_iter} iterations with status {self.status!r} and a "
+                f"relative residual of {self.residuals[-1].max():.2g}, {above}. {self.advice}",
+                ConvergenceWarning,
+            )
+
+
+def coefficients(solution: np.ndarray, intercept: np.ndarray, flat: bool) -> dict[str, object]:
+    """Return the attributes `coef_` and `intercept_` of a solution, in its dtype."""
+    intercept = intercept.astype(solution.dtype)
+    if flat:
+        return {"coef_": solution[:, 0], "intercept_": intercept[0]}
+    return {"coef_": np.ascontiguousarray(solution.T), "intercept_": intercept}
 
 
 class SolveInterrupted(KeyboardInterrupt):

@@ -17,7 +17,7 @@ from binfeat._common.saved_values import (
 )
 from binfeat._common.sparse_tables import check_sparse
 from binfeat.linear.compact_coef import expand
-from binfeat.linear.incremental import KeptRows, kept_of
+from binfeat.linear.incremental import AccumulatedRows, kept_of
 
 _KEPT = {"Y": (np.float64, "rows", "targets")}
 _SUMS = {
@@ -116,5 +116,5 @@ def _check_kept(kept: Any, sizes: dict[str, int], dtype: np.dtype) -> None:
     else:
         check_arrays(kept, {"Z": (FLOATS, "rows", "features")}, sizes)
     rows = kept_of(kept, sizes["features"], dtype)
-    if isinstance(rows, KeptRows):
+    if isinstance(rows, AccumulatedRows):
         check_sparse(rows.to_solve.Z, "_kept")

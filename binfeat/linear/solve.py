@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
-from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.linear.gram import GramSystem, gram_pays, gram_system
+from binfeat.linear.hinge import solve_hinge_path
 from binfeat.linear.lone_bins import MergedBins, merge_lone_bins
 from binfeat.linear.normal_equations import NormalEquations
 from binfeat.linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
@@ -32,9 +34,9 @@ class _SpreadIterate:
 class MergedEquations:
     """`NormalEquations` for merged bins, with solutions for all bins."""
 
-    def __init__(self, merged: MergedBins, rows: LocalRows, fit_intercept: bool) -> None:
+    def __init__(self, merged: MergedBins, rows: ProcessRows, fit_intercept: bool) -> None:
         self._merged = merged
-        self._system = NormalEquations(LocalRows(merged, rows.Y, rows.weights), fit_intercept)
+        self._system = NormalEquations(ProcessRows(merged, rows.Y, rows.weights), fit_intercept)
 
     def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
         """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""
@@ -62,7 +64,7 @@ def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions)
         return rows
     if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
         return gram_system(rows, options.fit_intercept)
-    if isinstance(rows, LocalRows) and isinstance(rows.Z, BinMatrix):
+    if isinstance(rows, ProcessRows) and isinstance(rows.Z, BinMatrix):
         merged = merge_lone_bins(rows.Z)
         if merged is not None:
             return MergedEquations(merged, rows, options.fit_intercept)
@@ -79,3 +81,22 @@ def solve_ridge(
     coefficients, overflow.
     """
     yield from ridge_system(rows, len(alphas), options).solve(alphas, options, start)
+
+
+def solve_linear(
+    rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: Result | None = None
+) -> Iterator[Result]:
+    """Minimize the loss in `options` for descending penalties; the first solve starts from a result, by default from 0.
+
+    See `solve_ridge` and `solve_hinge_path`. The squared hinge requires rows of this process.
+    """
+    if options.loss == "squared_hinge":
+        return solve_hinge_path(cast(ProcessRows, rows), alphas, options, start)
+    return solve_ridge(rows, alphas, options, None if start is None else start.solution)
+
+
+def solve_once(
+    rows: Rows | GramSystem, alpha: np.ndarray, options: SolverOptions, start: Result | None = None
+) -> Result:
+    """Solve for given penalties, one per target; see `solve_linear`."""
+    return next(solve_linear(rows, [alpha], options, start))

@@ -150,7 +150,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if is_source(X):
             check_alone(y, sample_weight)
             source = SampledSource(self, X, settings.seed)
-            y, sample_weight = source.survey.y, source.survey.sample_weight
+            y, sample_weight = source.summary.y, source.summary.sample_weight
         checked, weights = self._checked(require_y(type(self).__name__, y), sample_weight)
         groups = check_groups(groups, len(checked))
         own_weights, all_rows = check_weights(weights, len(checked)), None

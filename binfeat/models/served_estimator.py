@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.derived import Derived
 from binfeat._common.validation import check_flag, check_integer, seed_of
-from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._threads import blas_threads
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.explained.shapley import background_of, contributions
@@ -57,7 +57,7 @@ class ServedMachineBase(KernelMachineBase):
         """
         compared = TableCheck(self)
         if is_source(X):
-            Survey(X, lambda part, _: part, lambda part, *_: compared.add(part))
+            SourceSummary(X, lambda part, _: part, lambda part, *_: compared.add(part))
         else:
             compared.add(X)
         return compared.findings

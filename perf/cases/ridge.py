@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 
 from binfeat import CGRidgeClassifier, RandomBinning
 from binfeat._engine.fours import FOUR
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat._rows.vectors import column_dots
 from binfeat.linear import cg
 from binfeat.linear.normal_equations import NormalEquations
@@ -104,7 +104,7 @@ def _classes(Z, labels, y, quick):
 
 def _path(Z, y):
     Y = np.where(y, 1.0, -1.0)[:, None]
-    system = NormalEquations(LocalRows(Z, Y), True)
+    system = NormalEquations(ProcessRows(Z, Y), True)
 
     def path(tol):
         return [result.solution for result in system.solve(ALPHAS, SolverOptions(tol=tol, max_iter=1000))]

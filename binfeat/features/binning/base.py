@@ -24,12 +24,14 @@ from binfeat._common.validation import (
     is_word,
     seed_of,
 )
-from binfeat._rows.sampled import rows_of_survey
-from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._rows.sampled import rows_of_summary
+from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._threads import thread_count
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
+from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows, warn_of_unseen
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
@@ -39,7 +41,6 @@ from binfeat.features.binning.input_checks import (
     require_binning_memory,
     require_grids_memory,
 )
-from binfeat.features.binning.row_table import RowTable
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 from binfeat.kernels.lookup import binning_kernel
 
@@ -94,10 +95,6 @@ class BinningBase(FeatureMap):
         beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, n_grids, beside_a_code)
 
-    def _gamma_of(self, moments: Moments | None) -> np.ndarray:
-        """Return gamma for each input, from the `Moments` of the rows (None if `gamma` is numeric)."""
-        return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
-
     def _scale_of(self, X: CheckedRows, weights: np.ndarray | None = None) -> Moments | None:
         """Return the `Moments` of rows for ``gamma="scale"``, otherwise None."""
         return Moments.of(X, weights) if is_scale(self.gamma) else None
@@ -114,26 +111,27 @@ class BinningBase(FeatureMap):
         if self.n_features is not None:
             self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
 
-    def _begin(self, X: Any, y: Any, sample_weight: ArrayLike | None, encodes: bool = False) -> RowTable:
+    def _begin(self, X: Any, y: Any, sample_weight: ArrayLike | None, encodes: bool = False) -> BinningInput:
         """Check parameters and rows, and draw the grids."""
         self._check_parameters()
         if is_source(X):
             check_alone(y, sample_weight)
-            survey = Survey(X, self._check, self._scale_of if is_word(self.gamma, "scale") else None)
-            self._draw(self._chosen_gamma(survey.sum, rows_of_survey, survey))
-            return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
+            summary = SourceSummary(X, self._check, self._scale_of if is_word(self.gamma, "scale") else None)
+            self._draw(self._chosen_gamma(summary.sum, rows_of_summary, summary))
+            return BinningInput.of_source(summary, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
         X = self._check(X, reset=True)
         if encodes:
             self._require_memory(X, int(self.n_grids))
         weights = check_weights(sample_weight, X.shape[0])
         self._draw(self._chosen_gamma(self._scale_of(X, flat(weights)), lambda *rows: rows, X, y, sample_weight))
-        self._warn_of_rows(X)
-        return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
+        if self._hashed:  # bins are not counted
+            warn_of_rows(self._grids, X, self.n_jobs)
+        return BinningInput.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
     def _chosen_gamma(self, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any) -> np.ndarray:
         """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
         if not is_word(self.gamma, "learn"):
-            return self._gamma_of(moments)
+            return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
         from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
@@ -149,13 +147,13 @@ class BinningBase(FeatureMap):
     def _code_dtype(self) -> type[np.unsignedinteger]:
         return code_dtype(np.diff(self.bin_offsets_).max())
 
-    def _fold(self, table: RowTable) -> CodeStore:
+    def _fold(self, table: BinningInput) -> CodeStore:
         """Return a store with the codes of rows in hashed columns."""
         store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
         warn_of_collisions(store.array, self.bin_offsets_)
         return store
 
-    def _learn(self, table: RowTable, store: CodeStore | None = None, known: Bins | None = None) -> None:
+    def _learn(self, table: BinningInput, store: CodeStore | None = None, known: Bins | None = None) -> None:
         """Learn the bins of rows, and write the codes of the rows to the store if there is one."""
         bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, tell=table.tell)
         n_coded = 0 if known is None else np.diff(self.bin_offsets_)
@@ -180,7 +178,7 @@ class BinningBase(FeatureMap):
     def _codes_of(self, X: CheckedRows) -> np.ndarray:
         """Return the codes (n_grids, n_rows) of checked rows."""
         if self._hashed:
-            return fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
+            return fold_codes(self._grids, BinningInput.of(X), self.bin_offsets_, self.n_jobs).array
         keys = self._bin_keys
         tables = self._derived.get(keys, lambda: BinTables(keys, self.bin_offsets_, self.n_jobs))
         codes = find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype)
@@ -188,13 +186,10 @@ class BinningBase(FeatureMap):
             warn_of_unseen(codes, no_bin(codes.dtype), self.bin_counts_[: self.bin_offsets_[1]].sum())
         return codes
 
-    def _as_output(self, matrix: HasCSR) -> Any:
-        return matrix if is_word(self.output, "codes") else matrix.tocsr()
 
-    def _warn_of_rows(self, X: CheckedRows) -> None:
-        """Warn about grids that are too fine or too coarse if bins are not counted."""
-        if self._hashed:
-            warn_of_rows(self._grids, X, self.n_jobs)
+def as_output(matrix: HasCSR, output: str) -> Any:
+    """Return codes, or their CSR form for ``output="csr"``."""
+    return matrix if is_word(output, "codes") else matrix.tocsr()
 
 
 def lacks_gamma(binning: BinningBase) -> str | None:
@@ -212,7 +207,7 @@ def features_of_parts(binning: BinningBase, gamma: np.ndarray, X: Any, X_new: An
     """Return features of training rows and of other rows, for the parameters of a map and this gamma."""
     law, n_grids, n_jobs = binning_kernel(binning.kernel), int(binning.n_grids), binning.n_jobs
     grids = Grids.draw(law, gamma, n_grids, seed_of(binning.random_state), binning._categorical)
-    table, new = RowTable.of(X), RowTable.of(X_new)
+    table, new = BinningInput.of(X), BinningInput.of(X_new)
     if binning.n_features is not None:
         offsets = hashed_offsets(binning.n_features, n_grids)
         codes = [fold_codes(grids, rows, offsets, n_jobs).array for rows in (table, new)]

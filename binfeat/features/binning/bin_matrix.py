@@ -13,18 +13,12 @@ from binfeat._common.operators import RowMatrix
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_float_type, check_row_weights
 from binfeat._engine.bin_tables import count_entries, to_csr
-from binfeat._engine.fours import FOUR
-from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
 from binfeat._threads import thread_count
 from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.coded_features import CodedFeatures, CodedRange, no_bin
 
 _BLOCK_ROWS = 2**17  # read at a time from codes in a file
 _INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
-
-
-def no_bin(dtype: DTypeLike) -> np.uint32:
-    """Return the code for "no bin": the largest value of the dtype."""
-    return np.uint32(np.iinfo(np.dtype(dtype)).max)
 
 
 def code_dtype(largest_grid: int) -> type[np.unsignedinteger]:
@@ -42,7 +36,7 @@ def csr_container() -> type:
     return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
 
 
-class BinMatrix(RowMatrix):
+class BinMatrix(CodedFeatures, RowMatrix):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 
     Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
@@ -152,26 +146,14 @@ class BinMatrix(RowMatrix):
         """Return True if codes are in a file and should be read a block of rows at a time."""
         return self._store is not None and self._store.in_file
 
-    def row_blocks(self) -> Iterator[tuple[slice, "_RowRange"]]:
+    def row_blocks(self) -> Iterator[tuple[slice, CodedRange]]:
         """Yield pairs of a slice of rows and their part of the matrix, for solvers, without copies."""
         for rows in slices(self.shape[0], _BLOCK_ROWS):
-            yield rows, _RowRange(self, rows)
+            yield rows, CodedRange(self, rows)
 
     @property
     def nbytes(self) -> int:
         return self.codes.nbytes + self.offsets.nbytes
-
-    @property
-    def _parts(self) -> tuple[np.ndarray, np.uint32, np.ndarray]:
-        return self.codes, no_bin(self.codes.dtype), self.offsets
-
-    @property
-    def _value(self) -> np.floating:
-        return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
-
-    def __getitem__(self, rows: Any) -> "BinMatrix":
-        """Return rows by slice, integers or mask as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` are equivalent."""
-        return super().__getitem__(rows)
 
     def take(self, rows: ArrayLike) -> "BinMatrix":
         """Select rows by position.
@@ -215,7 +197,8 @@ class BinMatrix(RowMatrix):
         """
         n_rows, n_columns = self.shape
         row_starts = np.zeros(n_rows + 1, np.int64)
-        count_entries(self.codes, no_bin(self.codes.dtype), row_starts[1:], n_jobs=self.n_jobs)
+        none = no_bin(self.codes.dtype)
+        count_entries(self.codes, none, row_starts[1:], n_jobs=self.n_jobs)
         np.cumsum(row_starts, out=row_starts)
         n_entries = int(row_starts[-1])
         index_dtype = np.int32 if max(n_entries, n_columns) <= _INT32_MAX else np.int64
@@ -224,7 +207,7 @@ class BinMatrix(RowMatrix):
             n_entries * entry_bytes, "the CSR matrix", "Use output='codes', or fewer rows or grids at a time."
         )
         columns, values = np.empty(n_entries, index_dtype), np.empty(n_entries, self.dtype)
-        to_csr(*self._parts, self._value, row_starts, columns, values, n_jobs=self.n_jobs)
+        to_csr(self.codes, none, self.offsets, self._value, row_starts, columns, values, n_jobs=self.n_jobs)
         Z = csr_container()((values, columns, row_starts.astype(index_dtype)), shape=self.shape)
         Z.has_canonical_format = True
         return Z
@@ -264,77 +247,10 @@ class BinMatrix(RowMatrix):
         """
         if sample_weight is None:
             return self._bin_sizes() / self.codes.shape[0]
-        return self._weighted_diagonal(check_row_weights(sample_weight, self.shape[0]))
-
-    def _weighted_diagonal(self, sample_weight: ArrayLike, first_row: int = 0) -> np.ndarray:
-        """Compute the diagonal of ``Z.T @ diag(sample_weight) @ Z`` for the first ``len(sample_weight)`` rows."""
-        weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
-        self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums, first_row)
-        return sums[0]
-
-    def _bin_sizes(self) -> np.ndarray:
-        """Return the number of rows in each bin, (n_columns,) int64."""
-        sizes = np.empty(self.shape[1], np.int64)
-        count(*self._parts, sizes, n_jobs=self.n_jobs)
-        return sizes
-
-    def _unseen_shares(self) -> np.ndarray:
-        """Return the share of grids without a bin for each row."""
-        return np.mean(self.codes == no_bin(self.codes.dtype), axis=0)
-
-    def _multiply(self, weights: np.ndarray, value: float | np.floating, out: np.ndarray, first_row: int = 0) -> None:
-        """Write ``weights @ Z.T`` with `value` for all entries, for as many rows as `out` has columns."""
-        workers, (n_targets, n_rows) = thread_count(self.n_jobs), out.shape
-        n_blocks = 1 if n_targets % (FOUR * workers) == 0 else workers
-        sums = np.empty((workers, -(-n_rows // n_blocks), FOUR), out.dtype)
-        scratch = *self._tables(workers, out.dtype), sums
-        value = out.dtype.type(value)
-        multiply(self.codes, self.offsets, first_row, weights, value, n_blocks, *scratch, out, n_jobs=self.n_jobs)
-
-    def _multiply_transposed(
-        self, values: np.ndarray, value: float | np.floating, out: np.ndarray, first_row: int = 0
-    ) -> None:
-        """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows) of some rows."""
-        workers, (n_targets, n_rows) = thread_count(self.n_jobs), values.shape
-        copies, rows = np.empty((workers, COPIES, FEW_BINS + 1), out.dtype), np.empty((n_rows, FOUR), out.dtype)
-        value, scratch = out.dtype.type(value), (copies, *self._tables(workers, out.dtype), rows)
-        for some in slices(n_targets, FOUR):
-            of_some = values[some], value, *scratch, out[some]
-            multiply_transposed(self.codes, self.offsets, first_row, *of_some, n_jobs=self.n_jobs)
-
-    def _tables(self, workers: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Return scratch arrays for two and for four targets, for the largest grid."""
-        bins = np.diff(self.offsets).max() + 1
-        return np.empty((workers, bins, 2), dtype), np.empty((workers, bins, FOUR), dtype)
+        return super().gram_diagonal(check_row_weights(sample_weight, self.shape[0]))
 
     def _matmat(self, W: Any) -> Any:
         return self.tocsr() @ W if sparse.issparse(W) else super()._matmat(W)
 
     def _rmatmat(self, V: Any) -> Any:
         return self.tocsr().T @ V if sparse.issparse(V) else super()._rmatmat(V)
-
-    def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
-        """Write ``Z @ W``; both arrays are in Fortran order with the same dtype."""
-        self._multiply(W.T, self._value, out.T)
-
-    def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
-        """Write ``Z.T @ V``; both arrays are in Fortran order with the same dtype."""
-        self._multiply_transposed(V.T, self._value, out.T)
-
-
-class _RowRange:
-    """Consecutive rows of a BinMatrix, for products."""
-
-    def __init__(self, matrix: BinMatrix, rows: slice) -> None:
-        self._matrix, self._rows = matrix, rows
-        self.shape, self.dtype = (rows.stop - rows.start, matrix.shape[1]), matrix.dtype
-
-    def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
-        self._matrix._multiply(W.T, self._matrix._value, out.T, self._rows.start)
-
-    def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
-        self._matrix._multiply_transposed(V.T, self._matrix._value, out.T, self._rows.start)
-
-    def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        weights = np.ones(self.shape[0]) if sample_weight is None else sample_weight
-        return self._matrix._weighted_diagonal(weights, self._rows.start)

@@ -8,7 +8,8 @@ import numpy as np
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._engine.bin_tables import rank
-from binfeat.features.binning.bin_matrix import code_dtype, no_bin
+from binfeat.features.binning.bin_matrix import code_dtype
+from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.fineness import Fineness
 
 

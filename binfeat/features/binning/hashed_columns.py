@@ -5,9 +5,9 @@ import numpy as np
 from binfeat._common.validation import check_integer
 from binfeat._engine.bin_tables import fold
 from binfeat.features.binning.bin_matrix import code_dtype
+from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids, hash_blocks
-from binfeat.features.binning.row_table import RowTable
 
 
 def check_hashed(n_features: int, n_grids: int) -> None:
@@ -22,8 +22,8 @@ def hashed_offsets(n_features: int, n_grids: int) -> np.ndarray:
     return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
 
 
-def fold_codes(grids: Grids, table: RowTable, offsets: np.ndarray, n_jobs: int | None = None) -> CodeStore:
-    """Return a CodeStore of the rows of a `RowTable` in hashed columns, which begin at `offsets` for each grid."""
+def fold_codes(grids: Grids, table: BinningInput, offsets: np.ndarray, n_jobs: int | None = None) -> CodeStore:
+    """Return a CodeStore of the rows of a `BinningInput` in hashed columns, which begin at `offsets` for each grid."""
     n_slots = int(offsets[1])
     store = CodeStore(table.n_rows, len(grids), table.max_bytes, code_dtype(n_slots))
     for part, start, hashes in hash_blocks(grids, table.blocks, n_jobs):

@@ -12,6 +12,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
+from binfeat._common.gamma_scale import gamma_of_inputs
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
     check_input_names,
@@ -20,13 +21,14 @@ from binfeat._common.validation import (
     float_dtype,
     is_word,
 )
-from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._rows.streamed import StreamedFeatures
-from binfeat.features.binning.base import BinningBase, lacks_bins, lacks_gamma
-from binfeat.features.binning.bin_matrix import BinMatrix, no_bin
+from binfeat.features.binning.base import BinningBase, as_output, lacks_bins, lacks_gamma
+from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bounds import box
+from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.fineness import unseen_shares
-from binfeat.features.binning.row_table import RowTable
 from binfeat.features.binning.saved import check_binning, check_offsets
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.parameters import WithKernel
@@ -128,12 +130,6 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
 
     __module__ = "binfeat"  # as saved files name it
 
-    gamma_: np.ndarray
-    n_bins_: int
-    bin_offsets_: np.ndarray
-    bin_counts_: np.ndarray
-    kappa_: float
-
     _check_state = staticmethod(check_binning)
 
     def __init__(
@@ -218,12 +214,12 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             if not self._hashed:
                 self._learn(table, store)
         except OSError:
-            if table.survey is None or not self._hashed:
+            if table.summary is None or not self._hashed:
                 raise
-            return StreamedFeatures.of(table.survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
+            return StreamedFeatures.of(table.summary, self.encode, int(self.bin_offsets_[-1]), dense=False)
         table.end()
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
-        return self._as_output(Z) if table.survey is None else Z
+        return as_output(Z, self.output) if table.summary is None else Z
 
     @unavailable_if(lacks_gamma)
     @all_or_nothing
@@ -253,9 +249,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             self._check_parameters()
         else:
             check_offsets(self.__dict__)
-        table = RowTable.of(self._check(X, reset=first))
+        table = BinningInput.of(self._check(X, reset=first))
         if first:
-            self._draw(self._gamma_of(None))
+            self._draw(gamma_of_inputs(self.gamma, None, self._categorical, power=1))
         if not self._hashed and first:
             self._learn(table)
         elif not self._hashed:
@@ -299,9 +295,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         """
         if is_source(X):
             check_is_fitted(self)
-            survey = Survey(X, lambda rows, _: self._check(rows))
-            return StreamedFeatures.of(survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
-        return self._as_output(self.encode(X))
+            summary = SourceSummary(X, lambda rows, _: self._check(rows))
+            return StreamedFeatures.of(summary, self.encode, int(self.bin_offsets_[-1]), dense=False)
+        return as_output(self.encode(X), self.output)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: "randombinning_{grid}_{code}".

@@ -9,9 +9,10 @@ from binfeat._common.subsets import slices
 from binfeat._common.validation import CheckedRows
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
 from binfeat._threads import thread_count
-from binfeat.features.binning.bin_matrix import code_dtype, no_bin
+from binfeat.features.binning.bin_matrix import code_dtype
 from binfeat.features.binning.bins import Bins, starts_of
 from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.grids import Grids, hash_blocks
 
 _FIRST_BITS = 12  # log2 of the size of a new table

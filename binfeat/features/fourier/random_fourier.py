@@ -31,8 +31,8 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.sampled import rows_of_survey
-from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._rows.sampled import rows_of_summary
+from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat._threads import thread_count
 from binfeat.features.fourier.fastfood import Fastfood
@@ -216,9 +216,9 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self._check_parameters()
         if is_source(X):
             check_alone(y, sample_weight)
-            survey = Survey(X, self._check, Moments.of if is_scale(self.gamma) else None)
-            dtype = float_dtype(survey.dtype)
-            self._draw(dtype, self._chosen_gamma(dtype, survey.sum, rows_of_survey, survey))
+            summary = SourceSummary(X, self._check, Moments.of if is_scale(self.gamma) else None)
+            dtype = float_dtype(summary.dtype)
+            self._draw(dtype, self._chosen_gamma(dtype, summary.sum, rows_of_summary, summary))
         else:
             X = self._check(X, reset=True)
             weights = check_weights(sample_weight, X.shape[0])
@@ -285,8 +285,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         """
         check_is_fitted(self)
         if is_source(X):
-            survey = Survey(X, lambda rows, _: self._check(rows))
-            return StreamedFeatures.of(survey, self._map, self._n_features_out, dense=True)
+            summary = SourceSummary(X, lambda rows, _: self._check(rows))
+            return StreamedFeatures.of(summary, self._map, self._n_features_out, dense=True)
         return self._map(self._check(X))
 
     def __sklearn_tags__(self) -> Tags:

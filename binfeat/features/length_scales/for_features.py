@@ -8,7 +8,7 @@ from scipy import sparse
 
 from binfeat._common.validation import check_moderate
 from binfeat._rows.products import Features
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat.features.length_scales.learning import encoded_targets, learnable_kernel, learned_gamma
 from binfeat.kernels.base import Kernel
 from binfeat.linear.result import SolverOptions
@@ -102,7 +102,7 @@ def _validation_error(
         if weights is not None and not weights[train].any():
             continue
         path = solve_ridge(
-            LocalRows(Z, Y[train], None if weights is None else weights[train]), alphas, SolverOptions(tol=_TOL)
+            ProcessRows(Z, Y[train], None if weights is None else weights[train]), alphas, SolverOptions(tol=_TOL)
         )
         for k, result in enumerate(path):
             residuals = Y[validation] - (np.asarray(Z_validation @ result.solution) + result.intercept)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from binfeat._common.arrays import mean_and_std
 from binfeat._common.labels import check_labels, one_against_rest
 from binfeat._common.validation import check_weights, checked_array, checked_targets, is_word
 from binfeat._threads import one_blas_thread
@@ -14,8 +15,6 @@ from binfeat.kernels.families import RBF
 from binfeat.kernels.lookup import EXACT_NUS, binning_kernel
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
-from binfeat.models.target.targets import Targets, as_columns
-from binfeat.models.target.transforms import NoTransform
 
 _MOST_CLASSES, _ROWS_OF_A_CLASS = 50, 5  # different integers that are classes, and rows of each
 _MISSING = 10.0  # standard deviations from the largest value to the number in place of missing values
@@ -97,8 +96,10 @@ def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray 
     if _are_labels(y):
         classes, labels = np.unique(check_labels(y), return_inverse=True)
         return one_against_rest(labels, classes.size), weights
-    Y = as_columns(checked_targets(y))
-    return Targets.of(NoTransform(), Y, weights).encode(Y), weights
+    Y = checked_targets(y)
+    Y = Y.reshape(len(Y), -1)
+    mean, std = mean_and_std(Y, weights)
+    return (Y - mean) / np.where(std > 0, std, 1.0), weights
 
 
 def _are_labels(y: np.ndarray) -> bool:

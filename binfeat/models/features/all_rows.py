@@ -208,7 +208,7 @@ class SourceRows(RowsBeyondMemory):
             self._Y, self._weights = problem.targets.encode(y), weights
         else:
             encoding = Encoding(estimator, problem.encoder, NoScaler(), run.settings.n_jobs)
-            blocks = source.survey.rows(encoding, problem.table.shape[1])
+            blocks = source.summary.rows(encoding, problem.table.shape[1])
             self._Y, self._weights = _learned(problem.beyond, blocks, y, weights)
         n_rows, n_targets = self._Y.shape
         super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
@@ -236,7 +236,7 @@ class SourceRows(RowsBeyondMemory):
     def _scaled(self, kernels: ScaledKernels) -> Iterable[np.ndarray]:
         """Blocks of all rows, as kernels see them."""
         encoding = Encoding(self._estimator, self._problem.encoder, kernels.scaler, self._run.settings.n_jobs)
-        return self._source.survey.rows(encoding, kernels.X.shape[1])
+        return self._source.summary.rows(encoding, kernels.X.shape[1])
 
 
 def _learned(

@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.subsets import slices
 from binfeat._rows import sources
-from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, in_type
 from binfeat.features.binning.bins import Bins
@@ -88,7 +88,7 @@ class TrainingRows:
     def for_solver(self, offsets: np.ndarray, dense: Dense | None, dtype: np.dtype, targets: slice) -> Rows:
         """Return the rows with features of all grids, with columns from `offsets` on, or with dense features."""
         Z = BinMatrix._of_store(self._store, offsets, dtype, self._n_jobs) if dense is None else dense
-        return LocalRows(Z, self.Y[:, targets], self.weights)
+        return ProcessRows(Z, self.Y[:, targets], self.weights)
 
     def weigh_held_out(self) -> bool:
         """Restore the weights of included validation rows; return True if there are any."""
@@ -182,7 +182,7 @@ class Growth:
         if self.rows.weigh_held_out():
             return
         if isinstance(system, GramSystem):
-            self._system = system + gram_system(LocalRows(self._dense_out, Y, weights), fit_intercept=True)
+            self._system = system + gram_system(ProcessRows(self._dense_out, Y, weights), fit_intercept=True)
         codes = self._codes_out
         if self.n_grids:
             codes = self._add_bins_of_held_out_rows()
@@ -243,7 +243,7 @@ class Growth:
         """Compute the posterior variances of predictions from the training rows."""
         options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         rows = self.rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
-        posterior = ridge_posterior(cast(LocalRows, rows), alpha, n_samples, options, rng, self._system)
+        posterior = ridge_posterior(cast(ProcessRows, rows), alpha, n_samples, options, rng, self._system)
         posterior = posterior.times(mean_weight)
         self.variances_out = posterior.variances(self._features_out)
         self.posterior, self._rng = posterior, rng

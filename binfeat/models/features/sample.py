@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
@@ -69,7 +69,7 @@ class Sample:
         out_codes = find_codes(tables, grids, self.X_out, self.n_jobs, codes.array.dtype)
         out = BinMatrix._trusted(out_codes, bins.starts, Z.dtype, self.n_jobs)
         fits = []
-        for alpha, result in zip(alphas, solve_ridge(LocalRows(Z, self.Y, self.weights), alphas, _OPTIONS)):
+        for alpha, result in zip(alphas, solve_ridge(ProcessRows(Z, self.Y, self.weights), alphas, _OPTIONS)):
             losses = self.losses(out @ result.solution + result.intercept)
             fits.append(Trial(replace(kernel, alpha=float(alpha)), losses.mean(), losses=losses))
         return min(fits, key=lambda fit: fit.error)

@@ -10,8 +10,9 @@ from binfeat._common.subsets import slices
 from binfeat._engine.evaluate import evaluate
 from binfeat._rows.stacked import StackedFeatures
 from binfeat._threads import blas_threads
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
 from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 from binfeat.features.fourier.fastfood import Fastfood

@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import ProcessRows
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.result import SolverOptions
@@ -30,7 +30,7 @@ class FourierMachine(GrownMachine):
         settings, kernel = run.settings, self._kernels.radial
         sample = Sample.of(self._problem, run, self._kernels.X)
         fourier = fourier_map(kernel.main, run.limits.n_fourier, settings.seed, settings.n_jobs)
-        rows, alphas = LocalRows(fourier(sample.X), sample.Y, sample.weights), penalties(run, ALPHAS)
+        rows, alphas = ProcessRows(fourier(sample.X), sample.Y, sample.weights), penalties(run, ALPHAS)
         out, trials = fourier(sample.X_out), []
         for alpha, result in zip(alphas, solve_ridge(rows, alphas, SolverOptions(solver="gram")), strict=True):
             trials.append((sample.losses(out @ result.solution + result.intercept), float(alpha)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from binfeat._common.arrays import mean_and_std
 from binfeat.models.target.transforms import CallersTransform, NoTransform, TargetTransform
 
 _NODES = 15  # of a quadrature over a normal law
@@ -37,10 +38,7 @@ class Targets:
         cls, transform: TargetTransform | CallersTransform, y: np.ndarray, weights: np.ndarray | None = None
     ) -> "Targets":
         """Return targets of a fitted transform, standardized on y with weights (n_rows, 1)."""
-        Z, own = transform.transform(as_columns(y)), None if weights is None else weights[:, 0]
-        mean = np.average(Z, axis=0, weights=own)
-        std = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=own))
-        return cls.of_moments(transform, mean, std, y.ndim == 1)
+        return cls.of_moments(transform, *mean_and_std(transform.transform(as_columns(y)), weights), y.ndim == 1)
 
     @classmethod
     def of_moments(

@@ -1,0 +1,81 @@
+"""Finds damage in text files: ragged rows, open quotes, and bytes in another encoding."""
+
+import csv
+import io
+from itertools import islice
+
+from binfeat._common.frames import require_distinct
+from binfeat._rows.text_formats import SCAN_BYTES, TextFormat, byte_chunks, encoding_name
+
+
+def first_fault(path: str, format: TextFormat) -> str | None:
+    """Return a description of the first line that does not match the header, or None."""
+    line = 1 + format.n_skipped
+    try:
+        with _lines(path, format) as lines:
+            rows = csv.reader(lines, delimiter=format.delimiter)
+            header = next(rows, [])
+            if not header:
+                return "it is empty; its first line must have the names of the columns."
+            require_distinct(header, f"line {line}")
+            n_lines = rows.line_num
+            for row in rows:
+                if row and len(row) != len(header):
+                    return _ragged(line + n_lines, rows.line_num - n_lines, len(row), len(header), format)
+                n_lines = rows.line_num
+    except csv.Error:
+        return f"line {line + n_lines} has a cell of many lines; close its double quote."
+    except UnicodeDecodeError as error:
+        bad, encoding = error.object[error.start : error.end], encoding_name(format.encoding)
+        return f"{bad!r} is not text in {encoding}; give the encoding, such as 'windows-1252'."
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def require_whole(path: str, n_rows: int, format: TextFormat) -> None:
+    """Raise ValueError if most lines of a file ended up inside cells, given its number of rows."""
+    n_lines = sum(chunk.count(b"\n") for chunk in byte_chunks(path, SCAN_BYTES))
+    if 2 * n_rows < n_lines - 1:
+        _require_few_swallowed(path, n_lines, format)
+
+
+def _require_few_swallowed(path: str, n_lines: int, format: TextFormat) -> None:
+    """Raise ValueError if most lines of a file are inside cells and have as many delimiters as the header."""
+    with _lines(path, format) as lines:
+        rows = csv.reader(lines, delimiter=format.delimiter)
+        n_marks, n_swallowed, start = len(next(rows, [])) - 1, 0, None
+        before = rows.line_num
+        for row in rows:
+            if rows.line_num > before + 1:
+                inside = [line for cell in row for line in cell.split("\n")[1:-1]]
+                n_own = sum(line.count(format.delimiter) == n_marks for line in inside)
+                start = before + 1 if n_own and start is None else start
+                n_swallowed += n_own
+            before = rows.line_num
+    if 2 * n_swallowed > n_lines:
+        raise ValueError(
+            f"{n_swallowed:,} of {n_lines:,} lines are inside of cells. The file is damaged; close the double "
+            f"quote in line {(start or 1) + format.n_skipped}."
+        )
+
+
+def _ragged(line: int, n_lines: int, n_cells: int, n_columns: int, format: TextFormat) -> str:
+    """Describe a row whose number of cells differs from the header."""
+    where = f"line {line}" if n_lines == 1 else f"the row in lines {line} to {line + n_lines - 1}"
+    remedy = "close its double quote" if n_lines > 1 else "put cells that contain it into double quotes"
+    return (
+        f"{where} has {n_cells} cells, and the header has {n_columns}. Columns are separated by "
+        f"{format.delimiter!r}: {remedy}, add missing cells, or pass another delimiter."
+    )
+
+
+def _lines(path: str, format: TextFormat) -> io.TextIOWrapper:
+    """Open a file at its header."""
+    import pyarrow as pa
+
+    encoding = "utf-8-sig" if format.encoding == "utf-8" else format.encoding
+    lines = io.TextIOWrapper(pa.input_stream(path), encoding=encoding, newline="")
+    for _ in islice(lines, format.n_skipped):
+        pass
+    return lines

@@ -1,0 +1,65 @@
+"""Reads the features of a ridge model: arrays, sparse matrices, operators, and sources of blocks."""
+
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator
+
+from binfeat._common.array_types import ArrayLike
+from binfeat._common.validation import checked_rows, checked_targets, require_y
+from binfeat._rows.products import Design, Features
+from binfeat._rows.sources import Source, SourceSummary, check_alone, is_source
+from binfeat._rows.streamed import StreamedFeatures
+
+WithTargets: TypeAlias = tuple[Features, ArrayLike | None, ArrayLike | None]  # features, targets and weights
+
+
+def read_design(
+    estimator: BaseEstimator, X: Design | Source, y: ArrayLike | None, sample_weight: ArrayLike | None
+) -> WithTargets:
+    """Return checked features of training rows, and their targets and weights, given or stored with X.
+
+    A source becomes the operator of its rows. The number and the names of the features are set on the estimator.
+    """
+    if is_source(X):
+        check_alone(y, sample_weight)
+        summary = SourceSummary(X, partial(check_design, estimator))
+        X = StreamedFeatures.of(summary, lambda rows: rows, summary.n_inputs, dense=not summary.sparse)
+    if y is None and sample_weight is None and isinstance(X, LinearOperator):
+        y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
+    return check_design(estimator, X, reset=True), y, sample_weight
+
+
+def check_design(estimator: BaseEstimator, Z: Design, reset: bool = False) -> Features:
+    """Return an operator unchanged, and anything else as a checked array or CSR matrix.
+
+    ValueError if its number of features differs from `fit`; `reset` sets the number instead.
+    """
+    if not isinstance(Z, LinearOperator):
+        return checked_rows(estimator, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+    if reset:
+        _require_transpose(Z)
+        estimator.n_features_in_ = Z.shape[1]
+    elif Z.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {Z.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            "features as input."
+        )
+    return Z
+
+
+def numeric_targets(estimator: BaseEstimator, y: ArrayLike | None) -> np.ndarray:
+    """Return the numeric targets of an estimator; ValueError if there are none."""
+    return checked_targets(require_y(type(estimator).__name__, y))
+
+
+def _require_transpose(Z: LinearOperator) -> None:
+    """Raise a ValueError for an operator without products with its transpose, which shows only in a call."""
+    if hasattr(Z, "gram_diagonal"):
+        return
+    try:
+        Z.rmatvec(np.zeros(Z.shape[0]))
+    except NotImplementedError as error:
+        raise ValueError("X must be a LinearOperator with rmatvec: the solver needs products with X.T.") from error
