@@ -35,7 +35,7 @@ _MODULES = {  # that hold nothing else
     "codes": ("table/codes.py",),
     "target_transforms": ("target/transform_choice.py",),
     "fine_tuning": ("machines/fine_tuning.py", "machines/cell_search.py"),
-    "duplicates": ("table/copies.py",),
+    "duplicates": ("table/unique_rows.py",),
     "global_part": (
         "kernel_algebra/levels.py",
         "kernel_algebra/level_effects.py",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat._common.warned import warn
-from binfeat.models.table.copies import GivenRows
+from binfeat.models.table.unique_rows import TableRows
 
 _FEW_ROWS, _FEW_GRIDS = 5, 10
 _MANY_CLASSES = 20  # of numbers with a decimal point
@@ -11,7 +11,7 @@ _COPIES = 0.1  # share of duplicate rows above which validation errors are unrel
 _LATE = 1.25  # times the limit
 
 
-def doubt_rows(rows: GivenRows, apart: bool) -> None:
+def doubt_rows(rows: TableRows, apart: bool) -> None:
     """Warn of a constant table, of few rows, or of many copies.
 
     Copies are harmless if the caller selects related rows or validation rows (`apart`).
