@@ -19,7 +19,7 @@ from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.features.all_rows import check_beyond_memory
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
-from binfeat.models.table.doubts import doubt_classes
+from binfeat.models.table.findings import doubt_classes
 from binfeat.models.target.deviance import DEVIANCES
 from binfeat.models.target.targets import Targets, as_columns
 from binfeat.models.target.transforms import first_transform

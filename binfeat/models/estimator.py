@@ -36,8 +36,7 @@ from binfeat.models.pipeline import fit
 from binfeat.models.run import HEADER, Clock, Decisions, Run, decision_words
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.columns import RawTable
-from binfeat.models.table.doubts import doubt_limit
-from binfeat.models.table.findings import NoveltyPolicy, Report
+from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
 from binfeat.models.target.targets import Targets
 from binfeat.models.training_data import GivenRows, TrainingData
 from binfeat.models.warm_start import fitted_with

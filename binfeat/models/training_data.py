@@ -22,8 +22,8 @@ from binfeat.models.machines.local_size import rows_in_time
 from binfeat.models.problem import Problem, answers_of, n_targets_of
 from binfeat.models.run import FEWER_ROWS, Run
 from binfeat.models.table.columns import RawTable
-from binfeat.models.table.doubts import doubt_rows
 from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.findings import doubt_rows
 from binfeat.models.table.unique_rows import SeenRows, TableRows, row_hashes, unique_rows
 from binfeat.models.target.targets import Targets
 from binfeat.models.warm_start import known_targets, previous_fit

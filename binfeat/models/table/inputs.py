@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import Self
 
@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
+from binfeat._common.calendar import time_in_words
 from binfeat._common.validation import checked_array, is_word
-from binfeat.models.table.columns import Columns, RawTable, infinite_in, read_table
-from binfeat.models.table.findings import Finding
+from binfeat.models.table.columns import Column, Columns, RawTable, infinite_in, read_table
+from binfeat.models.table.findings import CATEGORIES, MISSING, OUTSIDE, Finding
 from binfeat.models.table.learned import categories_in, chosen_in, doubt_digits, medians_of, ranges_of
 from binfeat.models.table.levels import Levels
-from binfeat.models.table.novelty import unseen_categories, unseen_gaps, unseen_numbers
-from binfeat.models.table.texts import NUMBERS
+from binfeat.models.table.strings import NUMBERS
 
 _ROUNDING = 1e-6  # relative tolerance for rounding at the ends of a range
 
@@ -108,12 +108,28 @@ class Inputs:
         for j, column in enumerate(table.columns):
             values = matrix[:, j]
             if self.are_categories[j]:
-                n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
-                yield from unseen_categories(column, values > ends[1, j], n_categories)
+                yield from self._unseen_categories(j, column, values > ends[1, j])
                 continue
-            if not had_gaps[j] and self.lows[j] <= self.highs[j]:
-                yield from unseen_gaps(column, np.isnan(values) & ~words[:, j])
-            yield from unseen_numbers(column, values, ends[:, j], self.lows[j], self.highs[j], str(self.times[j]))
+            has_numbers = self.lows[j] <= self.highs[j]
+            if has_numbers and not had_gaps[j]:
+                yield from Finding.among(column.name, MISSING, np.isnan(values) & ~words[:, j], ["NaN"], "none")
+            shown = partial(_shown, times=str(self.times[j]))
+            beyond = (values < ends[0, j]) | (values > ends[1, j])
+            if beyond.any():
+                known = f"{shown(self.lows[j])} to {shown(self.highs[j])}" if has_numbers else "missing everywhere"
+                yield from Finding.among(column.name, OUTSIDE, beyond, map(shown, np.unique(values[beyond])), known)
+            yield from column.strings()
+
+    def _unseen_categories(self, j: int, column: Column, unknown: np.ndarray) -> Iterator[Finding]:
+        """New categories and missing values of a column, by a mask of the rows; a column of ids has no findings."""
+        n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
+        if n_categories and unknown.any():
+            missing = column.missing() & unknown
+            yield from Finding.among(column.name, MISSING, missing, ["NaN"], "none")
+            fresh = unknown & ~missing
+            numbers, strings, _ = column.at(fresh).categories()
+            examples = map(repr, [*numbers.tolist(), *strings.tolist()])
+            yield from Finding.among(column.name, CATEGORIES, fresh, examples, f"{n_categories:,} categories")
 
     @cached_property
     def ends(self) -> np.ndarray:
@@ -174,3 +190,8 @@ class Inputs:
             and self._are_numbers
             and not hasattr(estimator, "feature_names_in_")
         )
+
+
+def _shown(value: float, times: str) -> str:
+    """A number, a date or a duration as words."""
+    return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)
