@@ -11,8 +11,7 @@ from binfeat.models.preparation import prepared
 from binfeat.models.problem import WorkingProblem
 from binfeat.models.reweighting import reweighted
 from binfeat.models.run import Run
-from binfeat.models.search.kernel_search import KernelSearch
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.search.wide import WideSearch, is_wide
 from binfeat.models.training_data import TrainingData
 from binfeat.models.warm_start import KnownKernels, known_machine, suits

@@ -13,9 +13,7 @@ from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.derived import Codes, DateParts, Derived, Gaps, Ranks
 from binfeat.models.table.findings import CODES, Finding, Findings, Report
-from binfeat.models.table.inputs import Inputs
-from binfeat.models.table.learned import ranges_of
-from binfeat.models.table.levels import Levels
+from binfeat.models.table.inputs import Inputs, Levels, ranges_of
 
 
 @dataclass(frozen=True, eq=False)
