@@ -262,7 +262,7 @@ def test_missing_numbers(rng):
 
 
 def test_median_of_evenly_spaced_rows(rng, monkeypatch):
-    monkeypatch.setattr("binfeat.models.table.learned._MEDIAN_ROWS", 10)
+    monkeypatch.setattr("binfeat.models.table.inputs._MEDIAN_ROWS", 10)
     X = rng.normal(size=(95, 1))
     estimator, columns, _ = fit(X)
     assert columns.transform(estimator, np.array([[np.nan]])) == np.median(X[::10])

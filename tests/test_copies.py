@@ -5,8 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models.table.copies import GivenRows
-from binfeat.models.table.row_hashes import row_hashes
+from binfeat.models.table.unique_rows import TableRows, row_hashes, unique_rows
 
 OPTIONS = {
     "exact": {},
@@ -25,7 +24,7 @@ def table(rng):
 
 
 def given_rows(X, y, weights=None):
-    return GivenRows(X, y, y.astype(float).reshape(len(y), -1), weights)
+    return TableRows(X, y, y.astype(float).reshape(len(y), -1), weights)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -85,8 +84,8 @@ def test_rows_in_any_order_have_one_order_if_they_have_weights(table, rng):
     X, y = table
     weights, order = rng.uniform(1, 2, size=(150, 1)), rng.permutation(150)
     cells = np.zeros(150)
-    one, rows = given_rows(X, y, weights).without_copies(cells)
-    other, _ = given_rows(X[order], y[order], weights[order]).without_copies(cells)
+    one, rows = unique_rows(given_rows(X, y, weights), cells)
+    other, _ = unique_rows(given_rows(X[order], y[order], weights[order]), cells)
     for name in ("table", "y", "weights"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     np.testing.assert_array_equal(one.table, X[rows])
@@ -97,15 +96,15 @@ def test_copies_are_told_from_rows_that_are_equal_by_chance(rng):
     numbers, labels = rng.normal(size=300), rng.integers(2, size=300)
     for y in (numbers, labels):
         twice = given_rows(np.vstack([X, X]), np.append(y, y))
-        assert len(twice.without_copies(cells)[0]) == 300
-        assert len(twice.without_copies(np.arange(600))[0]) == 600  # never held out together
+        assert len(unique_rows(twice, cells)[0]) == 300
+        assert len(unique_rows(twice, np.arange(600))[0]) == 600  # never held out together
         again = given_rows(np.vstack([X, X]), np.append(y, y[::-1]))  # measured again
-        assert len(again.without_copies(cells)[0]) == 600
+        assert len(unique_rows(again, cells)[0]) == 600
     coarse = np.round(9 * X)
     by_chance = given_rows(np.vstack([coarse, coarse]), np.append(labels, labels))
-    assert len(by_chance.without_copies(cells)[0]) == 600
+    assert len(unique_rows(by_chance, cells)[0]) == 600
     some = given_rows(np.vstack([X, X[:90]]), np.append(numbers, numbers[:90]))
-    assert len(some.without_copies(cells[:390])[0]) == 390
+    assert len(unique_rows(some, cells[:390])[0]) == 390
 
 
 def test_share_of_copies_counts_equal_rows(rng):

@@ -19,8 +19,7 @@ from matplotlib.text import Text  # noqa: E402
 
 from binfeat._common.drawing import as_text  # noqa: E402
 from binfeat.report import pictures  # noqa: E402
-from binfeat.report.effects import Effect  # noqa: E402
-from binfeat.report.reasons import Reasons  # noqa: E402
+from binfeat.report.effects import Effect, Reasons  # noqa: E402
 
 NAMES = ["price $, cost $", "$x_{$", "$$", r"a\$b$c", "evil\u202egnp\x1b[31m", "half \udc80"]
 SHOWN = ["price $, cost $", "$x_{$", "$$", r"a\$b$c", r"evil\u202egnp\x1b[31m", r"half \udc80"]

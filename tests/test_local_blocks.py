@@ -14,7 +14,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.models.kernel_algebra.column_rows import ColumnRows
 from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.machines import forest
-from binfeat.models.table.copies import GivenRows
+from binfeat.models.table.unique_rows import TableRows, unique_rows
 
 pd = pytest.importorskip("pandas")
 
@@ -46,7 +46,7 @@ def noisy():
 def assert_as_in_memory(options, X, y, weights=None):
     """The same predictions as of the machine of the same rows in memory; both machines."""
     if weights is not None:  # rows come as they are ordered in memory
-        rows = GivenRows(X, y, y[:, np.newaxis], weights[:, np.newaxis]).without_copies(np.zeros(len(X)))[1]
+        rows = unique_rows(TableRows(X, y, y[:, np.newaxis], weights[:, np.newaxis]))[1]
         X, y, weights = X[rows], y[rows], weights[rows]
     weights_of_blocks = () if weights is None else (weights,)
     whole = KernelMachineRegressor(**options).fit(X, y, weights)

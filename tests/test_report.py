@@ -136,7 +136,7 @@ def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
     X, y, labels = table
     own, Machine = (labels, KernelMachineClassifier) if kind == "labels" else (y, KernelMachineRegressor)
     if kind == "many rows":
-        monkeypatch.setattr("binfeat.models.table.row_hashes._KEPT", 100)
+        monkeypatch.setattr("binfeat.models.table.unique_rows._KEPT", 100)
     machine = pickle.loads(pickle.dumps(Machine(**FIXED).fit(X[:300], own[:300])))
     assert machine._seen["hashes"].nbytes <= 2400
     assert "All the 300 test rows are training rows" in page_of(machine, tmp_path, X[:300], own[:300])

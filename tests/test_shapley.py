@@ -11,7 +11,7 @@ from scipy import sparse, stats
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._engine import shapley as engine
 from binfeat.kernels import Matern
-from binfeat.models.explained.mixtures import gaussian_mixture
+from binfeat.models.explained.shapley import gaussian_mixture
 
 GIVEN = {"features": "exact", "kernel": "laplacian", "random_state": 0, "target_transform": None}
 

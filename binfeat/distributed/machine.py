@@ -1,5 +1,6 @@
 """Kernel models on Dask collections."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -18,10 +19,11 @@ from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.features.all_rows import check_beyond_memory
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
-from binfeat.models.table.doubts import doubt_classes
+from binfeat.models.table.findings import doubt_classes
 from binfeat.models.target.deviance import DEVIANCES
 from binfeat.models.target.targets import Targets, as_columns
 from binfeat.models.target.transforms import first_transform
+from binfeat.models.training_data import GivenRows
 
 
 class _OnDask(DaskScorer, KernelMachineBase):
@@ -68,11 +70,12 @@ class _OnDask(DaskScorer, KernelMachineBase):
         table = DaskTable(self, X, y, sample_weight, groups, settings.seed)
         self._look_at(table)
         X, y, sample_weight, groups = table.sample()
-        targets, all_rows = self._targets(y), None
+        given = GivenRows(X, y, sample_weight, groups, self._targets(y))
         if not table.is_whole:
             check_beyond_memory(settings)
-            targets, all_rows = self._targets_of(table, y), partial(AllDaskRows, estimator=self, table=table)
-        return self._fit_table(X, y, sample_weight, groups, settings, clock, targets, all_rows)
+            rows = partial(AllDaskRows, estimator=self, table=table)
+            given = replace(given, targets=self._targets_of(table, y), all_rows=rows)
+        return self._fit_rows(given, settings, clock)
 
     def to_local(self) -> Any:
         """Convert to a model of `binfeat`, which can be loaded and can predict without Dask.

@@ -27,7 +27,7 @@ from binfeat.models.fitted.saved import check_classifier
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.served_estimator import ServedMachineBase
 from binfeat.models.settings import Settings
-from binfeat.models.table.doubts import doubt_classes
+from binfeat.models.table.findings import doubt_classes
 from binfeat.report.method import Reporting
 
 

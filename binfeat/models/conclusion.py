@@ -14,7 +14,7 @@ from binfeat.models.machines.candidate import Solution
 from binfeat.models.noise import spread_of
 from binfeat.models.problem import Problem, WorkingProblem
 from binfeat.models.run import Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.target.targets import Targets
 
 

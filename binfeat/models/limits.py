@@ -27,6 +27,8 @@ class Limits:
     exact_work: float = 2e10  # pairs of its rows times inputs
     wide_work: float = 1e12  # the same where inputs are many, and all kernels products of matrices
     cell_rows: int = 1500  # maximum of trees of a local model
+    hurried_rows: int = 3000  # kept by any time limit, and used after Ctrl-C
+    hurried_out: int = 1000  # validation rows after Ctrl-C
     n_steps: int = 60  # of a search for length scales
     sample_rows: int = 40_000  # that kinds of features are compared on
     sample_out: int = 10_000  # validation rows of a sample

@@ -15,7 +15,7 @@ from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.target.targets import Targets
 from binfeat.models.target.transforms import NoTransform
 

@@ -3,28 +3,27 @@
 from dataclasses import replace
 
 from binfeat.models.conclusion import concluded
-from binfeat.models.features.all_rows import MemoryRows, RowsOf
+from binfeat.models.features.all_rows import MemoryRows
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
 from binfeat.models.preparation import prepared
-from binfeat.models.problem import Problem, WorkingProblem
+from binfeat.models.problem import WorkingProblem
 from binfeat.models.reweighting import reweighted
 from binfeat.models.run import Run
-from binfeat.models.search.kernel_search import KernelSearch
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.search.wide import WideSearch, is_wide
+from binfeat.models.training_data import TrainingData
 from binfeat.models.warm_start import KnownKernels, known_machine, suits
 
-_HURRIED_ROWS, _HURRIED_OUT = 3000, 1000  # after Ctrl-C
 
-
-def fit(problem: Problem, all_rows: RowsOf, run: Run, previous: Fitted | None = None) -> Fitted:
+def fit(data: TrainingData, run: Run) -> Fitted:
     """Determine targets and weights, then scaling and length scales, then the kind of model, then its solution.
 
     Ctrl-C returns the best current model and sets `run.interrupt`; it is raised again if there is no model.
     """
-    problem = prepared(problem, run, has_targets=previous is not None)
+    all_rows, previous = data.all_rows, data.previous
+    problem = prepared(data.problem, run, has_targets=previous is not None)
     choice = MachineChoice.of(problem, all_rows(problem, run), run)
     if previous is not None and not suits(previous, choice):
         previous = None
@@ -49,7 +48,7 @@ def fit(problem: Problem, all_rows: RowsOf, run: Run, previous: Fitted | None = 
             raise
         kernels, run.interrupt = settled, interrupt
         solution = so_far or _solved_in_a_second(choice, kernels, previous)
-    return concluded(problem, kernels, solution, run)
+    return replace(concluded(problem, kernels, solution, run), seen=data.seen)
 
 
 def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:
@@ -62,6 +61,7 @@ def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | N
 def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Solution:
     """Return a model of few rows, which takes about a second."""
     problem, run = choice.problem, choice.run.hurried()
-    some = replace(problem, train=problem.train[:_HURRIED_ROWS], held_out=problem.held_out[:_HURRIED_OUT])
+    train, held_out = problem.train[: run.limits.hurried_rows], problem.held_out[: run.limits.hurried_out]
+    some = replace(problem, train=train, held_out=held_out)
     rows = MemoryRows(some, run)
     return _machine(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)

@@ -16,9 +16,8 @@ from binfeat.models.machines.candidate import Predictor
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.problem import Beyond, HuberWeights, MarginProblem, Problem, WorkingProblem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.kernel_search import KernelSearch
+from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.search.length_scales import LengthScaleSearch
-from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.target.deviance import DEVIANCES
 from binfeat.models.target.huber import scales
 from binfeat.models.target.targets import Targets, as_columns

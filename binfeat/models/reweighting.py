@@ -8,7 +8,7 @@ from binfeat.models.features.all_rows import RowsOf
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.problem import WorkingProblem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.warm_start import machine_again
 
 _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where steps end, and where that is no end

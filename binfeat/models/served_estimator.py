@@ -12,10 +12,9 @@ from binfeat._common.validation import check_flag, check_integer, seed_of
 from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._threads import blas_threads
 from binfeat.models.estimator import KernelMachineBase
-from binfeat.models.explained.shapley import background_of, contributions
+from binfeat.models.explained.shapley import ShapleyValues, background_of, contributions, shown
 from binfeat.models.explained.shapley import interactions as pair_values
 from binfeat.models.explained.table_check import TableCheck
-from binfeat.models.explained.values import ShapleyValues, shown
 from binfeat.models.fitted.attributes import compacted
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.table.columns import RawTable

@@ -26,7 +26,7 @@ from binfeat.models.machines.fourier import FourierMachine
 from binfeat.models.machines.local import LocalMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.target.targets import Targets
 
 _SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"

@@ -16,9 +16,8 @@ from binfeat.models.run import decision_words
 from binfeat.models.target.deviance import DEVIANCES
 from binfeat.report import pictures
 from binfeat.report.bottlenecks import limits_of
-from binfeat.report.effects import effects_of
+from binfeat.report.effects import effects_of, reasons_of
 from binfeat.report.errors import Evaluation
-from binfeat.report.reasons import reasons_of
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

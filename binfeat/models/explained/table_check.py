@@ -1,6 +1,5 @@
 """Comparisons of a table with the training rows: of values, and of the table as a whole."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ def compared(machine: Any, X: RawTable) -> tuple[Findings, np.ndarray]:
     """Differences between the values of a table and the training rows, and the encoded table."""
     ordered, others = in_order(machine, X)
     found, rows = machine._fitted.encoder.compared(machine, ordered)
-    return others + found, rows
+    return others.merged(found), rows
 
 
 class TableCheck:
@@ -38,7 +37,7 @@ class TableCheck:
         found, rows = compared(self._machine, X)
         sample = self._sample_of(self._fitted.scaled(rows))
         self._sample = sample if self._sample is None else self._sample + sample
-        self._found += found
+        self._found = self._found.merged(found)
 
     @property
     def findings(self) -> Findings:
@@ -46,7 +45,8 @@ class TableCheck:
         if self._sample is None:
             return self._found
         names = names_of_inputs(self._machine)
-        return replace(self._found, drift=drift_of(self._fitted, self._sample.rows, names, self._machine.n_jobs))
+        drift = drift_of(self._fitted, self._sample.rows, names, self._machine.n_jobs)
+        return Findings(self._found, self._found.n_rows, drift)
 
 
 def drift_of(fitted: Fitted, new: np.ndarray, names: Any, n_jobs: int | None) -> Drift | None:

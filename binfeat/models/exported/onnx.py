@@ -7,8 +7,7 @@ import numpy as np
 
 from binfeat._common.calibration import SOFTNESS
 from binfeat._common.labels import LabelColumns, Labels
-from binfeat.models.exported.graph import Graph
-from binfeat.models.exported.kernels import function_of_kernels
+from binfeat.models.exported.graph import Graph, function_of_kernels
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.table.encoder import TableEncoder

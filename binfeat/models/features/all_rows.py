@@ -21,10 +21,10 @@ from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, Scal
 from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.problem import Beyond, Problem
 from binfeat.models.run import Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import Settings
-from binfeat.models.table.doubts import doubt_grids
 from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.findings import doubt_grids
 from binfeat.models.table.scalers import InputScaler, NoScaler
 
 GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number

@@ -19,8 +19,8 @@ from binfeat.models.fitted.saved import SINGLES
 from binfeat.models.fitted.score_function import HeldOutErrors
 from binfeat.models.fitted.spread import Spread
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.row_hashes import SeenRows
 from binfeat.models.table.scalers import scaler_of
+from binfeat.models.table.unique_rows import SeenRows
 from binfeat.models.target.targets import Targets, no_limits
 from binfeat.models.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 

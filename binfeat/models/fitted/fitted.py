@@ -13,11 +13,11 @@ from binfeat.models.fitted.importance import rises_of_kernels
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.score_function import HeldOutErrors, Posterior
 from binfeat.models.fitted.spread import Spread
-from binfeat.models.search.scaled_kernels import History
+from binfeat.models.search.kernel_search import History
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
-from binfeat.models.table.row_hashes import SeenRows
 from binfeat.models.table.scalers import InputScaler
+from binfeat.models.table.unique_rows import SeenRows
 from binfeat.models.target.targets import Targets
 
 

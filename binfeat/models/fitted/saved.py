@@ -18,7 +18,7 @@ from binfeat.models.fitted.saved_function import check_function, check_posterior
 from binfeat.models.fitted.saved_table import check_scaler, check_scaling, check_table
 from binfeat.models.fitted.saved_targets import check_labels, check_targets, n_calibrated
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
-from binfeat.models.table.ranks import NO_RANKS
+from binfeat.models.table.derived import NO_RANKS
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that are float32 in a compact model
 _DECISIONS = {"what": "U", "choice": "U", "error": "f", "seconds": "f"}

@@ -13,7 +13,7 @@ from binfeat._common.saved_values import (
     check_starts,
     check_word,
 )
-from binfeat.models.table.texts import DATES, NUMBERS
+from binfeat.models.table.strings import DATES, NUMBERS
 
 _COLUMNS = {
     "categorical": (np.bool_, "inputs"),

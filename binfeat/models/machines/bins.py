@@ -14,7 +14,7 @@ from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.machines.grown import GrownMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 
 _FACTOR = 2.0  # between overall factors of the length scales that are tried on a sample
 DECREASE = np.sqrt(10)  # between penalties

@@ -18,7 +18,7 @@ from binfeat.models.machines.grown import GrownMachine
 from binfeat.models.machines.local import LocalMachine
 from binfeat.models.problem import MarginProblem, Problem
 from binfeat.models.run import Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 
 
 @dataclass(frozen=True, eq=False)

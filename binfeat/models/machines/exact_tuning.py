@@ -13,7 +13,7 @@ from binfeat.models.machines.descent import Descent
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.problem import MarginProblem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 
 _FEWEST_AHEAD = 400  # rows from which a trial takes longer than the start of threads
 _OF_GROUPS = 0.1, 1.0, 10.0  # initial penalties; penalties from nearly equal single rows would be far too small

@@ -12,8 +12,8 @@ from binfeat.models.machines.cell_search import Cell, CellSearch
 from binfeat.models.machines.cell_solver import is_constant
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.run import Phase, Run
+from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.length_scales import MOST_ALPHA
-from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step

@@ -15,7 +15,7 @@ from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 
 
 class GrownMachine(Candidate):

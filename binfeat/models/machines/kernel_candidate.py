@@ -8,7 +8,7 @@ from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
 
 
 class KernelCandidate(Candidate):

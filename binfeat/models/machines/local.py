@@ -21,8 +21,8 @@ from binfeat.models.machines.level_search import LevelSearch
 from binfeat.models.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
+from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.length_scales import MOST_ALPHA
-from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _GAIN = 0.003  # share of the error that one more tree has to take away
 _LEAST_GAIN = 0.01  # in units of the negligible error: the minimum gain of a tree

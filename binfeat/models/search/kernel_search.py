@@ -1,16 +1,242 @@
-"""The search for length scales by leave-one-out errors of exact models of few rows."""
+"""The selection of kernels by searches for length scales, and its result."""
 
-from binfeat._threads import one_blas_thread
-from binfeat.models.kernel_algebra.kernel_sum import Trial
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TypeVar
+
+import numpy as np
+
+from binfeat._common.arrays import quotients
+from binfeat._common.validation import WIDEST, check_gamma
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.problem import Problem
-from binfeat.models.run import Run
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.length_scales import (
+    CHUNK,
+    MOST_ROWS,
+    LengthScaleSearch,
+    SearchPlan,
+    exponent_shares,
+    mean_distances,
+)
 from binfeat.models.search.linear_maps import LinearMapSearch
-from binfeat.models.search.plan import SearchPlan
-from binfeat.models.search.race import FAR, Race, kind_of, with_one_radial
-from binfeat.models.search.scaled_kernels import ScaledKernels
-from binfeat.models.search.setup import SearchSetup
-from binfeat.models.table.scalers import NoScaler
+from binfeat.models.settings import Settings
+from binfeat.models.table.scalers import InputScaler, NoScaler
+
+History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledKernels:
+    """Scaled inputs, and kernels with one gamma per input, with errors on the same rows."""
+
+    scaling: str  # "standard" or "ranks"; of older files also "none", "arcsinh", "quantile" or "warped"
+    scaler: InputScaler
+    X: np.ndarray  # the scaled table, (n_rows, n_inputs)
+    found: list[Trial]  # the kernel of the grids first, if there is one, then a radial one
+    learned: bool = False  # whether length scales are learned from this table
+    is_perfect: bool = False  # whether a kernel leaves so little error that nothing is left to gain
+    histories: list[tuple[Kernel, np.ndarray, np.ndarray]] = field(default_factory=list)  # of the steps to each kernel
+    unseen: np.ndarray | None = None  # rows that are to judge all else, where steps learn others by heart
+
+    @property
+    def binning(self) -> KernelSum:
+        """The kernel of the grids."""
+        return self.found[0].kernel
+
+    @property
+    def has_radial(self) -> bool:
+        return any(is_radial(own.kernel.main.kernel) for own in self.found)
+
+    @property
+    def radial(self) -> KernelSum:
+        """The radial kernel."""
+        return next(own.kernel for own in self.found if is_radial(own.kernel.main.kernel))
+
+    @property
+    def vary(self) -> bool:
+        """Return True if an input varies; otherwise the model is constant."""
+        return any(own.kernel.main.gamma.any() for own in self.found)
+
+    def history(self, kernel: Kernel) -> History:
+        """Errors, and gammas, of the steps that led to a kernel; empty if nothing was searched.
+
+        Grids may have another kernel than the search, with its length scales.
+        """
+        own = [(errors, gammas) for known, errors, gammas in self.histories if known == kernel]
+        if not is_radial(kernel):
+            own += [(errors, gammas) for known, errors, gammas in self.histories if not is_radial(known)]
+        return own[0] if own else (np.empty(0), np.empty((0, self.X.shape[1])))
+
+    def relevances(self, problem: Problem, part: KernelPart, n_rows: int, seed: int) -> np.ndarray:
+        """Return the share of each input in the mean exponent of a kernel, on a limited number of rows."""
+        rows, rng = problem.train[:n_rows], np.random.default_rng(seed)
+        return exponent_shares(part.gamma, mean_distances(self.X[rows], problem.categorical, rng, part.kernel.power))
+
+
+_SCALED_ROWS = 1000  # for each step, at least, rows are scaled
+_FIRST_ALPHA = 0.3  # of kernels with given gammas
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSetup:
+    """Makes searches for one problem."""
+
+    problem: Problem
+    settings: Settings
+    plan: SearchPlan
+    kinds: set[str]  # of kernels: "binning", "radial"
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Numbers of the rows that searches see."""
+        return self.problem.train[: self.plan.n_steps * max(_SCALED_ROWS, self.plan.late_rows)]
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Return the kernel of the grids, then a radial kernel, if requested."""
+        given = self.settings.kernel
+        binning, radial = Laplacian() if given is None else given, given if is_radial(given) else Matern(1.5)
+        return [kernel for kind, kernel in (("binning", binning), ("radial", radial)) if kind in self.kinds]
+
+    def search(self, kernel: Kernel) -> LengthScaleSearch:
+        problem, settings, rows = self.problem, self.settings, self.rows
+        table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
+        alpha = problem.relative_alpha(settings.alpha)
+        return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
+
+    def given(self) -> list[Trial]:
+        """The kernels with gammas that are not learned."""
+        parts = [KernelPart(kernel, self._given_gamma(kernel.power)) for kernel in self.kernels]
+        return [Trial(KernelSum([part], _FIRST_ALPHA), np.nan) for part in parts]
+
+    def _given_gamma(self, power: int) -> np.ndarray:
+        """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""
+        encoder, given = self.problem.encoder, self.settings.gamma
+        if given is None:
+            std = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0))
+            return quotients(1.0, std**power * std.size)
+        if np.shape(given) == encoder.source.shape:  # as in `gamma_` of another model
+            own = check_gamma(given, encoder.source.size)
+        else:
+            own = check_gamma(given, encoder.inputs.n_inputs)[encoder.source]
+        self._check_size(own, power)
+        return own
+
+    def _check_size(self, gamma: np.ndarray, power: int) -> None:
+        """Refuse a gamma beyond the range of float32 with a ValueError."""
+        spread = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0) ** power)
+        large = np.flatnonzero(gamma / WIDEST * spread > 1)
+        if large.size:
+            raise ValueError(
+                f"gamma must be at most {WIDEST} over the spread of an input; got {gamma[large[0]]:.6g} for input "
+                f"{self.problem.encoder.source[large[0]]}. Decrease gamma, or use gamma='learn'."
+            )
+
+
+_Result = TypeVar("_Result")
+
+FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
+_BETTER = 0.97  # maximum error of a radial kernel, relative to the kernel of the grids
+_COMMON_ROWS = 1000  # on which kernels are compared
+_MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
+
+
+def kind_of(kernel: Kernel) -> str:
+    """Return the kind of features for a kernel."""
+    return "radial" if is_radial(kernel) else "binning"
+
+
+def with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
+    """The searches without the worse of two radial kernels."""
+    radial = sorted((search for search in searches if is_radial(search.kernel)), key=lambda search: search.error)
+    return [*(search for search in searches if not is_radial(search.kernel)), *radial[:1]]
+
+
+class Race:
+    """Searches of several kernels for one problem; `searches` are those that are not given up.
+
+    Kernels of a `needed` kind are kept, even if others do far better. Errors that are negligible leave nothing to gain,
+    unless rows belong together: then single ones that are left out tell neither that, nor that a kernel is far worse.
+    """
+
+    def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
+        self.searches = list[LengthScaleSearch]()
+        self._needed, self._plan, self._run = needed, plan, run
+        self._negligible, self._far = (0.0, np.inf) if problem.is_grouped else (problem.negligible, FAR)
+
+    @property
+    def is_perfect(self) -> bool:
+        """Return True if the error of a kernel is negligible."""
+        return any(search.error < self._negligible for search in self.searches)
+
+    def may_step(self) -> bool:
+        """Return True if time and callbacks allow more steps, and these may help."""
+        return not self.is_perfect and self._run.may_continue(Phase.SEARCH)
+
+    def step(self, last: int, n_rows: int) -> None:
+        """Run all searches to a step, side by side in threads, while there is time."""
+        done = min(search.n_done for search in self.searches)
+        for until in (*range(done + CHUNK, last, CHUNK), last):
+            if done and not self.may_step():
+                break
+            done, gone = until, self._run.clock.gone(Phase.SEARCH)
+            options = {"n_steps": self._plan.n_steps, "most_rows": n_rows, "until": until, "progress": gone}
+            self._side_by_side(partial(LengthScaleSearch.run, **options))
+            self._run.step()
+
+    def run(self) -> list[Trial]:
+        """Run the searches, stop those that fall behind, and compare the results."""
+        plan, late_rows = self._plan, self._plan.late_rows
+        if self._needed:
+            self.step(plan.half, plan.rows)
+            enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
+            self._drop(lambda search: not search.error < enough)
+        self.step(plan.early, plan.rows)
+        far = self._far * min(search.error for search in self.searches)
+        self._drop(lambda search: search.error > far)
+        if self.may_step() and self._revived(_MORE * late_rows):
+            late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
+        is_open = self._run.settings.kernel is None
+        radial = [search for search in self.searches if is_open and is_radial(search.kernel)]
+        self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
+        self.step(plan.race, late_rows)
+        self.searches = with_one_radial(self.searches)
+        self.step(plan.n_steps, late_rows)
+        return self._compared()
+
+    def _side_by_side(self, act: Callable[[LengthScaleSearch], _Result]) -> list[_Result]:
+        return side_by_side(act, self.searches, self._run.settings.n_jobs)
+
+    def _is_needed(self, search: LengthScaleSearch) -> bool:
+        return kind_of(search.kernel) in self._needed
+
+    def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
+        """Give up the searches that are not needed and fall behind."""
+        self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
+
+    def _revived(self, n_rows: int) -> bool:
+        """Return True if seemingly irrelevant inputs lower the error on this number of rows."""
+        if not self._run.limits.mechanisms.revival:
+            return False
+        return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
+
+    def _compared(self) -> list[Trial]:
+        """Return the results, with errors on the same rows."""
+        errors = self._side_by_side(lambda search: search.error_on(_COMMON_ROWS))
+        return [replace(search.found, error=error) for search, error in zip(self.searches, errors)]
+
+    @property
+    def histories(self) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:
+        """Each kernel with the errors and the gammas of all its steps."""
+        whole = [(search, len(search.gammas)) for search in self.searches]  # Ctrl-C may come between the two
+        return [(search.kernel, np.array(search.errors[:n]), np.array(search.gammas)) for search, n in whole if n]
+
 
 _JUDGED = 2 / 3  # steps for a linear map, by those for length scales
 

@@ -22,7 +22,75 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     weighted_squares,
 )
 from binfeat.models.kernel_algebra.matrices import Frame, differentiable_matrix
-from binfeat.models.search.adam import Adam
+
+_MOMENTUM, _SECOND = 0.9, 0.99
+
+
+class Adam:
+    """Steps of about the same length in every parameter (Kingma & Ba 2015), for an array of parameters."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._mean, self._square, self._n_steps = np.zeros(shape), np.zeros(shape), 0
+
+    def step(self, slopes: np.ndarray | float) -> np.ndarray:
+        """Return the step to subtract from the parameters, for a rate of 1."""
+        self._n_steps += 1
+        self._mean += (1 - _MOMENTUM) * (slopes - self._mean)
+        self._square += (1 - _SECOND) * (slopes**2 - self._square)
+        direction = self._mean / (1 - _MOMENTUM**self._n_steps)
+        scale = np.sqrt(self._square / (1 - _SECOND**self._n_steps))
+        return quotients(direction, scale)
+
+
+CHUNK = 5  # steps between looks at the clock
+MOST_ROWS = 1000  # of a step
+_STEP_ROWS = 300  # of a step: more steps of fewer rows do better in the same time
+_TABLE_ROWS = 40  # of the table, for a row of a step: many rows take finer kernels, which need more rows of a step
+_LATE_ROWS, _LATE_TABLE_ROWS = 500, 8  # of the last steps: an eighth of the table, if that is more, up to 500 rows
+_MANY_ROWS, _TIMES_STEPS = 150_000, 2.5  # steps grow with more rows than that, and by this factor at most
+_RACE_SHARE = 3  # radial kernels race in the last third of the steps
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """Numbers of steps, and of rows of a step; and the steps after which searches are compared."""
+
+    n_steps: int
+    rows: int
+    late_rows: int  # of the last steps
+
+    @classmethod
+    def of(cls, n_steps: int, n_rows: int) -> Self:
+        """Plan for a table of `n_rows` rows: `n_steps` steps, or more for the finer kernels that many rows take."""
+        times = np.clip(n_rows / _MANY_ROWS, 1.0, _TIMES_STEPS)
+        rows = int(np.clip(n_rows // _TABLE_ROWS, _STEP_ROWS, MOST_ROWS))
+        return cls(round(n_steps * times), rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_TABLE_ROWS)))
+
+    @property
+    def half(self) -> int:
+        """The step after which kernels that are not needed have to be better."""
+        return self.n_steps // 2
+
+    @property
+    def early(self) -> int:
+        """The step after which kernels are compared."""
+        return self.n_steps - self.n_steps // _RACE_SHARE
+
+    @property
+    def race(self) -> int:
+        """The step after which radial kernels are compared."""
+        return min(self.early + CHUNK, self.n_steps)
+
+    def n_looks(self, needs_kernel: bool) -> int:
+        """Number of looks at the clock in a race, if a kernel is needed or none is."""
+        ends = 0, *([self.half] if needs_kernel else []), self.early, self.race, self.n_steps
+        return sum(map(n_chunks, ends[:-1], ends[1:]))
+
+
+def n_chunks(done: int, last: int) -> int:
+    """Number of chunks of steps, with a look at the clock after every chunk."""
+    return max(1, -(-(last - done) // CHUNK))
+
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times mean distance; small, so that every pair of rows is informative

@@ -14,8 +14,7 @@ from binfeat._common.held_out import surely_less
 from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
 from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, differentiable_matrix
-from binfeat.models.search.adam import Adam
-from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScaleSearch
+from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, Adam, LengthScaleSearch
 
 _ROWS = 500  # of a step, at most
 _UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most

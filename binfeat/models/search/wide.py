@@ -16,9 +16,8 @@ from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, lea
 from binfeat.models.kernel_algebra.matrices import radial_values
 from binfeat.models.problem import Losses, MarginProblem, Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_INPUTS, LengthScaleSearch
-from binfeat.models.search.plan import CHUNK, SearchPlan
-from binfeat.models.search.scaled_kernels import ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.search.length_scales import CHUNK, MOST_INPUTS, LengthScaleSearch, SearchPlan
 from binfeat.models.settings import Settings
 from binfeat.models.table.scalers import NoScaler
 

@@ -19,8 +19,8 @@ from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
-from binfeat.models.table.findings import ORDER, WORDS, Finding, Findings, in_words
-from binfeat.models.table.texts import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
+from binfeat.models.table.findings import ORDER, STRINGS, WORDS, Finding, Findings, few
+from binfeat.models.table.strings import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
@@ -113,7 +113,7 @@ class Column:
         except (TypeError, ValueError, OverflowError):
             return True
 
-    def words(self) -> tuple[Finding | None, np.ndarray]:
+    def words(self) -> tuple[list[Finding], np.ndarray]:
         """Return values that are neither finite numbers (or dates) nor missing, and a mask of their rows."""
         if self._are_finished:
             rows = np.isinf(self._values)
@@ -123,8 +123,7 @@ class Column:
             are_words = np.fromiter(map(self._is_word, distinct), bool, len(distinct))
             distinct, rows = compress(distinct, are_words), are_words[places]
         known = "dates" if self._are_dates else "numbers"
-        found = Finding(self.name, WORDS, int(rows.sum()), in_words(map(repr, distinct)), known)
-        return found if rows.any() else None, rows
+        return Finding.among(self.name, WORDS, rows, map(repr, distinct), known), rows
 
     def at(self, rows: np.ndarray) -> "Column":
         """The column of these rows alone."""
@@ -176,11 +175,15 @@ class Column:
             raise ValueError(infinite_in([self.name]))
         return keys
 
-    def strings(self) -> tuple[int, tuple[str, ...]]:
-        """The number of rows that hold strings, and some of these."""
+    def strings(self) -> list[Finding]:
+        """A finding of strings in a numeric column, or an empty list."""
+        if not self.holds_strings:
+            return []
         distinct, places = self._distinct
         are_strings = np.array([isinstance(value, str) for value in distinct])
-        return int(are_strings[places].sum()), in_words(map(repr, compress(distinct, are_strings)))
+        return Finding.among(
+            self.name, STRINGS, are_strings[places], map(repr, compress(distinct, are_strings)), "numbers"
+        )
 
     def missing(self) -> np.ndarray:
         """Mask of the rows without a category."""
@@ -319,8 +322,8 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
     if frame.columns == names or not set(names) <= set(frame.columns):
         return X, Findings()
     others = [name for name in frame.columns if name not in names]
-    which = in_words(map(repr, others)) or ("another order",)
-    return frame.select(names).to_native(), Findings.of(0, [Finding("All columns", ORDER, len(frame), which, "not so")])
+    which = few(map(repr, others)) or ("another order",)
+    return frame.select(names).to_native(), Findings([Finding("All columns", ORDER, len(frame), which, "not so")])
 
 
 def _numbers_in(series: nw.Series) -> np.ndarray:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +12,8 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.derived import Codes, DateParts, Derived, Gaps, Ranks
-from binfeat.models.table.findings import Findings, Report
-from binfeat.models.table.inputs import Inputs
-from binfeat.models.table.learned import ranges_of
-from binfeat.models.table.levels import Levels
-from binfeat.models.table.novelty import unseen_codes
+from binfeat.models.table.findings import CODES, Finding, Findings, Report
+from binfeat.models.table.inputs import Inputs, Levels, ranges_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +61,7 @@ class TableEncoder:
         if note is not None and not (are_known and (table is None or not self.inputs.hold_strings(table))):
             table = self.inputs.table_of(estimator, X) if table is None else table
             words, had_gaps = np.zeros(table.shape, dtype=bool), self.gaps.columns(self.inputs.n_inputs)
-            note(Findings.of(len(matrix), self.inputs.news(X, table, matrix, words, had_gaps)))
+            note(Findings(self.inputs.news(X, table, matrix, words, had_gaps), len(matrix)))
         if are_known and self.source.size == self.inputs.n_inputs:
             return _own(matrix)
         encoded = self._complete(matrix, np.isnan(matrix))
@@ -95,19 +91,22 @@ class TableEncoder:
         """Differences from the table of `fit`, and the encoded table; words are encoded as missing values."""
         table = self.inputs.table_of(estimator, X)
         words = np.zeros(table.shape, dtype=bool)
-        found = []
+        found = list[Finding]()
         for j in np.flatnonzero(~self.inputs.are_categories).tolist():
-            finding, words[:, j] = table.columns[j].words()
-            found += [] if finding is None else [finding]
+            own, words[:, j] = table.columns[j].words()
+            found += own
         if found:
             columns = [column.without(rows) if rows.any() else column for column, rows in zip(table.columns, words.T)]
             table = replace(table, columns=columns, matrix=None)
         matrix = self.inputs.numbers_of(table, estimator)
-        levels = self.inputs.levels
-        fresh = (unseen_codes(table.columns[j].name, matrix[:, j], levels.of(j)[0]) for j in self.codes.source)
-        news = self.inputs.news(X, table, matrix, words, self.gaps.columns(self.inputs.n_inputs))
-        both = Findings.of(0, [*found, *chain(*fresh)]) + Findings.of(len(matrix), news)
-        return both, self.inputs.clipped(self._complete(matrix, np.isnan(matrix)))
+        for j in self.codes.source:
+            values, known = matrix[:, j], self.inputs.levels.of(j)[0]
+            if (known == np.rint(known)).all():
+                fresh = ~np.isnan(values) & ~np.isin(values, known)
+                examples = (f"{value:g}" for value in np.unique(values[fresh]))
+                found += Finding.among(table.columns[j].name, CODES, fresh, examples, f"{known.size:,} codes")
+        found += self.inputs.news(X, table, matrix, words, self.gaps.columns(self.inputs.n_inputs))
+        return Findings(found, len(matrix)), self.inputs.clipped(self._complete(matrix, np.isnan(matrix)))
 
     @cached_property
     def source(self) -> np.ndarray:

@@ -1,13 +1,17 @@
-"""Differences between a table and the training rows, and the reaction to them."""
+"""Warnings of kernel models: differences between new rows and training rows, and questionable data or limits."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
 
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_choice
 from binfeat._common.warned import warn
 from binfeat.features.binning.two_samples import Drift
+from binfeat.models.table.unique_rows import TableRows
 
 MISSING, CATEGORIES, CODES, OUTSIDE, STRINGS, WORDS, ORDER = (
     "missing values",
@@ -19,10 +23,7 @@ MISSING, CATEGORIES, CODES, OUTSIDE, STRINGS, WORDS, ORDER = (
     "other columns",
 )
 POLICIES = "warn", "ignore", "error"
-_SHOWN = 3  # examples of a finding
 _NAMED = 5  # findings of a warning
-_SHARE = 0.01  # of the rows, below which findings do not warn
-_HEAD = "column", "found", "rows", "such as", "in fit"
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class Finding:
     examples: tuple[str, ...]
     known: str
 
-    def cells(self) -> tuple[str, ...]:
-        """A line of a table."""
-        return self.column, self.found, f"{self.n_rows:,}", ", ".join(self.examples), self.known
+    @classmethod
+    def among(cls, column: str, found: str, rows: np.ndarray, examples: Iterable[str], known: str) -> "list[Finding]":
+        """The finding for a mask of rows, (n_rows,); an empty list if the mask is empty."""
+        return [cls(column, found, int(rows.sum()), few(examples), known)] if rows.any() else []
 
 
-@dataclass(eq=False)
-class Findings:
+class Findings(list[Finding]):
     """Differences between a table and the training rows: a list of `Finding` that prints as a table.
 
     Attributes
@@ -69,46 +70,30 @@ class Findings:
         table has fewer than 2 rows.
     """
 
-    n_rows: int = 0
-    _found: dict[tuple[str, str], Finding] = field(default_factory=dict)
-    drift: Drift | None = None
+    def __init__(self, found: Iterable[Finding] = (), n_rows: int = 0, drift: Drift | None = None) -> None:
+        super().__init__(found)
+        self.n_rows, self.drift = n_rows, drift
 
-    @classmethod
-    def of(cls, n_rows: int, found: Iterable[Finding]) -> Self:
-        """The findings in a table with this number of rows."""
-        return cls(n_rows, {(each.column, each.found): each for each in found})
-
-    def __add__(self, other: "Findings") -> "Findings":
+    def merged(self, other: "Findings") -> "Findings":
         """The findings in two parts of a table."""
-        both = dict(self._found)
-        for key, new in other._found.items():
-            old = both.get(key)
-            if old is not None:
-                examples = tuple(dict.fromkeys(old.examples + new.examples))[:_SHOWN]
-                new = Finding(new.column, new.found, old.n_rows + new.n_rows, examples, new.known)
-            both[key] = new
-        return Findings(self.n_rows + other.n_rows, both)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self._found.values())
-
-    def __getitem__(self, number: int) -> Finding:
-        return list(self)[number]
+        both = {(each.column, each.found): each for each in self}
+        for new in other:
+            old = both.get((new.column, new.found), replace(new, n_rows=0))
+            examples = few(dict.fromkeys(old.examples + new.examples))
+            both[new.column, new.found] = replace(new, n_rows=old.n_rows + new.n_rows, examples=examples)
+        return Findings(both.values(), self.n_rows + other.n_rows)
 
     def __repr__(self) -> str:
-        lines = [] if self.drift is None else [str(self.drift)]
-        if not self:
-            return "\n".join([f"{self.n_rows:,} rows without differences from the training rows.", *lines])
-        return "\n".join([text_table([_HEAD, *(each.cells() for each in self)]), *lines])
+        text = f"{self.n_rows:,} rows without differences from the training rows."
+        if self:
+            cells = ((own.column, own.found, f"{own.n_rows:,}", ", ".join(own.examples), own.known) for own in self)
+            text = text_table([("column", "found", "rows", "such as", "in fit"), *cells])
+        return text if self.drift is None else f"{text}\n{self.drift}"
 
     @property
     def matter(self) -> bool:
         """True for a new category, or a finding in more than 1 % of the rows (at least two)."""
-        least = max(2.0, _SHARE * self.n_rows)
-        return any(each.found == CATEGORIES or each.n_rows >= least for each in self)
+        return any(each.found == CATEGORIES or each.n_rows >= max(2.0, 0.01 * self.n_rows) for each in self)
 
     @property
     def words(self) -> str:
@@ -116,10 +101,9 @@ class Findings:
         named = [
             f"{each.column}: {each.found}, in {each.n_rows:,} rows, such as {', '.join(each.examples)} "
             f"(training rows: {each.known})"
-            for each in list(self)[:_NAMED]
+            for each in self[:_NAMED]
         ]
-        more = [f"{len(self) - _NAMED} more findings"] if len(self) > _NAMED else []
-        return "; ".join(named + more)
+        return "; ".join(named + [f"{len(self) - _NAMED} more findings"] * (len(self) > _NAMED))
 
 
 Report = Callable[[Findings], None] | None  # called with findings, unless they are ignored
@@ -136,29 +120,72 @@ class NoveltyPolicy:
         self._machine, self.found = machine, Findings()
         self._policy = check_choice(machine.on_unseen, "on_unseen", POLICIES)
 
-    @property
-    def report(self) -> Report:
-        """The function to call with findings; None if they are ignored."""
-        return None if self._policy == "ignore" else self._reported
-
-    def _reported(self, found: Findings) -> None:
+    def report(self, found: Findings) -> None:
+        """Collect findings; ValueError if they are errors."""
         if self._policy == "error" and found:
             raise ValueError(f"X differs from the training rows, and on_unseen is 'error'. {found.words}.")
-        self.found += found
+        self.found = self.found.merged(found)
 
     def __enter__(self) -> Report:
-        return self.report
+        return None if self._policy == "ignore" else self.report
 
     def __exit__(self, failed: object, *_: object) -> None:
-        if failed or self._machine._derived.has_warned or not self.found.matter:
-            return
-        self._machine._derived.has_warned = True
+        if not (failed or self._machine._derived.has_warned) and self.found.matter:
+            self._machine._derived.has_warned = True
+            warn(
+                f"X differs from the training rows, so predictions for some of its {self.found.n_rows:,} rows are "
+                f"extrapolations. {self.found.words}. Call check(X) for details, or set on_unseen to 'ignore' or "
+                "'error'."
+            )
+
+
+def few(values: Iterable[str]) -> tuple[str, ...]:
+    """The first three values."""
+    return tuple(islice(values, 3))
+
+
+def doubt_rows(rows: TableRows, apart: bool) -> None:
+    """Warn of a constant table, of few rows, or of many copies, unless the caller splits the rows (`apart`)."""
+    if rows.are_equal:
+        warn("All rows of X are equal, so predictions are constant. Pass inputs that differ between rows.")
+        return
+    if len(rows) < 5:
         warn(
-            f"X differs from the training rows, so predictions for some of its {self.found.n_rows:,} rows are "
-            f"extrapolations. {self.found.words}. Call check(X) for details, or set on_unseen to 'ignore' or 'error'."
+            f"{len(rows)} rows are too few to estimate length scales and the penalty; predictions may be unreliable. "
+            "Fit the model to more rows."
+        )
+    if not apart and rows.share_of_copies > 0.1 and rows.are_fine:
+        warn(
+            f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included, so validation errors "
+            "can be too low. Drop the copies, or pass groups to fit, so that copies are in the same split."
         )
 
 
-def in_words(values: Iterable[str]) -> tuple[str, ...]:
-    """Some of the values."""
-    return tuple(list(values)[:_SHOWN])
+def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
+    """Warn of classes with one row, by the counts of rows, and of floats that are hardly labels."""
+    if counts.min() == 1:
+        lone = classes[counts == 1].tolist()
+        warn(
+            f"{len(lone)} of {classes.size} classes have a single row, for example {lone[0]!r}, and cannot be "
+            "validated. Add rows, or drop or merge these classes."
+        )
+    if classes.dtype.kind == "f" and classes.size > 20:
+        warn(
+            f"y contains {classes.size} different floats, and each is treated as a class. To predict numbers use "
+            "KernelMachineRegressor; pass classes as integers or strings."
+        )
+
+
+def doubt_grids(n_grids: int) -> None:
+    """Warn of so few grids that predictions are hardly better than a constant."""
+    if n_grids < 10:
+        warn(f"Only {n_grids} grids fit into max_bytes, so predictions may be poor. Increase max_bytes.")
+
+
+def doubt_limit(seconds: float | None, used: float) -> None:
+    """Warn of a time limit that was exceeded by more than a fourth."""
+    if seconds is not None and used > 1.25 * seconds:
+        warn(
+            f"max_seconds={seconds:g} was exceeded: the fit took {used:.2g} s. Increase max_seconds, or fit again if "
+            "this was the first run on this computer, which compiles and caches kernels."
+        )

@@ -1,8 +1,8 @@
-"""The columns of a raw table as numbers: what `fit` learns of each, and what is new in another table."""
+"""The columns of a raw table as numbers: categories, medians and ranges of `fit`, and differences from them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import Self
 
@@ -10,14 +10,129 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_record import ArrayRecord
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.validation import checked_array, is_word
-from binfeat.models.table.columns import Columns, RawTable, infinite_in, read_table
-from binfeat.models.table.findings import Finding
-from binfeat.models.table.learned import categories_in, chosen_in, doubt_digits, medians_of, ranges_of
-from binfeat.models.table.levels import Levels
-from binfeat.models.table.novelty import unseen_categories, unseen_gaps, unseen_numbers
-from binfeat.models.table.texts import NUMBERS
+from binfeat._common.calendar import time_in_words
+from binfeat._common.subsets import every_nth
+from binfeat._common.validation import check_categorical, checked_array, is_word
+from binfeat._common.warned import warn
+from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Columns, RawTable, infinite_in, read_table
+from binfeat.models.table.findings import CATEGORIES, MISSING, OUTSIDE, Finding
+from binfeat.models.table.strings import NUMBERS
+
+
+@dataclass(frozen=True, eq=False)
+class Levels(ArrayRecord):
+    """Categories of each column: numbers in rising order, then strings, then missing, if it was seen in `fit`."""
+
+    numbers: np.ndarray
+    number_starts: np.ndarray  # of each column, (n_inputs + 1,)
+    strings: np.ndarray
+    string_starts: np.ndarray
+    missing: np.ndarray  # mask of the columns in which missing is a category
+
+    @classmethod
+    def of_columns(cls, categories: list[Categories]) -> Self:
+        """The levels of all columns, `NO_CATEGORIES` of a column of numbers."""
+        numbers, strings, missing = zip(NO_CATEGORIES, *categories)
+        return cls(
+            np.concatenate(numbers),
+            np.cumsum([part.size for part in numbers]),
+            np.concatenate(strings),
+            np.cumsum([part.size for part in strings]),
+            np.array(missing[1:], dtype=bool),
+        )
+
+    def of(self, j: int) -> Categories:
+        """The categories of a column."""
+        own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
+        own_strings = self.strings[self.string_starts[j] : self.string_starts[j + 1]]
+        return own_numbers, own_strings, bool(self.missing[j])
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Number of categories of each column."""
+        return np.diff(self.number_starts) + np.diff(self.string_starts) + self.missing
+
+    @cached_property
+    def have_numbers(self) -> np.ndarray:
+        """Mask of the columns with categories that are numbers."""
+        return np.diff(self.number_starts) > 0
+
+    def name(self, j: int, code: int) -> str:
+        """The category of a code."""
+        numbers, strings, _ = self.of(j)
+        known = [*(f"{number:g}" for number in numbers), *strings.tolist()]
+        return known[code] if code < len(known) else "missing" if self.missing[j] and code == len(known) else "unknown"
+
+    def with_numbers(self, numbers: list[np.ndarray]) -> Self:
+        """The same strings, and other numbers of each column."""
+        return replace(
+            self,
+            numbers=np.concatenate(numbers),
+            number_starts=np.append(0, np.cumsum([levels.size for levels in numbers])),
+        )
+
+
+_ID_ROWS, _ID_SHARE = 50, 0.9  # with this many rows and a larger share of different values, categories are ids
+_MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 s for 400,000 x 54
+_MEDIAN_VALUES = 2**18  # that are read at a time, and stay in a cache
+
+
+def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return minimum and maximum of each column, ignoring NaN."""
+    return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
+
+
+def chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
+    """Mask of the categorical columns."""
+    if is_word(categorical_features, "from_dtype"):
+        return np.array([column.holds_strings for column in table.columns], dtype=bool)
+    return check_categorical(categorical_features, estimator)
+
+
+def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
+    """Warn about numeric columns with numbers that are equal in float64 only."""
+    for column in compress(table.columns, ~chosen):
+        n_numbers, n_left = column.lost()
+        if n_left < n_numbers:
+            warn(
+                f"{column.name} of X has {n_numbers:,} different numbers beyond 2^53, but only {n_left:,} of them "
+                "differ in float64. If they are names, make the column categorical, for example by "
+                "Series.astype('category'). Otherwise subtract a constant."
+            )
+
+
+def categories_in(table: Columns, chosen: np.ndarray) -> list[Categories]:
+    """The categories of each column, none of those that are not chosen."""
+    n_rows, columns = table.shape[0], zip(table.columns, chosen)
+    return [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
+
+
+def _repeated(column: Column, n_rows: int) -> Categories:
+    """The categories of a column; no categories, with a warning, if nearly every row has its own category."""
+    numbers, strings, missing = column.categories()
+    n_levels = numbers.size + strings.size
+    if n_rows < _ID_ROWS or n_levels <= _ID_SHARE * n_rows:
+        return numbers, strings, missing
+    warn(
+        f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
+        "nothing of other rows; it is an input of one level. Leave it out, or make numbers or fewer categories of it.",
+    )
+    return NO_CATEGORIES
+
+
+def medians_of(matrix: np.ndarray) -> np.ndarray:
+    """Medians of the values that are not NaN, 0 of a column in which all are."""
+    gaps = np.isnan(matrix)
+    n_gaps = np.count_nonzero(gaps, axis=0)
+    medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
+    for columns in np.array_split(whole, 1 + whole.size * len(some) // _MEDIAN_VALUES):
+        medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)
+    for j in np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix))):
+        medians[j] = np.median(every_nth(matrix[~gaps[:, j], j], _MEDIAN_ROWS))
+    return medians
+
 
 _ROUNDING = 1e-6  # relative tolerance for rounding at the ends of a range
 
@@ -108,12 +223,28 @@ class Inputs:
         for j, column in enumerate(table.columns):
             values = matrix[:, j]
             if self.are_categories[j]:
-                n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
-                yield from unseen_categories(column, values > ends[1, j], n_categories)
+                yield from self._unseen_categories(j, column, values > ends[1, j])
                 continue
-            if not had_gaps[j] and self.lows[j] <= self.highs[j]:
-                yield from unseen_gaps(column, np.isnan(values) & ~words[:, j])
-            yield from unseen_numbers(column, values, ends[:, j], self.lows[j], self.highs[j], str(self.times[j]))
+            has_numbers = self.lows[j] <= self.highs[j]
+            if has_numbers and not had_gaps[j]:
+                yield from Finding.among(column.name, MISSING, np.isnan(values) & ~words[:, j], ["NaN"], "none")
+            shown = partial(_shown, times=str(self.times[j]))
+            beyond = (values < ends[0, j]) | (values > ends[1, j])
+            if beyond.any():
+                known = f"{shown(self.lows[j])} to {shown(self.highs[j])}" if has_numbers else "missing everywhere"
+                yield from Finding.among(column.name, OUTSIDE, beyond, map(shown, np.unique(values[beyond])), known)
+            yield from column.strings()
+
+    def _unseen_categories(self, j: int, column: Column, unknown: np.ndarray) -> Iterator[Finding]:
+        """New categories and missing values of a column, by a mask of the rows; a column of ids has no findings."""
+        n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
+        if n_categories and unknown.any():
+            missing = column.missing() & unknown
+            yield from Finding.among(column.name, MISSING, missing, ["NaN"], "none")
+            fresh = unknown & ~missing
+            numbers, strings, _ = column.at(fresh).categories()
+            examples = map(repr, [*numbers.tolist(), *strings.tolist()])
+            yield from Finding.among(column.name, CATEGORIES, fresh, examples, f"{n_categories:,} categories")
 
     @cached_property
     def ends(self) -> np.ndarray:
@@ -174,3 +305,8 @@ class Inputs:
             and self._are_numbers
             and not hasattr(estimator, "feature_names_in_")
         )
+
+
+def _shown(value: float, times: str) -> str:
+    """A number, a date or a duration as words."""
+    return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)

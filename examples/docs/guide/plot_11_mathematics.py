@@ -98,11 +98,11 @@ print("finite differences ", np.round(differences, 7))
 # *Ranks.* Numbers that are far from normal (sorted values with a squared correlation below 0.865 with normal scores,
 # Shapiro & Francia 1972), for example amounts, or counts with many zeros, become two columns in exact and local models
 # with learned length scales: x and the normal score of its rank, each with its own :math:`\gamma`. At most 64 columns
-# are added. ``models/table/ranks.py``
+# are added. ``models/table/derived.py``
 #
 # *Duplicates.* If more than a fourth of the rows in memory are copies, targets included, and a column has values that
 # are too fine to coincide by chance, each set of copies becomes one row with the sum of their weights.
-# ``models/table/copies.py``
+# ``models/table/unique_rows.py``
 #
 # Length scales
 # -------------
@@ -137,7 +137,7 @@ print("finite differences ", np.round(differences, 7))
 # models then use the better kernel or the sum of both. With more than 1,500 rows, shares are learned with the length
 # scales. If only one kernel remained, a second one is added: ``Matern(1.5)`` to the Gaussian, otherwise the same kernel
 # with 0.3 times the gammas. A kernel that explains less than 5 % of the variation is dropped at the end.
-# ``models/search/race.py``, ``models/machines/fine_tuning.py``
+# ``models/search/kernel_search.py``, ``models/machines/fine_tuning.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if

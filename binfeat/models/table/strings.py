@@ -1,4 +1,4 @@
-"""Numbers and dates that stand as strings in a column: told from names, and read."""
+"""Numbers and dates that are written as strings: detected in the values of a column, and converted."""
 
 import datetime
 import re
@@ -13,7 +13,7 @@ import numpy as np
 
 from binfeat._common.calendar import in_zone, zone_in
 from binfeat._common.words import LEADING_ZERO
-from binfeat.models.table.findings import in_words
+from binfeat.models.table.findings import few
 
 NUMBERS, DATES = "numbers as strings", "dates as strings"
 _DATE, _TIME = r"\d{4}-\d\d-\d\d", r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
@@ -34,40 +34,33 @@ _SEEMING = {
         "Convert them, as pandas.read_csv does with decimal or thousands.",
     ),
 }
-EXACT = 2**53  # up to which float64 has all whole numbers
-_MOST_EXPONENT = 300  # of ten, of whole numbers that are looked at digit by digit
-_MOST_DIGITS = 15  # of a number that a float has exactly
-_LARGEST = sys.float_info.max
+EXACT = 2**53  # float64 represents all integers up to here
+_EXACT_DIGITS = 15  # float64 distinguishes all decimal numbers with this number of digits
 _NUMBER: Any = Real, Decimal, np.bool_
-_OTHERS_OF_A_WORD = 10  # minimum of other values if words seem to represent missing values
-_DAY = np.timedelta64(1, "D")
 
 
 def said_by(strings: Iterable[str]) -> str:
     """Return the content of a non-empty set of strings: numbers, dates, or "" for anything else."""
     known = list(strings)
-    for kind, form in _FORMS.items():
-        if all(map(form.fullmatch, known)):
-            is_kind = _keep_digits(known) if kind == NUMBERS else _are_dates(known, zone_in(kind))
-            return kind if is_kind else ""
-    return ""
+    kind = next((kind for kind, form in _FORMS.items() if all(map(form.fullmatch, known))), "")
+    try:
+        fits = _keep_digits(known) if kind == NUMBERS else np.isfinite([day_of(own, zone_in(kind)) for own in known])
+    except ValueError:
+        return ""
+    return kind if np.all(fits) else ""
 
 
 def _keep_digits(strings: list[str]) -> bool:
     """Return True if float64 represents all integers among numeric strings, and keeps other numbers distinct."""
-    numbers = {Decimal(own.strip()) for own in strings if len(own) > _MOST_DIGITS}
-    whole = {
-        number for number in numbers if number.adjusted() < _MOST_EXPONENT and number == number.to_integral_value()
-    }
+    numbers = {Decimal(own.strip()) for own in strings if len(own) > _EXACT_DIGITS}
+    whole = {own for own in numbers if own.adjusted() < 300 and own == own.to_integral_value()}
     others = numbers - whole
-    return all(float(number) == number for number in whole) and len(set(map(float, others))) == len(others)
+    return all(float(own) == own for own in whole) and len(set(map(float, others))) == len(others)
 
 
 def key_of(value: Any) -> float | str:
-    """The key of a category: its number, or a string of digits that float64 may not have, or of anything else."""
-    if not isinstance(value, _NUMBER):
-        return str(value)
-    if abs(value) > _LARGEST:
+    """The key of a category: its number, or a string for other values and for numbers that float64 rounds."""
+    if not isinstance(value, _NUMBER) or abs(value) > sys.float_info.max:
         return float(value) if isinstance(value, float | np.floating) else str(value)
     number = float(value)
     if abs(value) > EXACT and value == int(value):
@@ -80,31 +73,35 @@ def doubt_of(strings: Sequence[str]) -> str:
     words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
     if words and _are_few(words, strings):
         return (
-            f"has mostly numeric strings, and a few other strings, {_few(words)}, so it is treated as categorical. If "
-            "the other strings represent missing values, replace them by NaN."
+            f"has mostly numeric strings, and a few other strings, {_examples(words)}, so it is treated as "
+            "categorical. If the other strings represent missing values, replace them by NaN."
         )
     for what, (form, remedy) in _SEEMING.items():
-        seeming = [own for own in words if form.fullmatch(own)]
+        seeming = list(filter(form.fullmatch, words))
         if seeming and _are_few([own for own in words if not form.fullmatch(own)], words):
-            return f"has what seem to be {what}, {_few(seeming)}: they are taken for categories. {remedy}"
+            return f"has what seem to be {what}, {_examples(seeming)}: they are taken for categories. {remedy}"
     return ""
 
 
 def _are_few(words: Sequence[str], strings: Sequence[str]) -> bool:
-    return _OTHERS_OF_A_WORD * len(words) <= len(strings) - len(words)
+    return 11 * len(words) <= len(strings)
+
+
+def _examples(strings: Sequence[str]) -> str:
+    return ", ".join(few(map(repr, strings)))
 
 
 def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers, rising, that strings of digits say, and the places of these; without numbers that several say."""
-    places = np.flatnonzero(np.char.isdecimal(strings) & (np.char.str_len(strings) <= _MOST_DIGITS))
+    """Increasing numbers that strings of digits represent, and their places; without numbers of several strings."""
+    places = np.flatnonzero(np.char.isdecimal(strings) & (np.char.str_len(strings) <= _EXACT_DIGITS))
     numbers, first, counts = np.unique(strings[places].astype(np.float64), return_index=True, return_counts=True)
     return numbers[counts == 1], places[first[counts == 1]]
 
 
 def day_of(date: object, zone: str = "") -> float:
-    """Days since 1970, of a date as an object or in ISO's form, by the clocks of a zone if it is in one.
+    """Days since 1970 of a date, which is an object or a string in ISO format; in local time if there is a zone.
 
-    ValueError if it is none, or has no time zone where one is given, or has one where none is.
+    ValueError if it is no date, or only one of date and `zone` has a time zone.
     """
     try:
         known = datetime.datetime.fromisoformat(date) if isinstance(date, str) else date
@@ -115,21 +112,10 @@ def day_of(date: object, zone: str = "") -> float:
         raise ValueError(f"{date!r} is no date {'with' if zone else 'without'} a time zone")
     if isinstance(known, datetime.datetime) and zone:
         known = known.astimezone(_zone_of(zone)).replace(tzinfo=None)
-    return float((np.array(known, "M8[us]")[()] - np.datetime64(0, "us")) / _DAY)
+    return float((np.array(known, "M8[us]")[()] - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
 
 
 def _zone_of(name: str) -> datetime.tzinfo | None:
-    """By its name, or by hours from UTC, such as UTC-05:00."""
+    """A time zone by its name, or by hours from UTC, for example UTC-05:00."""
     offset = re.fullmatch(r"UTC([+-]\d\d:\d\d)", name)
     return datetime.datetime.strptime(offset[1], "%z").tzinfo if offset else ZoneInfo(name)
-
-
-def _few(strings: Sequence[str]) -> str:
-    return ", ".join(in_words(map(repr, strings)))
-
-
-def _are_dates(strings: list[str], zone: str) -> bool:
-    try:
-        return bool(np.isfinite([day_of(text, zone) for text in strings]).all())
-    except ValueError:
-        return False

@@ -1,0 +1,125 @@
+"""Unique rows of a table: copies, for example from oversampling, become one row with the sum of their weights."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from binfeat._common.array_record import ArrayRecord
+from binfeat._common.subsets import cached_parts
+
+_KEPT = 8192  # maximum number of hashes in a model
+_MANY = 0.25  # share of copies above which they are merged
+_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values above which rows are not equal by chance
+_CONFLICTS = 0.05  # pairs of rows with equal inputs and different targets, relative to any pairs
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows of an encoded table with the caller's targets and weights."""
+
+    table: np.ndarray  # (n_rows, n_inputs)
+    y: np.ndarray  # (n_rows,) or (n_rows, n_targets)
+    answers: np.ndarray  # (n_rows, n_targets): y as numbers
+    weights: np.ndarray | None  # (n_rows, 1)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @cached_property
+    def hashes(self) -> np.ndarray:
+        """Hashes of the rows with their targets."""
+        return row_hashes(self.table, self.answers)
+
+    @cached_property
+    def share_of_copies(self) -> float:
+        """Share of the rows that are equal to an earlier row."""
+        return _share_of_copies(self.hashes)
+
+    @property
+    def are_equal(self) -> bool:
+        """Return True if all inputs are constant."""
+        first = self.table[0]
+        return np.array_equal(first, self.table[-1]) and bool((self.table == first).all())
+
+    @property
+    def are_fine(self) -> bool:
+        """Return True if an input has too many values for equal rows by chance."""
+        some = self.table[:_FINE_ROWS]
+        return any(np.unique(values).size > _FINE * len(some) for values in some.T)
+
+    def at(self, rows: np.ndarray) -> Self:
+        """Select rows by their numbers."""
+        weights = None if self.weights is None else self.weights[rows]
+        return type(self)(self.table[rows], self.y[rows], self.answers[rows], weights)
+
+
+def unique_rows(rows: TableRows, cells: np.ndarray | int = 0) -> tuple[TableRows, np.ndarray]:
+    """Return the rows to learn from, and their numbers.
+
+    Rows of weight 0 are dropped. Copies are merged if more than a fourth of the rows are copies, unless they are equal
+    by chance, or only one row would be left. Only rows with equal `cells`, (n_rows,), are merged. If weights differ,
+    rows are sorted by their hashes, so that a weight of two and a row that occurs twice give the same model.
+    ValueError if a single row has weight.
+    """
+    kept = np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
+    if kept.size < 2:
+        raise ValueError("sample_weight must be above 0 for at least 2 rows, got 1. Pass more weighted rows.")
+    keys = (rows.hashes + np.uint64(0x9E3779B97F4A7C15) * np.asarray(cells, np.uint64))[kept]
+    are_many = _share_of_copies(keys) > _MANY
+    if rows.weights is None and not are_many:
+        return rows, kept
+    weights = np.ones(kept.size) if rows.weights is None else rows.weights[kept, 0]
+    _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+    if first.size > 1 and are_many and rows.at(kept[first]).are_fine and _targets_agree(rows.at(kept)):
+        kept, weights, places = kept[first], np.bincount(places, weights), np.arange(first.size)
+    order = np.argsort(kept) if weights.min() == weights.max() else np.lexsort((weights, places))
+    own = weights[order, np.newaxis] if (weights != 1).any() else None
+    return replace(rows.at(kept[order]), weights=own), kept[order]
+
+
+def _targets_agree(rows: TableRows) -> bool:
+    """Return True if rows with equal inputs nearly always have equal targets."""
+    of_inputs, of_answers = (_equal_pairs(row_hashes(part, part[:, :0])) for part in (rows.table, rows.answers))
+    conflicts = 1 - _equal_pairs(rows.hashes) / of_inputs
+    return conflicts <= _CONFLICTS * (1 - of_answers / (len(rows) * (len(rows) - 1)))
+
+
+def row_hashes(table: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """A hash of the numbers and the targets of each row, (n_rows,), uint64."""
+    keys = np.random.default_rng(0).integers(2**64, size=table.shape[1] + Y.shape[1], dtype=np.uint64) | 1
+    hashes = np.empty(len(table), np.uint64)
+    for rows in cached_parts(len(table), len(keys)):
+        bits = np.hstack([table[rows], Y[rows]]).view(np.uint64)
+        hashes[rows] = (bits ^ (bits >> np.uint64(32))) @ keys
+    return hashes
+
+
+def _share_of_copies(hashes: np.ndarray) -> float:
+    ordered = np.sort(hashes)  # a twentieth of the time of NumPy's `unique`
+    return np.count_nonzero(ordered[1:] == ordered[:-1]) / len(hashes)
+
+
+def _equal_pairs(hashes: np.ndarray) -> float:
+    """Number of ordered pairs of rows that are equal, by their hashes."""
+    counts = np.unique(hashes, return_counts=True)[1].astype(float)
+    return float(counts @ (counts - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRows(ArrayRecord):
+    """Hashes of the training rows; of many rows the lowest hashes, which are a random sample."""
+
+    hashes: np.ndarray  # (n_kept,), uint64, sorted
+
+    @classmethod
+    def of(cls, hashes: np.ndarray) -> Self:
+        """Hashes of all training rows."""
+        ordered = np.sort(hashes)  # faster than NumPy's `unique`
+        return cls(ordered[np.append(True, ordered[1:] != ordered[:-1])][:_KEPT])
+
+    def share_of(self, hashes: np.ndarray) -> float:
+        """Return the share of rows that are training rows; NaN if unknown."""
+        known = hashes if len(self.hashes) < _KEPT else hashes[hashes <= self.hashes[-1]]
+        return float(np.isin(known, self.hashes).mean()) if known.size else np.nan

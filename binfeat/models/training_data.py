@@ -1,0 +1,216 @@
+"""The first step of a fit: a table as numbers, without copies of rows, in training and validation rows."""
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils import check_consistent_length
+
+from binfeat._common.array_types import ArrayLike
+from binfeat._common.held_out import Scoring, check_groups, folds, splits
+from binfeat._common.labels import AnyLabels
+from binfeat._common.validation import check_comparable, check_penalty, check_weights
+from binfeat._rows.sampled import SampledSource
+from binfeat.features.binning.input_checks import require_binning_memory
+from binfeat.models.features.all_rows import MemoryRows, RowsOf
+from binfeat.models.features.feature_bytes import require_table_bytes
+from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.machines.exact_size import TUNING_ROWS
+from binfeat.models.machines.local_size import rows_in_time
+from binfeat.models.problem import Problem, answers_of, n_targets_of
+from binfeat.models.run import FEWER_ROWS, Run
+from binfeat.models.table.columns import RawTable
+from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.findings import doubt_rows
+from binfeat.models.table.unique_rows import SeenRows, TableRows, row_hashes, unique_rows
+from binfeat.models.target.targets import Targets
+from binfeat.models.warm_start import known_targets, previous_fit
+
+_NEITHER, _TRAIN, _HELD_OUT = range(3)
+_NAMED = 5  # columns of codes in the summary
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """Checked arguments of `fit`: all rows, or a sample of rows that do not fit in memory."""
+
+    X: RawTable
+    y: np.ndarray  # (n_rows,) or (n_rows, n_targets)
+    weights: ArrayLike | None
+    groups: ArrayLike | None
+    targets: Targets | AnyLabels  # of all rows
+    all_rows: RowsOf = MemoryRows
+
+    @property
+    def is_sample(self) -> bool:
+        """Return True if further rows are not in memory."""
+        return self.all_rows is not MemoryRows
+
+    def sampled(self, source: SampledSource) -> Self:
+        """Return the rows of the sample of a source, for arguments with all targets, weights and groups."""
+        weights, groups = source.sampled(self.weights, self.groups)
+        return replace(self, X=source.sample, y=self.y[source.rows], weights=weights, groups=groups)
+
+    def require_bytes(self, max_bytes: int | None) -> None:
+        """Raise ValueError or MemoryError if copies of the table do not fit in memory."""
+        n_targets = n_targets_of(self.targets, self.y)
+        require_table_bytes(getattr(self.X, "shape", ()), len(self.y), n_targets, max_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """The problem of a fit, all of its rows, and the earlier fit of a warm start."""
+
+    problem: Problem
+    all_rows: RowsOf
+    previous: Fitted | None
+    rows: TableRows  # of the problem, without codes
+
+    @classmethod
+    def of(cls, machine: BaseEstimator, given: GivenRows, run: Run) -> Self:
+        """Encode, clean and split the rows.
+
+        Sets `n_features_in_` and `feature_names_in_` of the model. ValueError if there are too few rows, or X or
+        targets differ from the earlier fit of a warm start; MemoryError if `n_grids` grids need too much memory.
+        """
+        settings, previous = run.settings, previous_fit(machine, run)
+        encoder, table = _encoded(machine, given, run, previous)
+        weights = check_weights(given.weights, len(table))
+        check_comparable(weights)
+        rows = TableRows(table, given.y, answers_of(given.targets, given.y), weights)
+        own, partition = _cleaned(machine, rows, given, run)
+        is_split = settings.has_cv or given.groups is not None
+        doubt_rows(own, apart=is_split)
+        targets = given.targets
+        if own is not rows and not isinstance(targets, AnyLabels):
+            targets = machine._targets(own.y, own.weights)
+        targets = targets if previous is None else known_targets(previous, targets)
+        train, held_out = partition.shuffled(settings.seed)
+        scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(machine))
+        learned = own.table, own.y, targets, own.weights
+        problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
+        check_penalty(settings.alpha, problem.mean_weight)
+        if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
+            problem = problem.with_codes()
+        _note_codes(machine, problem.encoder.codes.source, run)
+        return cls(problem, given.all_rows, previous, own)
+
+    @property
+    def seen(self) -> SeenRows | None:
+        """Hashes of the training rows for reports; None if the rows are a sample."""
+        if self.all_rows is not MemoryRows:
+            return None
+        table, rows = self.problem.table, self.rows
+        hashes = rows.hashes if table is rows.table else row_hashes(table, rows.answers)
+        return SeenRows.of(hashes[np.append(self.problem.train, self.problem.held_out)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Partition:
+    """Numbers of training and validation rows, and the group or the validation fold of each row, if any."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+    numbers: np.ndarray | None  # (n_rows,)
+
+    @classmethod
+    def of(cls, machine: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: Run) -> Self:
+        """Split rows by `cv` and `random_state` of the model; use all folds up to a number of rows."""
+        pairs, numbers = splits(machine, len(y), y, groups), None
+        train, held_out = first = next(pairs)
+        if run.settings.may_judge_by_folds and len(y) <= TUNING_ROWS:
+            numbers = folds(chain([first], pairs), len(y))
+        elif groups is not None and machine.cv is None:
+            numbers = check_groups(groups, len(y))
+        return cls(train, held_out, numbers)
+
+    def cells(self, n_rows: int) -> np.ndarray:
+        """Return numbers that are equal for rows that are never split."""
+        parts = np.full(n_rows, _NEITHER)
+        parts[self.train], parts[self.held_out] = _TRAIN, _HELD_OUT
+        return parts if self.numbers is None else 3 * self.numbers + parts
+
+    def require_weight(self, weights: np.ndarray | None) -> None:
+        """Raise ValueError if all training rows or all validation rows have weight 0."""
+        if weights is not None and not (weights[self.train].any() and weights[self.held_out].any()):
+            raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
+
+    def of_rows(self, rows: np.ndarray, n_rows: int) -> Self:
+        """Return the partition of some rows, renumbered."""
+        cells = self.cells(n_rows)[rows]
+        train, held_out = (np.flatnonzero(cells % 3 == part) for part in (_TRAIN, _HELD_OUT))
+        return type(self)(train, held_out, None if self.numbers is None else self.numbers[rows])
+
+    def shuffled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return training and validation rows, each in random order."""
+        rng = np.random.default_rng(seed)
+        return rng.permutation(self.train), rng.permutation(self.held_out)
+
+
+def _encoded(
+    machine: BaseEstimator, given: GivenRows, run: Run, previous: Fitted | None
+) -> tuple[TableEncoder, np.ndarray]:
+    """Return the table as numbers; ValueError if it has too few rows or grids need too much memory."""
+    settings = run.settings
+    if previous is None:
+        takes_ranks = settings.may_take_ranks and run.limits.mechanisms.ranks
+        encoder, table = TableEncoder.fit(machine, given.X, settings.categorical_features, takes_ranks)
+    else:
+        encoder, table = previous.encoder.renewed(machine, given.X)
+    check_consistent_length(table, given.y)
+    if len(table) < 2:
+        raise ValueError(f"{type(machine).__name__} requires at least 2 rows, got n_samples=1.")
+    if settings.n_grids is not None:
+        require_binning_memory(table.shape, settings.n_grids, 0)
+    return encoder, table
+
+
+def _cleaned(machine: BaseEstimator, rows: TableRows, given: GivenRows, run: Run) -> tuple[TableRows, _Partition]:
+    """Return unique rows and their partition; a sample keeps all rows.
+
+    With `cv` or `groups` rows are split before copies are merged, and otherwise afterwards.
+    """
+    if given.is_sample or run.settings.has_cv or given.groups is not None:
+        partition = _Partition.of(machine, rows.y, given.groups, run)
+        partition.require_weight(rows.weights)
+        if given.is_sample:
+            return rows, partition
+        own, numbers = unique_rows(rows, partition.cells(len(rows)))
+        _note_copies(rows, own, run)
+        return own, partition.of_rows(numbers, len(rows))
+    if run.limits.mechanisms.duplicates:
+        own, _ = unique_rows(rows)
+        _note_copies(rows, own, run)
+        rows = own
+    rows = _within_time_limit(rows, run)
+    return rows, _Partition.of(machine, rows.y, None, run)
+
+
+def _within_time_limit(rows: TableRows, run: Run) -> TableRows:
+    """Subsample rows at random so that cells can be solved for within the time limit."""
+    n_rows, n_inputs = rows.table.shape
+    least = run.limits.hurried_rows
+    if n_rows <= least or run.settings.names_features:
+        return rows
+    most = int(min(n_rows, max(least, rows_in_time(n_inputs, run))))
+    if most == n_rows:
+        return rows
+    run.cut_short = FEWER_ROWS
+    run.note("rows", f"{most:,} of {n_rows:,}, for max_seconds", np.nan)
+    return rows.at(np.sort(np.random.default_rng(run.settings.seed).permutation(n_rows)[:most]))
+
+
+def _note_copies(rows: TableRows, own: TableRows, run: Run) -> None:
+    """Record the number of merged and dropped rows."""
+    if len(own) < len(rows):
+        run.note("rows", f"{len(own):,} of {len(rows):,}, without copies and weights of 0", np.nan)
+
+
+def _note_codes(machine: BaseEstimator, coded: np.ndarray, run: Run) -> None:
+    """Record the numeric columns that are also encoded as categories."""
+    names = getattr(machine, "feature_names_in_", range(machine.n_features_in_))
+    known = [str(names[j]) for j in coded]
+    if known:
+        run.note("codes", ", ".join(known[:_NAMED]) + ", ..." * (len(known) > _NAMED), np.nan)
