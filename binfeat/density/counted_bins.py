@@ -124,15 +124,11 @@ class Counts:
         return cls(unite_bins([part.bins for part in parts]), *rows)
 
     def places(self, hashes: np.ndarray) -> np.ndarray:
-        """Places of distinct counted rows with these hashes, of ascending ones; ValueError if there are none."""
-        sequence = np.argsort(hashes, kind="stable")
-        wanted = hashes[sequence]
-        nth = np.arange(wanted.size) - np.searchsorted(wanted, wanted)
-        found = np.searchsorted(self.hashes, wanted) + nth
-        if (found >= self.hashes.size).any() or (self.hashes[found] != wanted).any():
+        """Places of distinct counted rows with these ascending hashes; ValueError if there are none."""
+        nth = np.arange(hashes.size) - np.searchsorted(hashes, hashes)
+        places = np.searchsorted(self.hashes, hashes) + nth
+        if (places >= self.hashes.size).any() or (self.hashes[places] != hashes).any():
             raise ValueError("X has rows that are not training rows; forget only rows of fit or partial_fit.")
-        places = np.empty_like(found)
-        places[sequence] = found
         return places
 
 
@@ -174,9 +170,10 @@ class CountedBins:
 
     def minus(self, X: Any) -> "CountedBins":
         """The same without some training rows; ValueError if they are not among the training rows."""
-        counts = self.counts
-        places = counts.places(self.grids[-1:].hash(X, self.n_jobs)[0])
-        less = self._counts_of(X, counts.orders[places]).bins
+        counts, hashes = self.counts, self.grids[-1:].hash(X, self.n_jobs)[0]
+        sequence = np.argsort(hashes)
+        places = counts.places(hashes[sequence])
+        less = self._counts_of(X[sequence], counts.orders[places]).bins
         bins = unite_bins([counts.bins, Bins(less.keys, -less.counts, less.starts)])
         return self._with(Counts(bins, *(np.delete(of, places) for of in (counts.hashes, counts.orders))), -X.shape[0])
 
