@@ -2,10 +2,10 @@
 Density and outliers on a plane
 ===============================
 
-:class:`binfeat.OutlierDetector` estimates a kernel density by counting rows in random grids. Left: the density of
-2,000 rows on a plane, with the rows it flags as outliers. Right: how well known outliers are ranked, and the
-seconds of fit and score, compared with scikit-learn's detectors. The known outliers are the rows of one digit, of
-which few are kept.
+:class:`binfeat.OutlierDetector` estimates a kernel density by counting rows in random grids. Left: scores on
+a plane with 2,000 rows, and the rows that are flagged as outliers. Right: how well known outliers are ranked, and the
+seconds of fit and score, compared with scikit-learn's detectors. Each digit is rare in turn: all but 30 of its images
+are left out, and these 30 are the known outliers.
 """
 
 from time import perf_counter
@@ -19,7 +19,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from binfeat import OutlierDetector
 
-figure, (plane, peers) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+figure, (plane, peers) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
 
 # %%
 # Density
@@ -32,11 +32,12 @@ X = np.concatenate([X, rng.uniform((-1.7, -1.2), (2.7, 1.7), size=(50, 2))])
 detector = OutlierDetector(n_grids=400, contamination=0.025, random_state=0).fit(X)
 x, y = np.meshgrid(np.linspace(-1.8, 2.8, 150), np.linspace(-1.3, 1.8, 100))
 scores = detector.score_samples(np.column_stack([x.ravel(), y.ravel()])).reshape(x.shape)
-plane.contourf(x, y, scores, levels=15, cmap="Blues")
+shades = plane.contourf(x, y, scores, levels=15, cmap="Blues")
 outlier = detector.predict(X) == -1
 plane.scatter(*X[~outlier].T, s=2, color="0.3")
 plane.scatter(*X[outlier].T, s=16, color="#c44e52")
 plane.set(title="Scores and outliers (red)", xticks=[], yticks=[])
+figure.colorbar(shades, ax=plane, label="score: mean log share of the rows")
 
 # %%
 # Compared with other detectors
@@ -58,9 +59,16 @@ for name, score in detectors.items():
         found = score(images[kept])
         seconds.append(perf_counter() - start)
         areas.append(roc_auc_score(digit[kept] == label, found))
-    peers.scatter(np.mean(seconds), np.mean(areas), s=50)
-    peers.annotate(name, (np.mean(seconds), np.mean(areas)), textcoords="offset points", xytext=(8, 4))
+    point = np.mean(seconds), np.mean(areas)
+    peers.scatter(*point, s=60)
+    peers.annotate(name, point, textcoords="offset points", xytext=(0, 9), ha="center")
     print(f"{name}: mean AUC {np.mean(areas):.3f}, {np.mean(seconds):.3f} s")
-peers.set(xscale="log", xlabel="seconds of fit and score", ylabel="mean AUC, each digit rare in turn")
-peers.margins(0.4)
+peers.set(title="Rare digits", xscale="log", xlabel="seconds of fit and score", ylabel="mean AUC of the outliers")
+low, high = (limit * factor for limit, factor in zip(peers.get_xlim(), (1 / 2, 2)))
+ticks = [tick for tick in (0.01, 0.03, 0.1, 0.3, 1, 3, 10) if low <= tick <= high]
+peers.set_xlim(low, high)
+peers.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+peers.set_xticks([], minor=True)
+peers.margins(y=0.2)
+peers.spines[["top", "right"]].set_visible(False)
 plt.show()

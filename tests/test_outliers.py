@@ -396,6 +396,8 @@ def test_display_of_contributions(X):
     assert display.ax_.get_yticklabels()[0].get_text() == "x2"
     assert len(display.bars_) == 3
     assert display.bars_[0].get_width() == detector.contributions(X)[5].max()
+    dollars = binfeat.ContributionDisplay([1.0, 2.0], ["$a$", "b"]).plot(figure.Figure().subplots())
+    assert dollars.ax_.get_yticklabels()[1].get_text() == r"\$a\$"
     with pytest.raises(ValueError, match="row must be below 60, got 60"):
         binfeat.ContributionDisplay.from_estimator(detector, X, row=60)
     with pytest.raises(TypeError, match="detector must be an OutlierDetector, got int"):

@@ -54,7 +54,7 @@ class Turns:
     """The share of the training rows that each grid counts.
 
     Each row has a random 64-bit number, its order. Grid p counts the rows with orders from ``firsts[p]`` to
-    ``firsts[p] + width - 1``, cyclic. Intervals are disjoint, or cover all orders evenly.
+    ``firsts[p] + last``, cyclic. Intervals are disjoint, or cover all orders evenly.
     """
 
     n_grids: int
@@ -67,39 +67,19 @@ class Turns:
         return cls(n_grids, -(-most * _ORDERS // n_rows))
 
     @property
-    def take_all(self) -> bool:
-        """Whether each grid counts all rows."""
-        return self.width == _ORDERS
-
-    @property
-    def cover(self) -> bool:
-        """Whether each row is counted by some grid."""
-        return self.width * self.n_grids >= _ORDERS
+    def span(self) -> int:
+        """Number of orders that some grid counts; these are the lowest ones."""
+        return min(self.width * self.n_grids, _ORDERS)
 
     @cached_property
     def firsts(self) -> np.ndarray:
         """First order of each grid, (n_grids,) uint64."""
-        span = min(self.width * self.n_grids, _ORDERS)
-        return np.array([p * span // self.n_grids for p in range(self.n_grids)], np.uint64)
+        return np.array([p * self.span // self.n_grids for p in range(self.n_grids)], np.uint64)
 
     @cached_property
     def last(self) -> np.uint64:
         """Difference between the last and the first order of a grid."""
         return np.uint64(self.width - 1)
-
-    def counted(self, orders: np.ndarray) -> np.ndarray:
-        """Ascending numbers of the rows that some grid counts."""
-        return (
-            np.flatnonzero(orders < np.uint64(self.width * self.n_grids)) if not self.cover else np.arange(orders.size)
-        )
-
-    def rows(self, orders: np.ndarray) -> Iterable[np.ndarray]:
-        """For each grid, the numbers of the rows that it counts."""
-        sequence = np.argsort(orders)
-        ascending = orders[sequence]
-        for first, end in zip(self.firsts, self.firsts + self.last):
-            begin, stop = np.searchsorted(ascending, first), np.searchsorted(ascending, end, side="right")
-            yield sequence[begin:stop] if first <= end else np.append(sequence[begin:], sequence[:stop])
 
 
 @dataclass(frozen=True)
@@ -108,67 +88,54 @@ class Counts:
 
     bins: Bins
     hashes: np.ndarray  # (n_counted,) uint64: of rows in the grid that distinguishes rows
-    orders: np.ndarray  # (n_counted,) uint64; sorted by hash, then order, once they are united
+    orders: np.ndarray  # (n_counted,) uint64
 
     @classmethod
     def of(cls, grids: Grids, turns: Turns, blocks: Iterable, n_rows: int, n_jobs: int | None = None) -> "Counts":
         """Counts of rows in blocks, pairs of rows and their orders."""
-        if not turns.take_all:
+        if turns.width < _ORDERS:
             return cls.united([cls._of_turns(grids, turns, X, orders, n_jobs) for X, orders in blocks])
-        hashes, all_orders = [], []
+        rows = []
 
         def tapped():
             for X, orders in blocks:
-                hashes.append(grids[-1:].hash(X, n_jobs)[0])
-                all_orders.append(orders)
+                rows.append((grids[-1:].hash(X, n_jobs)[0], orders))
                 yield X
 
         bins = count_bins(grids[:-1], tapped(), n_rows, n_jobs=n_jobs)
-        return cls(bins, np.concatenate(hashes), np.concatenate(all_orders))._sorted()
+        return cls(bins, *map(np.concatenate, zip(*rows)))
 
     @classmethod
     def _of_turns(cls, grids, turns, X, orders, n_jobs):
-        counted = turns.counted(orders)
+        counted = np.flatnonzero(orders <= np.uint64(turns.span - 1))
         X, orders = X[counted], orders[counted]
+        of_grids = (np.flatnonzero(orders - first <= turns.last) for first in turns.firsts)
         found = [
-            np.unique(grids[p : p + 1].hash(X[rows], n_jobs)[0], return_counts=True)
-            for p, rows in enumerate(turns.rows(orders))
+            np.unique(grids[p : p + 1].hash(X[rows], n_jobs)[0], return_counts=True) for p, rows in enumerate(of_grids)
         ]
-        keys, counts = (np.concatenate(parts) for parts in zip(*found))
+        keys, counts = map(np.concatenate, zip(*found))
         bins = Bins(keys, counts.astype(np.int64), starts_of([own.size for own, _ in found]))
         return cls(bins, grids[-1:].hash(X, n_jobs)[0], orders)
-
-    @classmethod
-    def none(cls, n_grids: int) -> "Counts":
-        """Counts of no rows."""
-        return cls(Bins.none(n_grids), *np.empty((2, 0), np.uint64))
 
     @classmethod
     def united(cls, parts: list["Counts"]) -> "Counts":
         """Counts of the rows of all parts."""
         rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("hashes", "orders"))
-        return cls(parts[0].bins if len(parts) == 1 else unite_bins([part.bins for part in parts]), *rows)._sorted()
-
-    def _sorted(self):
-        sequence = np.lexsort((self.orders, self.hashes))
-        return replace(self, hashes=self.hashes[sequence], orders=self.orders[sequence])
+        return cls(unite_bins([part.bins for part in parts]), *rows)
 
     def places(self, hashes: np.ndarray) -> np.ndarray:
-        """Places of distinct counted rows with these hashes, the first of equal ones; ValueError if there are none."""
-        sequence = np.argsort(hashes, kind="stable")
-        wanted = hashes[sequence]
-        nth = np.arange(wanted.size) - np.searchsorted(wanted, wanted)
-        found = np.searchsorted(self.hashes, wanted) + nth
-        if (found >= self.hashes.size).any() or (self.hashes[found] != wanted).any():
+        """Places of distinct counted rows with these ascending hashes; ValueError if there are none."""
+        nth = np.arange(hashes.size) - np.searchsorted(hashes, hashes)
+        places = np.searchsorted(self.hashes, hashes) + nth
+        if (places >= self.hashes.size).any() or (self.hashes[places] != hashes).any():
             raise ValueError("X has rows that are not training rows; forget only rows of fit or partial_fit.")
-        places = np.empty_like(found)
-        places[sequence] = found
         return places
 
 
-def _only(bins, kept):
-    """Copies of some of the bins."""
-    return Bins(bins.keys[kept], bins.counts[kept], np.append(0, np.cumsum(kept))[bins.starts].astype(np.int64))
+def _with_least(bins, least):
+    """Copies of the bins with at least so many rows."""
+    kept = bins.counts >= least
+    return Bins(bins.keys[kept], bins.counts[kept], starts_of(kept)[bins.starts])
 
 
 @dataclass(frozen=True)
@@ -185,12 +152,12 @@ class CountedBins:
 
     @classmethod
     def of(cls, grids: Grids, turns: Turns, counts: Counts, *others: Any) -> "CountedBins":
-        """The same for counts in any order of bins; bins of no rows are dropped."""
-        bins = _only(counts.bins, counts.bins.counts > 0)
+        """The same for counts in any order of bins and rows; bins of no rows are dropped."""
+        bins, sequence = _with_least(counts.bins, 1), np.lexsort((counts.orders, counts.hashes))
         scratch = np.zeros(bins.sizes.size, np.int64), *np.empty((3, bins.keys.size), np.uint32)
         rank(bins.keys, bins.counts, bins.starts, *scratch)  # the order in which look-ups are fastest
-        sizes = np.diff(np.append(0, np.cumsum(bins.counts))[bins.starts])
-        return cls(grids, turns, replace(counts, bins=bins), sizes, *others)
+        sizes = np.diff(starts_of(bins.counts)[bins.starts])
+        return cls(grids, turns, Counts(bins, counts.hashes[sequence], counts.orders[sequence]), sizes, *others)
 
     @property
     def n_grids(self) -> int:
@@ -199,29 +166,31 @@ class CountedBins:
 
     def plus(self, X: Any, orders: np.ndarray) -> "CountedBins":
         """The same with more training rows."""
-        more = Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
-        return self._with(Counts.united([self.counts, more]), X.shape[0])
+        return self._with(Counts.united([self.counts, self._counts_of(X, orders)]), X.shape[0])
 
     def minus(self, X: Any) -> "CountedBins":
         """The same without some training rows; ValueError if they are not among the training rows."""
-        places = self.counts.places(self.grids[-1:].hash(X, self.n_jobs)[0])
-        less = Counts.of(self.grids, self.turns, [(X, self.counts.orders[places])], X.shape[0], self.n_jobs)
-        bins = unite_bins([self.counts.bins, replace(less.bins, counts=-less.bins.counts)])
-        hashes, orders = (np.delete(values, places) for values in (self.counts.hashes, self.counts.orders))
-        return self._with(Counts(bins, hashes, orders), -X.shape[0])
+        counts, hashes = self.counts, self.grids[-1:].hash(X, self.n_jobs)[0]
+        sequence = np.argsort(hashes)
+        places = counts.places(hashes[sequence])
+        less = self._counts_of(X[sequence], counts.orders[places]).bins
+        bins = unite_bins([counts.bins, Bins(less.keys, -less.counts, less.starts)])
+        return self._with(Counts(bins, *(np.delete(of, places) for of in (counts.hashes, counts.orders))), -X.shape[0])
 
-    def _with(self, counts, n_rows):
-        return CountedBins.of(self.grids, self.turns, counts, self.n_rows + n_rows, self.n_levels, self.n_jobs)
+    def _counts_of(self, X, orders):
+        return Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
+
+    def _with(self, counts, n_more):
+        return CountedBins.of(self.grids, self.turns, counts, self.n_rows + n_more, self.n_levels, self.n_jobs)
 
     def compact(self) -> "CountedBins":
         """The same without bins of a single row, and without training rows."""
-        counts, bins = self.counts, self.counts.bins
-        return replace(self, counts=Counts(_only(bins, bins.counts > 1), counts.hashes[:0], counts.orders[:0]))
+        counts = self.counts
+        return replace(self, counts=Counts(_with_least(counts.bins, 2), counts.hashes[:0], counts.orders[:0]))
 
     @cached_property
     def _tables(self):
-        bins = self.counts.bins
-        return BinTables(bins.keys, bins.starts, self.n_jobs)
+        return BinTables(self.counts.bins.keys, self.counts.bins.starts, self.n_jobs)
 
     @cached_property
     def _rows(self):
@@ -251,47 +220,31 @@ class CountedBins:
     def scores_of_few(self, X: np.ndarray) -> np.ndarray | None:
         """Scores of rows, float64 in C order; None if they have infinite values."""
         scores = np.empty(X.shape[0])
-        if not score_rows(X, *self._arrays, scores):
-            return None
-        scores -= self._mean_log_size
-        return scores
+        return scores - self._mean_log_size if score_rows(X, *self._arrays, scores) else None
 
     def scores(self, X: Any) -> np.ndarray:
         """Mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
-        scores, (known, orders) = np.zeros(X.shape[0]), self._orders_of(X)
-        (slots, *tables), turns = self._tables.arrays, self.turns
+        scores, (known, orders) = np.zeros(X.shape[0]), self.find(X)
+        slots, slot_starts, keys, starts = self._tables.arrays
         for part, start, hashes in hash_blocks(self.grids[:-1], [X], self.n_jobs):
             grids, rows = slice(part.start, part.stop + 1), slice(start, start + hashes.shape[1])
-            own = (
-                tables[0][grids],
-                tables[1],
-                tables[2][grids],
-                known[rows],
-                orders[rows],
-                turns.firsts[part],
-                turns.last,
-            )
-            add_weights(hashes, slots, *own, self.weights, scores[rows], n_jobs=self.n_jobs)
-        scores -= self._mean_log_size
-        return scores
+            tables = slots, slot_starts[grids], keys, starts[grids]
+            turns = known[rows], orders[rows], self.turns.firsts[part], self.turns.last
+            add_weights(hashes, *tables, *turns, self.weights, scores[rows], n_jobs=self.n_jobs)
+        return scores - self._mean_log_size
 
-    def _orders_of(self, X):
+    def find(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Whether each row equals a training row, and the first order of its equals."""
         table, orders = self._rows
         codes = find_codes(table, self.grids[-1:], X, self.n_jobs, np.uint32)[0]
         known = codes != EMPTY
-        codes[~known] = 0
-        return known, orders[codes] if orders.size else np.zeros(codes.size, np.uint64)
-
-    def known(self, X: Any) -> np.ndarray:
-        """Return True for each row that equals a training row."""
-        return self._orders_of(X)[0]
+        return known, np.append(orders, np.uint64(0))[np.where(known, codes, orders.size)]
 
     def rises(self, X: np.ndarray, sample: Any) -> np.ndarray:
         """Mean rise of the score of each row when an input is replaced by its value in a typical row of the sample."""
         sequence = np.argsort(self.scores(sample), kind="stable")[sample.shape[0] // 2 :]
         typical = dense(sample[sequence[evenly_spaced(sequence.size, _N_TYPICAL)]])
-        known, orders = self._orders_of(X)
+        known, orders = self.find(X)
         counted = known[:, None] & (orders[:, None] - self.turns.firsts <= self.turns.last)
         grids, tables, out = self.grids[:-1].arrays, self._tables.arrays, np.empty(X.shape)
         replace_inputs(X, typical, *grids, *tables, self.weights, counted, out, n_jobs=self.n_jobs)

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_integer, names_of_inputs, seed_of
-from binfeat._rows.row_sample import RowSample, orders_of
+from binfeat._rows.row_sample import RowSample, orders_of, with_orders
 from binfeat._rows.sources import SourceSummary, is_source
-from binfeat.density.counted_bins import dense
+from binfeat.density.counted_bins import Counts, dense
 from binfeat.density.estimator import CountingEstimator
 from binfeat.features.binning.two_samples import N_PERMUTATIONS, Drift, drift_between
 from binfeat.kernels.base import Kernel
@@ -167,10 +167,12 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             summary = SourceSummary(X, self._check, RowSample.in_turn(seed))
-            self._learn_blocks(summary.rows(), summary.n_rows, summary.sum, seed)
+            blocks, n_rows, sample = summary.rows(), summary.n_rows, summary.sum
         else:
             X = self._check(X, reset=True)
-            self._learn_blocks([X], X.shape[0], RowSample.of(X, seed), seed)
+            blocks, n_rows, sample = [X], X.shape[0], RowSample.of(X, seed)
+        rows = with_orders(blocks, seed), n_rows, self.n_jobs
+        self._learn(lambda grids, turns: Counts.of(grids, turns, *rows), n_rows, sample, seed)
         return self
 
     @all_or_nothing
@@ -192,8 +194,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         """
         if not hasattr(self, "_bin_keys"):
             return self.fit(X)
-        X = self._check(X)
         self._require_sample("partial_fit")
+        X = self._check(X)
         sample = self._sample + RowSample.of(X, self._seed, self._n_seen)
         counted = self._counted.plus(X, orders_of(X.shape[0], self._seed, self._n_seen))
         self._keep(counted, sample, self._n_seen + X.shape[0])
@@ -218,10 +220,9 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
             If some of the rows are not training rows, no training row would be left, or grids count a part of the rows
             only: more than ``n_grids * max_samples``.
         """
-        check_is_fitted(self)
-        X = self._check(X)
         self._require_sample("forget")
-        if not self._counted.turns.cover:
+        X = self._check(X)
+        if self._counted.turns.span < 2**64:
             raise ValueError(
                 f"forget needs the counts of all rows, and max_samples={self.max_samples} with n_grids={self.n_grids} "
                 f"counts some of {self.n_rows_:,} rows only; fit with max_samples=None."
@@ -229,7 +230,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         if X.shape[0] >= self.n_rows_:
             raise ValueError(f"X has {X.shape[0]} rows of {self.n_rows_} training rows; at least one row must be left.")
         counted = self._counted.minus(X)
-        self._keep(counted, self._sample.take(counted.known(self._sample.rows)), self._n_seen)
+        self._keep(counted, self._sample.take(counted.find(self._sample.rows)[0]), self._n_seen)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -251,31 +252,11 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         return np.concatenate([self._counted.scores(rows) for rows in self._blocks(X)])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score of each row minus the threshold; negative for outliers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,)
-            ``score_samples(X) - offset_``.
-        """
+        """Score of each row minus the threshold: ``score_samples(X) - offset_``, negative for outliers."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return True for each outlier.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-
-        Returns
-        -------
-        labels : ndarray of shape (n_rows,), int
-            -1 for outliers, 1 for other rows.
-        """
+        """Label of each row of `score_samples`: -1 for outliers, the rows with scores below `offset_`, 1 for others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def density(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -312,7 +293,6 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
             Mean increase in the score when the input is replaced by its value in 16 training rows with scores above the
             median. High values mark the inputs that make a row abnormal.
         """
-        check_is_fitted(self)
         self._require_sample("contributions")
         return self._counted.rises(dense(self._check(X)), self._sample.rows)
 
@@ -340,7 +320,6 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         ValueError
             If X or the training rows have fewer than 2 rows.
         """
-        check_is_fitted(self)
         self._require_sample("drift")
         n_permutations, seed = check_integer(n_permutations, "n_permutations", 1), seed_of(random_state)
         samples, law = (dense(self._sample.rows), dense(self._check(X))), binning_kernel(self.kernel)
@@ -359,6 +338,5 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         """
         check_is_fitted(self)
         smaller = copy(self)
-        smaller._keep_counts(self._counted.compact())
-        smaller._keep_sample(self._sample.take(slice(0)), self._n_seen)
+        smaller._keep(self._counted.compact(), self._sample.take(slice(0)), self._n_seen)
         return smaller

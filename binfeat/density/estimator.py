@@ -18,7 +18,7 @@ from binfeat._common.validation import (
     checked_rows,
     is_word,
 )
-from binfeat._rows.row_sample import RowSample, with_orders
+from binfeat._rows.row_sample import RowSample
 from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._threads import thread_count
 from binfeat.density.counted_bins import CountedBins, Counts, Turns, draw_grids
@@ -120,34 +120,22 @@ class CountingEstimator(WithKernel, Persistent):
         counted = CountedBins.of(grids, turns, count(grids, turns), n_rows, len(levels), self.n_jobs)
         self._keep(counted, sample, n_rows)
 
-    def _learn_blocks(self, blocks, n_rows, sample, seed):
-        """Learn from rows in blocks."""
-
-        def count(grids, turns):
-            return Counts.of(grids, turns, with_orders(blocks, seed), n_rows, self.n_jobs)
-
-        self._learn(count, n_rows, sample, seed)
-
     def _keep(self, counted, sample, n_seen):
-        """Set the attributes that change with the training rows."""
-        self._keep_counts(counted)
-        self._keep_sample(sample, n_seen)
-        scores = counted.scores(sample.rows)
-        if is_word(self.contamination, "auto"):
-            lowest, low, high = np.percentile(scores, (_FEWEST, 25, 75))
-            self.offset_ = float(max(lowest, low - _FENCE * (high - low)))
-        else:
-            self.offset_ = float(np.percentile(scores, 100 * float(self.contamination)))
-
-    def _keep_counts(self, counted):
+        """Set the attributes that change with the training rows; an empty sample leaves the threshold unchanged."""
         counts = counted.counts
         self._bin_keys, self._bin_counts, self._bin_starts = counts.bins.keys, counts.bins.counts, counts.bins.starts
         self._row_hashes, self._row_orders, self._sizes = counts.hashes, counts.orders, counted.sizes
         self.n_rows_, self._derived = counted.n_rows, Derived()
         self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may be there
-
-    def _keep_sample(self, sample, n_seen):
         self._sample_arrays, self._n_seen = sample.arrays(), n_seen
+        if sample.orders.size:
+            self.offset_ = self._threshold(counted.scores(sample.rows))
+
+    def _threshold(self, scores):
+        if not is_word(self.contamination, "auto"):
+            return float(np.percentile(scores, 100 * float(self.contamination)))
+        lowest, low, high = np.percentile(scores, (_FEWEST, 25, 75))
+        return float(max(lowest, low - _FENCE * (high - low)))
 
     @property
     def _sample(self):

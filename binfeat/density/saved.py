@@ -2,15 +2,16 @@
 
 import numpy as np
 
-from binfeat._common.saved_values import check_arrays, check_bounds, check_starts
+from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs, check_starts
 from binfeat._rows.row_sample import RowSample
-from binfeat.features.binning.saved import GRIDS
+from binfeat.features.binning.saved import check_grids
 
 _COUNTS = {
     "_bin_keys": (np.uint64, "bins"),
     "_bin_counts": (np.int64, "bins"),
     "_row_hashes": (np.uint64, "rows"),
     "_row_orders": (np.uint64, "rows"),
+    "_sizes": (np.int64, "counted grids"),
 }
 _MOST = 2**53  # rows
 
@@ -19,13 +20,12 @@ def check_detector(state):
     """Raise ValueError for an `OutlierDetector` with inconsistent arrays."""
     if "_bin_keys" not in state:
         return
-    sizes = {"inputs": state["n_features_in_"]}
-    check_arrays(state, GRIDS | _COUNTS, sizes)
-    n_grids = sizes["grids"] - 1
-    check_arrays(state, {"_sizes": (np.int64, "counted grids")}, {"counted grids": n_grids})
+    sizes = {"inputs": check_inputs(state)}
+    check_grids(state, sizes, fewest=2)
+    n_grids = sizes["counted grids"] = sizes["grids"] - 1
+    check_arrays(state, _COUNTS, sizes)
     check_starts(state, "_bin_starts", n_grids, sizes["bins"])
-    check_bounds(state, "_bin_counts", least=1, most=_MOST)
-    check_bounds(state, "_sizes", least=0, most=_MOST)
+    check_bounds(state, "_bin_counts", "_sizes", least=0, most=_MOST)
     sample = state["_sample_arrays"]
     check_arrays(sample, {"orders": (np.uint64, "sampled")}, sizes)
     RowSample.from_arrays(sample, sizes["inputs"])  # SciPy checks the arrays of a sparse sample

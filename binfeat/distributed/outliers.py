@@ -1,6 +1,6 @@
 """Outliers among the rows of a Dask collection."""
 
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Self
 
@@ -56,49 +56,30 @@ class OutlierDetector(InMemory):
         if not sum(lengths):
             raise ValueError("X has no rows in any chunk; at least one is needed.")
         firsts = np.cumsum([0, *lengths[:-1]]).tolist()
-        samples = chunks.each(_sample, twin, seed, own=[firsts])
-        sample = reduce_in_tree(samples, _merged)
-        self._learn(
-            lambda grids, turns: reduce_in_tree(
-                chunks.each(_count, twin, shared(grids), turns, seed, own=[firsts]), Counts.united
-            ),
-            sum(lengths),
-            sample,
-            seed,
-        )
+
+        def combined(combine, function, *arguments):
+            parts = chunks.each(function, twin, seed, *arguments, own=[firsts])
+            return reduce_in_tree([part for part, length in zip(parts, lengths) if length], combine)
+
+        def count(grids, turns):
+            return combined(Counts.united, _count, shared(grids), turns)
+
+        self._learn(count, sum(lengths), combined(partial(reduce, add), _sample), seed)
         return self
 
     def score_samples(self, X: Any) -> Any:
         """Score of each row; lower is more abnormal. A Dask array for a Dask collection."""
-        return self._lazily("score_samples", X, np.float64)
-
-    def decision_function(self, X: Any) -> Any:
-        """Score of each row minus the threshold; negative for outliers. A Dask array for a Dask collection."""
-        return self._lazily("decision_function", X, np.float64)
-
-    def predict(self, X: Any) -> Any:
-        """Label of each row, -1 for outliers and 1 for other rows. A Dask array for a Dask collection."""
-        return self._lazily("predict", X, np.int64)
-
-    def _lazily(self, method, X, dtype):
         if not is_chunked(X):
-            return getattr(super(), method)(X)
+            return super().score_samples(X)
         check_is_fitted(self)
-        return results_of(inputs_of(self, X, reset=False), on_worker(self, InMemory), method, (), dtype)
+        return results_of(inputs_of(self, X, reset=False), on_worker(self, InMemory), "score_samples", (), np.float64)
 
 
 def _sample(X, first, twin, seed):
-    """The sample of a chunk whose first row has the number `first`, or None if the chunk is empty."""
-    return RowSample.of(twin._check(X), seed, first) if X.shape[0] else None
+    """The sample of a chunk whose first row has the number `first`."""
+    return RowSample.of(twin._check(X), seed, first)
 
 
-def _merged(samples):
-    kept = [sample for sample in samples if sample is not None]
-    return reduce(add, kept) if kept else None
-
-
-def _count(X, first, twin, grids, turns, seed):
-    """The counts of a chunk. Its first row has the number `first`."""
-    if not X.shape[0]:
-        return Counts.none(turns.n_grids)
+def _count(X, first, twin, seed, grids, turns):
+    """The counts of a chunk whose first row has the number `first`."""
     return Counts.of(grids, turns, [(twin._check(X), orders_of(X.shape[0], seed, first))], X.shape[0], n_jobs=1)

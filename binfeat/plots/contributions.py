@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from binfeat._common.array_types import ArrayLike
+from binfeat._common.drawing import as_text
 from binfeat._common.validation import check_integer, check_numbers
 from binfeat.density.detector import OutlierDetector
 from binfeat.plots.canvas import OptionalAxes, canvas
@@ -112,7 +113,7 @@ class ContributionDisplay:
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.0, 1.4 + 0.3 * len(order)))
         colours = np.where(values[order] > 0, _ABNORMAL, _NORMAL)
         self.bars_ = self.ax_.barh(np.arange(order.size), values[order], **{"color": colours, **bar_kwargs})
-        self.ax_.set_yticks(np.arange(order.size), [names[j] for j in order])
+        self.ax_.set_yticks(np.arange(order.size), [as_text(names[j]) for j in order])
         self.ax_.invert_yaxis()
         self.ax_.axvline(0, color="0.6", linewidth=0.8)
         self.ax_.set_xlabel("Contribution to the outlier score")
