@@ -326,8 +326,9 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Return the best iterate of a solve on training rows that stops when the validation score no longer rises."""
         train, score = next(parts)
         watch = EarlyStop(score, options.callback)
+        options = replace(options, callback=watch, solver="cg", targets_at_a_time=train.n_targets)
         try:
-            result = self._solve(train, alpha, replace(options, callback=watch, solver="cg"), start)
+            result = self._solve(train, alpha, options, start)
         except SolveInterrupted as error:
             raise SolveInterrupted(watch.best(error.result)) from error
         return watch.best(result)

@@ -43,6 +43,7 @@ class SolverOptions:
     max_iter: int = 200
     fit_intercept: bool = True
     solver: str = "auto"  # "cg", "gram", or "auto" for the cheaper one
+    targets_at_a_time: int | None = None  # by "cg"; None: all with vectors that need a quarter of the memory
     callback: Callable[[Iterate], bool] | None = None  # called after each iteration; True stops
 
 
