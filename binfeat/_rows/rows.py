@@ -34,6 +34,11 @@ class Part:
         """Select rows."""
         return Part(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.n_jobs)
 
+    def of_targets(self, targets: slice) -> "Part":
+        """Select targets."""
+        weights = self.weights if self.weights is None or self.weights.shape[1] == 1 else self.weights[:, targets]
+        return Part(self.Z, self.Y[:, targets], weights, self.n_jobs)
+
     def space(self, name: str, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
         """Return an output array in Fortran order; it may be the array returned before for the same name."""
         return np.empty(shape, dtype, order="F") if self.scratch is None else self.scratch.array(name, shape, dtype)
@@ -85,6 +90,10 @@ class Rows(ABC):
         """Select rows by increasing numbers."""
 
     @abstractmethod
+    def of_targets(self, targets: slice) -> "Rows":
+        """Return the same rows with some of the targets."""
+
+    @abstractmethod
     def totals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the total weight, of shape (1,) or (n_targets,), and the weighted sum of each target."""
 
@@ -122,6 +131,10 @@ class ProcessRows(Rows):
     def take(self, rows: np.ndarray) -> "ProcessRows":
         part = self._part.take(rows)
         return ProcessRows(part.Z, part.Y, part.weights)
+
+    def of_targets(self, targets: slice) -> "ProcessRows":
+        part = self._part.of_targets(targets)
+        return ProcessRows(part.Z, part.Y, part.weights, scratch=self._scratch)
 
     def totals(self) -> tuple[np.ndarray, np.ndarray]:
         weights = self._part.known_weights

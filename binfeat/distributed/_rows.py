@@ -46,6 +46,12 @@ class DaskRows(Rows):
         some.traffic = self.traffic  # one record per fit
         return some
 
+    def of_targets(self, targets):
+        n_targets, parts = len(range(self.n_targets)[targets]), persist(self._each(Part.of_targets, common=(targets,)))
+        some = DaskRows(parts, self._lengths, self.shape[1], n_targets, self.dtype, self.dense)
+        some.traffic = self.traffic
+        return some
+
     def totals(self):
         return tuple(self.sum(_totals))
 

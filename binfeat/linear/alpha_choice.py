@@ -165,8 +165,9 @@ def solve_until_no_better(
     """Return the best iterate of a solve on training rows that stops when the validation score no longer rises."""
     train, score = next(parts)
     watch = EarlyStop(score, options.callback)
+    options = replace(options, callback=watch, solver="cg", targets_at_a_time=train.n_targets)
     try:
-        result = solve_once(train, alpha, replace(options, callback=watch, solver="cg"), start)
+        result = solve_once(train, alpha, options, start)
     except SolveInterrupted as error:
         raise SolveInterrupted(watch.best(error.result)) from error
     return watch.best(result)

@@ -100,7 +100,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     Notes
     -----
     The normal equations are centred implicitly and solved in the primal, with a Jacobi preconditioner. All targets
-    share each product with the features. Residuals are measured in the norm of the inverse diagonal. For few dense
+    share each product with the features; if vectors of all targets need more than a quarter of the memory, groups of
+    targets are solved one after the other. Residuals are measured in the norm of the inverse diagonal. For few dense
     features the Gram matrix is formed and solved exactly, in one iteration, if this should be faster.
 
     Posterior samples [1]_ are computed like additional targets, 8 at a time, and take 4 bytes per feature and sample.

@@ -46,6 +46,7 @@ class SolverOptions:
     fit_intercept: bool = True
     loss: str = "squared_error"  # or "squared_hinge"
     solver: str = "auto"  # "cg", "gram", or "auto" for the cheaper one
+    targets_at_a_time: int | None = None  # by "cg"; None: all with vectors that need a quarter of the memory
     callback: Callable[[Iterate], bool] | None = None  # called after each iteration; True stops
 
 

@@ -13,6 +13,7 @@ from binfeat.linear.hinge import solve_hinge_path
 from binfeat.linear.lone_bins import MergedBins, merge_lone_bins
 from binfeat.linear.normal_equations import NormalEquations
 from binfeat.linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
+from binfeat.linear.target_groups import GroupedTargets, targets_at_a_time
 
 
 @dataclass
@@ -64,6 +65,9 @@ def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions)
         return rows
     if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
         return gram_system(rows, options.fit_intercept)
+    n_together = options.targets_at_a_time or targets_at_a_time(rows)
+    if n_together < rows.n_targets:
+        return GroupedTargets(rows, n_together, lambda own: ridge_system(own, n_alphas, options))
     if isinstance(rows, ProcessRows) and isinstance(rows.Z, BinMatrix):
         merged = merge_lone_bins(rows.Z)
         if merged is not None:
