@@ -150,6 +150,7 @@ def read_only():
     return words
 
 
+@pytest.mark.hard
 def test_a_filled_cache_that_may_only_be_read_is_used(tmp_path, read_only):
     """And what it lacks is kept elsewhere, if there is a folder for it."""
     folder, cache, home = package_in(tmp_path), tmp_path / "cache", tmp_path / "home"

@@ -219,7 +219,7 @@ def test_arrays_that_do_not_fit_together(saved, number):
     _, _, rows, data, trusted = saved[number]
     rng = np.random.default_rng(number)
     arrays = [name for name in zipfile.ZipFile(io.BytesIO(data)).namelist() if name.endswith(".npy")]
-    for turn in range(4 * len(arrays)):
+    for turn in range(TURNS * len(arrays)):
         chosen = arrays[turn % len(arrays)]
 
         def change(item, content, chosen=chosen):

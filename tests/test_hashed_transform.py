@@ -138,6 +138,6 @@ def test_numbers_of_grids_and_components():
 def test_kernel_estimates_have_the_wanted_error(rng):
     X = np.array([[0.0], [np.log(2.0)]])  # a kernel value of one half
     n_grids = RandomBinning.min_grids(0.05)
-    maps = (RandomBinning(gamma=1.0, n_grids=n_grids, random_state=seed, output="codes") for seed in range(300))
+    maps = (RandomBinning(gamma=1.0, n_grids=n_grids, random_state=seed, output="codes") for seed in range(60))
     estimates = [np.mean(np.equal(*own.fit_transform(X).codes.T)) for own in maps]
-    assert np.std(estimates) == pytest.approx(0.05, rel=4 / np.sqrt(2 * 300))
+    assert np.std(estimates) == pytest.approx(0.05, rel=4 / np.sqrt(2 * 60))

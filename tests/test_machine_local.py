@@ -499,7 +499,7 @@ def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, mon
 
 def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):
     """Where a tree takes 10 s, and three of twice as many rows in a cell are expected to take 120."""
-    limits(n_steps=15, cell_rows=50)
+    limits(n_steps=3, cell_rows=50)
     now, grow = [0.0], forest.Forest.grow
 
     def slow_grow(self):
