@@ -22,7 +22,6 @@ from sklearn.svm import LinearSVC
 
 import binfeat
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning, kernels, transform
-from binfeat._common.validation import seed_of
 from binfeat.features.binning.grids import Grids
 
 KERNELS = {
@@ -533,14 +532,6 @@ def test_partial_fit_needs_a_gamma():
     with pytest.raises(AttributeError, match="gamma='scale' needs all rows at once; partial_fit needs gamma as"):
         RandomBinning().partial_fit(X)
     assert RandomBinning(gamma=1.0).partial_fit(X).n_bins_ > 1
-
-
-def test_seeds():
-    assert [seed_of(own) for own in (0, 1, 2**70)] == [0, 1, 2**70]
-    drawn = [seed_of(np.random.RandomState(own)) for own in range(200)]
-    assert len(set(drawn)) == 200
-    assert max(drawn) > 2**30
-    assert seed_of(np.random.RandomState(7)) == drawn[7]
 
 
 def test_hashed_partial_fit_keeps_columns():

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import binfeat
-from binfeat._engine import caches
-from binfeat._engine.hashing import add_term
+from binfeat._engine import caches, hashing
 
 KERNEL = """
 from binfeat._engine import evaluate, hashing
@@ -116,7 +115,7 @@ def test_filled_folders_come_first_and_stay_as_they_are():
 
 @pytest.mark.engine
 def test_which_folder_is_taken(tmp_path, monkeypatch):
-    function = getattr(add_term, "py_func", add_term)
+    function = getattr(hashing.add_term, "py_func", hashing.add_term)
     monkeypatch.setattr(caches.config, "CACHE_DIR", str(tmp_path))
     own = caches.cache_of(function)
     assert own.cache_path.startswith(str(tmp_path))

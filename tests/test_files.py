@@ -29,6 +29,7 @@ sio = pytest.importorskip("skops.io")
 
 FILES = Path(__file__).parent / "files"
 FLIPS = int(os.environ.get("BINFEAT_FLIPS", "150"))  # in each file
+TURNS = 4 if "BINFEAT_FLIPS" in os.environ else 1  # in which every array of a file is replaced
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] + (X[:, 1] > 0)

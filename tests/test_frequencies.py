@@ -9,7 +9,6 @@ from scipy import stats
 from scipy.stats.qmc import Sobol
 
 from binfeat import kernels
-from binfeat._common.random_words import uniforms
 from binfeat.features.fourier.frequencies import draw_frequencies, resolve_sampler
 from binfeat.kernels import lookup
 
@@ -147,12 +146,6 @@ def test_sobol_never_warns_and_is_even():
             w = draw_frequencies(kernels.RBF(), "qmc", n, 3, 0)
     cells = np.floor(stats.norm.cdf(w) * 128).astype(int)
     np.testing.assert_array_equal(np.sort(cells, axis=0), np.arange(128)[:, None] + np.zeros((1, 3)))
-
-
-def test_uniforms_exclude_both_ends():
-    ends = uniforms(np.array([0, 2**64 - 1], dtype=np.uint64))
-    assert 0 < ends[0] < 2.0**-53
-    assert 1 - 2.0**-52 < ends[1] < 1
 
 
 def test_auto():

@@ -8,18 +8,10 @@ from scipy import sparse
 
 import binfeat
 from binfeat import RandomBinning, kernels, transform
-from binfeat._common.random_words import PITCH, stream, words_at
 from binfeat.features import transform as hashed_transform
 from binfeat.features.binning.grids import Grids
 
 FEW = {"gamma": 0.3, "n_grids": 6, "n_features": 600}
-
-
-@pytest.mark.parametrize("n_inputs", [1, 3, 1000, 2**20])
-def test_words_at_places_are_those_of_the_stream(n_inputs, rng):
-    places = np.unique(rng.integers(n_inputs, size=50))
-    words = stream(3, 7, PITCH).random_raw(n_inputs + 1)
-    np.testing.assert_array_equal(words_at(3, 7, PITCH, places), words[places])
 
 
 @pytest.mark.parametrize("n_inputs", [40, 5000])

@@ -11,8 +11,7 @@ from machines import assert_same_state, with_options
 from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models.kernel_algebra.column_rows import ColumnRows
-from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.kernel_algebra import column_rows, matrices
 from binfeat.models.machines import forest
 from binfeat.models.table.copies import GivenRows
 
@@ -159,8 +158,8 @@ def test_rows_held_out_are_learned_from_in_the_end(noisy):
 
 def test_rows_that_are_kept_as_columns(rng):
     X = np.column_stack([rng.normal(1e4, 2.0, size=50), rng.integers(5, size=50)]).astype(np.float64)
-    frame = Frame.of(X[:20], np.array([False, True]))
-    rows = ColumnRows(frame.columns(X), frame)
+    frame = matrices.Frame.of(X[:20], np.array([False, True]))
+    rows = column_rows.ColumnRows(frame.columns(X), frame)
     some = np.array([7, 3, 3, 49])
     assert (rows.shape, len(rows)) == ((50, 2), 50)
     for place in (some, slice(10, 20), slice(None)):

@@ -15,8 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.models import problem
-from binfeat.models.conclusion import _error
+from binfeat.models import conclusion, problem
 from binfeat.models.kernel_algebra import leave_one_out, solve, sums
 from binfeat.models.machines import exact
 
@@ -518,9 +517,11 @@ def test_intervals_of_many_rows_hold_new_groups(features):
 def test_standard_errors_count_groups(rng):
     losses = rng.gamma(1.0, size=50)
     alone = losses.std(ddof=1) / np.sqrt(50)
-    np.testing.assert_allclose(_error(losses, None), [losses.mean(), alone])
-    np.testing.assert_allclose(_error(np.repeat(losses, 4), np.repeat(np.arange(50), 4)), [losses.mean(), alone])
-    assert np.isnan(_error(losses, np.zeros(50, int))[1])
+    np.testing.assert_allclose(conclusion._error(losses, None), [losses.mean(), alone])
+    np.testing.assert_allclose(
+        conclusion._error(np.repeat(losses, 4), np.repeat(np.arange(50), 4)), [losses.mean(), alone]
+    )
+    assert np.isnan(conclusion._error(losses, np.zeros(50, int))[1])
 
 
 def test_groups_of_many_rows_are_not_left_out_of_exact_machines():
