@@ -27,7 +27,7 @@ settings.load_profile("binfeat")
 
 # Modules of `-m quick`: the engine, the features and the linear models, without tests of two seconds and more.
 _QUICK = {
-    *("test_decays", "test_evaluate", "test_hadamard", "test_trig"),
+    *("test_engine", "test_evaluate"),
     *("test_bin_matrix", "test_binning", "test_fineness", "test_fourier", "test_frequencies", "test_hashed_transform"),
     *("test_kernels", "test_union"),
     *("test_gram", "test_lone_bins", "test_partial_fit", "test_ridge", "test_rows", "test_solver"),

@@ -7,9 +7,10 @@ import pytest
 from binfeat.models import estimator, limits
 
 
-def set_limits(patch, **figures):
-    """Set the limits that are named until the patch is undone; all others are those of the package."""
-    patch.setattr(estimator.KernelMachineBase, "_limits", limits.Limits(**figures))
+def set_limits(patch, without=(), **figures):
+    """Set the limits that are named until the patch is undone, and switch mechanisms off; all others stay."""
+    mechanisms = limits.Mechanisms(**dict.fromkeys(without, False))
+    patch.setattr(estimator.KernelMachineBase, "_limits", limits.Limits(mechanisms=mechanisms, **figures))
 
 
 @contextmanager

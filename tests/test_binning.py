@@ -22,7 +22,6 @@ from sklearn.svm import LinearSVC
 
 import binfeat
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning, kernels, transform
-from binfeat._common.validation import seed_of
 from binfeat.features.binning.grids import Grids
 
 KERNELS = {
@@ -61,7 +60,7 @@ def worst_z(estimate, exact, n_grids):
 @pytest.mark.parametrize("name", easy(KERNELS, "laplacian", "gamma pitch 1.3", "skip"))
 def test_unbiased(name):
     X, Y = distances(3)
-    gamma, n_grids = [2.0, 0.0, 0.7], 10_000
+    gamma, n_grids = [2.0, 0.0, 0.7], 4000
     exact = np.diag(KERNELS[name](X, Y, gamma=gamma))
     assert worst_z(share_of_common_bins(KERNELS[name], X, Y, gamma, n_grids), exact, n_grids) < 4
 
@@ -70,7 +69,7 @@ def test_unbiased(name):
 def test_unbiased_against_sklearn(rng):
     X, Y = rng.normal(size=(50, 4)), rng.normal(size=(50, 4))
     exact = np.diag(laplacian_kernel(X, Y, gamma=0.2))
-    assert worst_z(share_of_common_bins("laplacian", X, Y, 0.2, 5000), exact, 5000) < 4
+    assert worst_z(share_of_common_bins("laplacian", X, Y, 0.2, 3000), exact, 3000) < 4
 
 
 @quiet
@@ -84,17 +83,17 @@ def test_a_wrong_pitch_law_would_be_noticed(law):
 
     X, Y = distances(3)
     exact = np.diag(kernels.Laplacian()(X, Y))
-    assert worst_z(share_of_common_bins(Wrong(), X, Y, 1.0, 5000), exact, 5000) > 4
+    assert worst_z(share_of_common_bins(Wrong(), X, Y, 1.0, 3000), exact, 3000) > 4
 
 
 @quiet
 def test_mismatched_categories_multiply_the_kernel(rng):
     X = np.array([[0.0, 1.0, 0.2], [3.0, 1.0, 0.2], [0.0, 7.0, 0.2], [3.0, 7.0, 0.5]])
     gamma = [0.4, 1.1, 1.0]
-    binning = RandomBinning(gamma=gamma, n_grids=10_000, random_state=0, output="codes", categorical_features=[0, 1])
+    binning = RandomBinning(gamma=gamma, n_grids=3000, random_state=0, output="codes", categorical_features=[0, 1])
     codes = binning.fit_transform(X).codes
     exact = np.exp([-0.4, -1.1, -0.4 - 1.1 - 0.3])
-    assert worst_z((codes[:, 1:] == codes[:, :1]).mean(axis=0), exact, 10_000) < 4
+    assert worst_z((codes[:, 1:] == codes[:, :1]).mean(axis=0), exact, 3000) < 4
 
 
 @quiet
@@ -160,10 +159,10 @@ def test_same_bins_for_any_number_of_threads(rng, threads):
 
 
 def test_same_bins_for_any_split_into_batches(rng):
-    X = mixed_table(rng)
+    X = mixed_table(rng, 300)
     binning = RandomBinning(gamma=0.3, n_grids=9, random_state=4, output="codes")
     whole = binning.fit_transform(X).codes
-    for step in (1, 7, 512, 1499):
+    for step in (1, 7, 128, 299):
         parts = [binning.transform(X[i : i + step]).codes for i in range(0, len(X), step)]
         np.testing.assert_array_equal(np.hstack(parts), whole)
 
@@ -533,14 +532,6 @@ def test_partial_fit_needs_a_gamma():
     with pytest.raises(AttributeError, match="gamma='scale' needs all rows at once; partial_fit needs gamma as"):
         RandomBinning().partial_fit(X)
     assert RandomBinning(gamma=1.0).partial_fit(X).n_bins_ > 1
-
-
-def test_seeds():
-    assert [seed_of(own) for own in (0, 1, 2**70)] == [0, 1, 2**70]
-    drawn = [seed_of(np.random.RandomState(own)) for own in range(200)]
-    assert len(set(drawn)) == 200
-    assert max(drawn) > 2**30
-    assert seed_of(np.random.RandomState(7)) == drawn[7]
 
 
 def test_hashed_partial_fit_keeps_columns():

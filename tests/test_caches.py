@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import binfeat
-from binfeat._engine import caches
-from binfeat._engine.hashing import add_term
+from binfeat._engine import caches, hashing
 
 KERNEL = """
 from binfeat._engine import evaluate, hashing
@@ -116,7 +115,7 @@ def test_filled_folders_come_first_and_stay_as_they_are():
 
 @pytest.mark.engine
 def test_which_folder_is_taken(tmp_path, monkeypatch):
-    function = getattr(add_term, "py_func", add_term)
+    function = getattr(hashing.add_term, "py_func", hashing.add_term)
     monkeypatch.setattr(caches.config, "CACHE_DIR", str(tmp_path))
     own = caches.cache_of(function)
     assert own.cache_path.startswith(str(tmp_path))
@@ -150,6 +149,7 @@ def read_only():
     return words
 
 
+@pytest.mark.hard
 def test_a_filled_cache_that_may_only_be_read_is_used(tmp_path, read_only):
     """And what it lacks is kept elsewhere, if there is a folder for it."""
     folder, cache, home = package_in(tmp_path), tmp_path / "cache", tmp_path / "home"

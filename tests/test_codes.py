@@ -10,7 +10,6 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models.limits import Mechanisms
 from binfeat.models.table import codes, inputs
 from binfeat.models.table.encoder import TableEncoder
 
@@ -116,7 +115,7 @@ def test_people_have_levels_of_their_own(few_steps, limits, panel, features):
     again = pickle.loads(pickle.dumps(machine))
     np.testing.assert_array_equal(again.predict(X), machine.predict(X))
     np.testing.assert_array_equal(machine.predict(X[:1]), machine.predict(X)[:1])
-    limits(n_steps=15, mechanisms=Mechanisms(codes=False))
+    limits(n_steps=15, without=["codes"])
     plain = KernelMachineRegressor(**given).fit(X[:300], y[:300])
     assert plain.gamma_.size == 3
     assert 1 - machine.score(X[300:], y[300:]) < 0.9 * (1 - plain.score(X[300:], y[300:]))

@@ -142,12 +142,14 @@ def test_classes_have_probabilities_and_labels_are_quoted(flights, tmp_path):
 
 
 def test_explanations_are_those_of_the_machines(capsys, flights, tmp_path):
+    some = flights[:30]
+    some.to_parquet(tmp_path / "some.parquet")
     for name in ("delay", "late"):
         machine = models.load(Path(f"{name}.skops"))
-        assert run("explain", f"{name}.skops", "flights.parquet", "--out", tmp_path / "out.csv") == 0
+        assert run("explain", f"{name}.skops", tmp_path / "some.parquet", "--out", tmp_path / "out.csv") == 0
         found = pd.read_csv(tmp_path / "out.csv")
         assert list(found) == ["base", *machine.feature_names_in_]
-        X = flights[machine.feature_names_in_]
+        X = some[machine.feature_names_in_]
         scores = machine.predict(X) if name == "delay" else machine._scores(X)[:, 0]
         np.testing.assert_allclose(found.sum(axis=1), scores, rtol=1e-6, atol=1e-6)
     flights[:20].to_csv(tmp_path / "some.csv", index=False)
@@ -170,18 +172,19 @@ def test_news_of_several_blocks_are_said_once(capsys, monkeypatch, flights, tmp_
 
 def test_explanations_relative_to_rows_of_a_file(capsys, flights, tmp_path):
     machine = models.load(Path("delay.skops"))
-    X = flights[machine.feature_names_in_]
+    X = flights[:30][machine.feature_names_in_]
+    flights[:30].to_parquet(tmp_path / "some.parquet")
     flights[40:90].to_parquet(tmp_path / "others.parquet")
     words = "--background", tmp_path / "others.parquet", "--out", tmp_path / "out.csv"
-    assert run("explain", "delay.skops", "flights.parquet", *words) == 0
-    found, known = pd.read_csv(tmp_path / "out.csv"), machine.shapley_values(X, X[40:90])
+    assert run("explain", "delay.skops", tmp_path / "some.parquet", *words) == 0
+    found, known = pd.read_csv(tmp_path / "out.csv"), machine.shapley_values(X, flights[40:90][X.columns])
     np.testing.assert_allclose(found["base"], known.base_values, rtol=1e-9)
     np.testing.assert_allclose(found[machine.feature_names_in_], known.values, atol=1e-6)
     given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
-    grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"])  # keeps no rows of fit
+    grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"][:30])  # keeps no rows of fit
     models.save(grids, "late", tmp_path / "grids.skops")
     assert "some as background" in failed(capsys, "explain", tmp_path / "grids.skops", "flights.parquet")
-    assert run("explain", tmp_path / "grids.skops", "flights.parquet", *words) == 0
+    assert run("explain", tmp_path / "grids.skops", tmp_path / "some.parquet", *words) == 0
     assert list(pd.read_csv(tmp_path / "out.csv")) == ["base", *machine.feature_names_in_]
 
 
@@ -278,11 +281,12 @@ def test_the_version_is_said(capsys):
 
 def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK_ROWS", 100)
-    for number, paths in enumerate((["parts"], ["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):
+    for number, paths in enumerate((["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):
         assert run("fit", *paths, "--target", "delay", "--model", tmp_path / f"{number}.skops") == 0
         assert run("predict", tmp_path / f"{number}.skops", *paths, "--out", tmp_path / f"{number}.csv") == 0
-    first, second, whole = (pd.read_csv(tmp_path / f"{number}.csv") for number in range(3))
-    pd.testing.assert_frame_equal(first, second)
+    assert run("predict", tmp_path / "0.skops", "parts", "--out", tmp_path / "2.csv") == 0
+    first, whole, of_folder = (pd.read_csv(tmp_path / f"{number}.csv") for number in range(3))
+    pd.testing.assert_frame_equal(first, of_folder)
     pd.testing.assert_frame_equal(first, whole)  # so few rows are all in the sample
 
 
@@ -621,7 +625,7 @@ def test_a_terminal_shows_a_bar_and_the_file_keeps_nothing_of_it(capsys, monkeyp
 def test_reports(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     shutil.copy("late.skops", tmp_path / "late.skops")
-    for rows in ([], ["flights.csv"], ["parts"]):
+    for rows in ([], ["parts"]):
         assert run("report", tmp_path / "late.skops", *rows) == 0
         assert f"report saved to {tmp_path / 'late.html'}." in capsys.readouterr().err
         text = (tmp_path / "late.html").read_text(encoding="utf-8")

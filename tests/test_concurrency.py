@@ -1,13 +1,11 @@
 """Threads, forked and spawned processes, joblib, and every threading layer: the answers of one thread."""
 
 import asyncio
-import copy
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +16,6 @@ import pytest
 from hard import easy, hard
 
 import binfeat
-from binfeat._common.derived import made_once
 
 N_THREADS = 16
 
@@ -150,29 +147,6 @@ def test_sixteen_threads_are_served_by_one_loaded_machine(kind, threads):
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         assert all(found == expected for found in pool.map(ask, range(N_THREADS), timeout=300))
-
-
-def test_what_is_derived_is_made_by_one_thread_while_others_wait():
-    made, barrier = [], threading.Barrier(N_THREADS)
-
-    class Owner:
-        @made_once
-        def value(self):
-            made.append(self)
-            time.sleep(0.1)
-            return np.ones(3)
-
-    owner = Owner()
-
-    def ask(_):
-        barrier.wait(timeout=60)
-        return owner.value
-
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        found = list(pool.map(ask, range(N_THREADS), timeout=60))
-    assert made == [owner]
-    assert all(each is owner.value for each in found)
-    assert copy.deepcopy(owner).value is not owner.value  # a lock is in the way of neither copies nor pickles
 
 
 _machine = None  # that forked children have from their parent

@@ -6,7 +6,6 @@ import pytest
 from scipy import sparse
 
 from binfeat.graph import distances
-from binfeat.graph.distances import ScaledRows, nearest_of
 
 N = 40
 GAMMA = np.array([1.0, 0.5, 2.0])
@@ -25,7 +24,7 @@ def candidates(X, n=20):
 
 
 def links(rows, W, neighbours):
-    near = nearest_of(rows, np.arange(N), neighbours, np.take_along_axis(W, neighbours, 1) > 0, None)
+    near = distances.nearest_of(rows, np.arange(N), neighbours, np.take_along_axis(W, neighbours, 1) > 0, None)
     own = np.zeros((N, N))
     np.put_along_axis(own, neighbours, near / 2, axis=1)
     return own + own.T
@@ -38,18 +37,20 @@ def test_nearest_rows_are_those_of_the_twin(monkeypatch, X, n_rows):
     categorical = np.array([False, False, X is LEVELS])
     W, neighbours = candidates(X)
     expected = naive.nearest_by_distance(W, X, GAMMA, categorical, 20)
-    np.testing.assert_array_equal(links(ScaledRows.of(X, GAMMA, categorical), W, neighbours), expected)
+    np.testing.assert_array_equal(links(distances.ScaledRows.of(X, GAMMA, categorical), W, neighbours), expected)
 
 
 @pytest.mark.parametrize("X", [NUMBERS, HOLES, COPIES], ids=["numbers", "holes", "copies"])
 def test_sparse_rows_have_the_same_distances(X):
-    dense, own = (ScaledRows.of(each, GAMMA, np.zeros(3, bool)) for each in (X, sparse.csr_array(X)))
+    dense, own = (distances.ScaledRows.of(each, GAMMA, np.zeros(3, bool)) for each in (X, sparse.csr_array(X)))
     W, neighbours = candidates(X)
     np.testing.assert_array_equal(links(own, W, neighbours), links(dense, W, neighbours))
 
 
 def test_missing_values_are_farther_than_numbers():
     X = np.array([[0.0], [5.0], [np.nan], [np.nan]])
-    squares = ScaledRows.of(X, np.ones(1), np.zeros(1, bool)).squares(np.array([0, 2]), np.array([[1, 2], [3, 1]]))
+    squares = distances.ScaledRows.of(X, np.ones(1), np.zeros(1, bool)).squares(
+        np.array([0, 2]), np.array([[1, 2], [3, 1]])
+    )
     assert squares[0, 1] > squares[0, 0]
     assert squares[1].tolist() == [0.0, 25.0]

@@ -20,9 +20,11 @@ dask_distributed = pytest.importorskip("distributed")
 import dask  # noqa: E402
 
 import binfeat.distributed as remote  # noqa: E402
-from binfeat.distributed import _all_rows  # noqa: E402
-from binfeat.distributed._cells import DaskCells  # noqa: E402
-from binfeat.distributed._rows import DaskRows  # noqa: E402
+from binfeat.distributed import (  # noqa: E402
+    _all_rows,
+    _cells,
+    _rows,
+)
 
 pytestmark = pytest.mark.usefixtures("own_scheduler")
 N = 1500
@@ -185,7 +187,7 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
         kill_a_worker_in(monkeypatch, client, *place)
         for place in (
             SEARCH_STEP,
-            (DaskRows, "sum", 4),
+            (_rows.DaskRows, "sum", 4),
             (_all_rows.DaskTrainingRows, "weigh_held_out"),
         )
     ]
@@ -204,7 +206,7 @@ def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
     X, y, weights = rows
     options = with_options(LOCAL, n_trees=2)
     expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, y > 0, weights))
-    killed = kill_a_worker_in(monkeypatch, client, DaskCells, "__call__", 2)
+    killed = kill_a_worker_in(monkeypatch, client, _cells.DaskCells, "__call__", 2)
     machine = remote.KernelMachineClassifier(**options).fit(chunked(X), y > 0, weights)
     assert killed
     assert_same_state(machine, expected)
@@ -255,7 +257,7 @@ def test_command_lines_a_late_worker_and_no_scheduler(rows, commands, monkeypatc
     scheduler, worker = start("scheduler", "--port", "0"), ("worker", "--nthreads", "1", "--no-nanny")
     start(*worker)
     expected = binfeat.KernelMachineRegressor(**FIXED).fit(binfeat.blocks(X, y))
-    events, total = [], DaskRows.sum
+    events, total = [], _rows.DaskRows.sum
 
     def with_events(self, *arguments, **options):
         if events:
@@ -266,7 +268,7 @@ def test_command_lines_a_late_worker_and_no_scheduler(rows, commands, monkeypatc
         start(*worker)
         client.wait_for_workers(2, timeout=60)
 
-    monkeypatch.setattr(DaskRows, "sum", with_events)
+    monkeypatch.setattr(_rows.DaskRows, "sum", with_events)
     at_once = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
     with at_once, dask_distributed.Client(scheduler_file=place, timeout=60) as client:
         events.append(join_late)

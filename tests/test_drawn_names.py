@@ -18,8 +18,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
 from binfeat._common.drawing import as_text  # noqa: E402
-from binfeat.report import pictures  # noqa: E402
-from binfeat.report.effects import Effect, Reasons  # noqa: E402
+from binfeat.report import effects, pictures  # noqa: E402
 
 NAMES = ["price $, cost $", "$x_{$", "$$", r"a\$b$c", "evil\u202egnp\x1b[31m", "half \udc80"]
 SHOWN = ["price $, cost $", "$x_{$", "$$", r"a\$b$c", r"evil\u202egnp\x1b[31m", r"half \udc80"]
@@ -77,15 +76,15 @@ LONG = [*NAMES, "W" * 40, "_under", "_" + "w" * 40, "größe in m², " * 4, "a\n
 def drawn_pictures():
     rng = np.random.default_rng(0)
     values = 1e3 * rng.normal(size=(60, len(LONG)))
-    reasons = Reasons(values, np.full(60, -1.2345e-100), values, "predictions")
+    reasons = effects.Reasons(values, np.full(60, -1.2345e-100), values, "predictions")
     rows = rng.integers(0, 10, size=60)
     labels = LONG[6], LONG[8], "$a$", "d"
     means = rng.normal(size=(10, 4))
-    levels = Effect(
+    levels = effects.Effect(
         LONG[6], "categories", np.arange(10), LONG[:10], means, f"probability of {LONG[6]}", [*labels], rows
     )
     days = np.linspace(20_000, 20_400, 10)
-    dates = Effect("when", "dates", days, [], 1e9 * means[:, :1], "prediction", ["a"], days)
+    dates = effects.Effect("when", "dates", days, [], 1e9 * means[:, :1], "prediction", ["a"], days)
     codes = rng.integers(0, len(LONG), size=200)
     return {
         "importances": (pictures.importances, np.arange(1.0, 12.0), LONG),

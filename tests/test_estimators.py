@@ -20,10 +20,8 @@ from binfeat import (
 ESTIMATORS = [
     RandomBinning(kernel=kernels.GammaPitch(8), gamma=0.1, n_features=200, n_grids=7, n_jobs=1),
     RandomFourier(n_components=50),
-    RandomFourier(kernel=kernels.Matern(1.5), n_components=50, sampler="fastfood", n_jobs=2),
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
     CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-7, max_iter=200),  # below, rounding makes iterations
-    CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
     KernelMachineRegressor(solver_params={"max_grids": 20}, random_state=0),
     KernelMachineClassifier(solver_params={"max_grids": 20}, random_state=0),
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
@@ -34,6 +32,8 @@ ESTIMATORS = [
 OTHERS = [  # of estimators that stand above
     RandomBinning(),
     RandomBinning(kernel="hat", gamma=0.05, min_count=2, n_jobs=2),
+    RandomFourier(kernel=kernels.Matern(1.5), n_components=50, sampler="fastfood", n_jobs=2),
+    CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
     RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
     CGRidge(),
     CGRidgeClassifier(),

@@ -8,15 +8,7 @@ import pytest
 
 from binfeat import kernels
 from binfeat._common.arrays import Scratch
-from binfeat._engine.decays import decays
-from binfeat._engine.distances import (
-    distance_sums,
-    laplacian_values,
-    profile_products,
-    profile_sums,
-    squared_distances,
-    weighted_distances,
-)
+from binfeat._engine import decays, distances
 from binfeat.models.kernel_algebra import leave_one_out, matrices
 
 
@@ -88,7 +80,7 @@ def columns(rng):
 def test_weighted_distances(columns, n_jobs):
     A, B = columns
     out = np.full((9, 7), np.nan, np.float32)
-    weighted_distances(A, B, GAMMA.astype(np.float32), CATEGORICAL, out, n_jobs=n_jobs)
+    distances.weighted_distances(A, B, GAMMA.astype(np.float32), CATEGORICAL, out, n_jobs=n_jobs)
     np.testing.assert_allclose(out, np.tensordot(GAMMA, pairwise(A, B, distance), 1), rtol=1e-6, atol=1e-6)
 
 
@@ -97,7 +89,7 @@ def test_squared_distances(columns, n_jobs):
     A, B = columns
     B[:, 0] = A[:, 0] + np.float32(1e-4)
     out = np.full((9, 7), np.nan, np.float32)
-    squared_distances(A, B, out, n_jobs=n_jobs)
+    distances.squared_distances(A, B, out, n_jobs=n_jobs)
     differences = A.astype(np.float64)[:, :, np.newaxis] - B[:, np.newaxis]
     np.testing.assert_allclose(out, (differences**2).sum(axis=0), rtol=1e-6)
 
@@ -105,25 +97,25 @@ def test_squared_distances(columns, n_jobs):
 def test_inputs_of_gamma_0_are_passed_over(columns):
     A, B = columns
     A[1], out = np.nan, np.full((9, 7), np.nan, np.float32)
-    weighted_distances(A, B, GAMMA.astype(np.float32), CATEGORICAL, out)
+    distances.weighted_distances(A, B, GAMMA.astype(np.float32), CATEGORICAL, out)
     assert np.isfinite(out).all()
-    weighted_distances(A, B, np.zeros(5, np.float32), CATEGORICAL, out)
+    distances.weighted_distances(A, B, np.zeros(5, np.float32), CATEGORICAL, out)
     np.testing.assert_array_equal(out, 0.0)
 
 
 def test_distance_sums(rng, columns, n_jobs):
     X = columns[0]
     weights, out = np.tril(rng.normal(size=(9, 9))).astype(np.float32), np.full((5, 9), np.nan, np.float32)
-    distance_sums(X, weights, CATEGORICAL, out, n_jobs=n_jobs)
+    distances.distance_sums(X, weights, CATEGORICAL, out, n_jobs=n_jobs)
     np.testing.assert_allclose(out, np.einsum("ab,jab->jb", weights, pairwise(X, X, distance)), rtol=1e-5, atol=1e-5)
 
 
 def test_values_of_the_laplacian_by_pairs_are_those_of_two_sides(columns, n_jobs):
     X, gamma = columns[0], GAMMA.astype(np.float32)
     out, expected = np.full((9, 9), np.nan, np.float32), np.empty((9, 9), np.float32)
-    laplacian_values(X, gamma, CATEGORICAL, out, n_jobs=n_jobs)
-    weighted_distances(X, X, gamma, CATEGORICAL, expected)
-    decays(expected)
+    distances.laplacian_values(X, gamma, CATEGORICAL, out, n_jobs=n_jobs)
+    distances.weighted_distances(X, X, gamma, CATEGORICAL, expected)
+    decays.decays(expected)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -140,7 +132,7 @@ def test_profile_products(rng, columns, n_jobs):
     A[0, 0], B[0, 0] = -9.0, 9.0  # beyond the table
     before = rng.normal(size=(9, 7)).astype(np.float32)
     out = before.copy()
-    profile_products(A, B, STEPS, TABLE, out, n_jobs=n_jobs)
+    distances.profile_products(A, B, STEPS, TABLE, out, n_jobs=n_jobs)
     expected = before * pairwise(A, B, of_profile)[GAMMA > 0].prod(axis=0)
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
@@ -148,7 +140,7 @@ def test_profile_products(rng, columns, n_jobs):
 def test_profile_sums(rng, columns, n_jobs):
     X = columns[0]
     weights, out = rng.normal(size=(9, 9)).astype(np.float32), np.full((5, 9), np.nan, np.float32)
-    profile_sums(X, STEPS, TABLE, weights, out, n_jobs=n_jobs)
+    distances.profile_sums(X, STEPS, TABLE, weights, out, n_jobs=n_jobs)
     expected = np.einsum("ab,jab->jb", weights, pairwise(X, X, of_profile)) * (GAMMA > 0)[:, None]
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 

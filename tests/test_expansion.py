@@ -46,8 +46,8 @@ def test_one_kernel(rng, name, n_support):
 def test_inputs_of_several_blocks(rng, name):
     kernel, profile = PROFILES[name]
     n_inputs = 2 * expansions._BLOCK + 13
-    gamma, coef = rng.uniform(0, 2 / n_inputs, size=n_inputs), rng.normal(size=(2, 70))
-    support, X = (rng.normal(size=(n_inputs, n)).astype(np.float32) for n in (70, expansions._BATCH + 3))
+    gamma, coef = rng.uniform(0, 2 / n_inputs, size=n_inputs), rng.normal(size=(2, 9))
+    support, X = (rng.normal(size=(n_inputs, n)).astype(np.float32) for n in (9, expansions._BATCH + 3))
     numbers, frame = np.zeros(n_inputs, bool), matrices.Frame(np.zeros(n_inputs), np.ones(n_inputs))
     of_kernel = sums.KernelValues([matrices.kernel_matrix(kernel, numbers)], [1.0], [gamma])
     values, rows = expansion.FullExpansion(of_kernel, numbers, support, coef, frame), X.T.astype(float)

@@ -58,7 +58,7 @@ def pairs_of_rows(rng, n=12, d=3):
 def test_unbiased(rng, kernel, sampler, phase):
     X, Y = pairs_of_rows(rng)
     gamma = [0.2, 0.0, 0.7]
-    runs = estimates(X, Y, range(100), kernel=kernel, sampler=sampler, phase=phase, gamma=gamma, n_components=60)
+    runs = estimates(X, Y, range(50), kernel=kernel, sampler=sampler, phase=phase, gamma=gamma, n_components=60)
     assert worst_z(runs, np.diag(kernel(X, Y, gamma=gamma))) < 4
 
 
@@ -81,7 +81,7 @@ def test_hoeffding_and_rate(rng):
     """Pr(|z'z - k| >= e) <= 2 exp(-D e^2 / 2), and the error falls as D^(-1/2)."""
     X, Y = pairs_of_rows(rng)
     exact = np.diag(kernels.RBF()(X, Y, gamma=0.5))
-    sizes, n_runs, errors = np.array([25, 50, 100, 200, 400]), 300, []
+    sizes, n_runs, errors = np.array([25, 50, 100, 200]), 150, []
     for n_frequencies in sizes:
         seeds = range(1000 * n_frequencies, 1000 * n_frequencies + n_runs)
         runs = estimates(X, Y, seeds, sampler="iid", gamma=0.5, n_components=2 * n_frequencies) - exact
@@ -265,11 +265,11 @@ def test_same_features_for_any_number_of_threads(rng, threads, sampler, containe
 
 
 def test_many_python_threads(rng, threads):
-    X = rng.normal(size=(3000, 9))
+    X = rng.normal(size=(1000, 9))
     fourier = RandomFourier(n_components=400, random_state=0).fit(X)
     expected = fourier.transform(X)
     with ThreadPoolExecutor(8) as pool:
-        for Z in pool.map(fourier.transform, [X] * 40):
+        for Z in pool.map(fourier.transform, [X] * 24):
             np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-14)
 
 

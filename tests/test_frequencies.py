@@ -9,7 +9,6 @@ from scipy import stats
 from scipy.stats.qmc import Sobol
 
 from binfeat import kernels
-from binfeat._common.random_words import uniforms
 from binfeat.features.fourier.frequencies import draw_frequencies, resolve_sampler
 from binfeat.kernels import lookup
 
@@ -51,7 +50,7 @@ def test_unbiased(kernel, sampler):
     """Characteristic functions against exact kernels; 50 frequencies of 3 inputs leave an incomplete block."""
     differences = np.array([[0.1, 0, 0], [0.5, -0.3, 0.2], [1, 0, 0], [0.5, 0.5, -0.5], [2, 1, -1.5], [0, 4, 0]])
     gamma = np.array([0.3, 0.6, 1.2])
-    got = estimates(kernel, sampler, differences, gamma, 50, range(200))
+    got = estimates(kernel, sampler, differences, gamma, 50, range(100))
     assert_unbiased(got, kernel(differences, np.zeros((1, 3)), gamma=gamma)[:, 0])
 
 
@@ -98,8 +97,8 @@ def test_a_products_law_is_biased_by_even_directions():
 
 @pytest.mark.parametrize(("kernel", "sampler"), PAIRS, ids=ids)
 def test_marginal_law(kernel, sampler):
-    """Each coordinate of the first frequency of 400 seeds against the law's own samples."""
-    first = np.array([draw_frequencies(kernel, sampler, 1, 2, seed)[0] for seed in range(400)])
+    """Each coordinate of the first frequency of 150 seeds against the law's own samples."""
+    first = np.array([draw_frequencies(kernel, sampler, 1, 2, seed)[0] for seed in range(150)])
     law = draw_frequencies(kernel, "iid", 4000, 2, 12345)
     for j in range(2):
         assert stats.ks_2samp(first[:, j], law[:, j]).pvalue > 1e-4
@@ -147,12 +146,6 @@ def test_sobol_never_warns_and_is_even():
             w = draw_frequencies(kernels.RBF(), "qmc", n, 3, 0)
     cells = np.floor(stats.norm.cdf(w) * 128).astype(int)
     np.testing.assert_array_equal(np.sort(cells, axis=0), np.arange(128)[:, None] + np.zeros((1, 3)))
-
-
-def test_uniforms_exclude_both_ends():
-    ends = uniforms(np.array([0, 2**64 - 1], dtype=np.uint64))
-    assert 0 < ends[0] < 2.0**-53
-    assert 1 - 2.0**-52 < ends[1] < 1
 
 
 def test_auto():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from binfeat import CGRidge, KernelMachineRegressor
-from binfeat._common.held_out import check_groups
 
 ESTIMATORS = [KernelMachineRegressor(gamma="scale", alpha=0.1), CGRidge(alphas=[0.1, 1.0]), CGRidge(alphas=[1.0], cv=2)]
 
@@ -25,14 +24,6 @@ def test_groups_that_do_not_name_every_row(rng, estimator, groups, words):
     X = rng.normal(size=(40, 2))
     with pytest.raises(ValueError, match=words):
         estimator.fit(X, X[:, 0], groups=groups)
-
-
-def test_numbers_of_groups():
-    assert check_groups(None, 3) is None
-    np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3), [1, 0, 1])
-    np.testing.assert_array_equal(check_groups([[7], [5]], 2), [1, 0])
-    with pytest.raises(TypeError, match="groups must name the group of each row, by numbers or by strings"):
-        check_groups(np.array([1, "a"], dtype=object), 2)
 
 
 @pytest.mark.parametrize("name", ["max_seconds", "alpha", "gamma"])

@@ -51,22 +51,22 @@ def test_a_common_factor_times_learned_ratios(friedman, name):
 
 
 def test_fit_transform_is_fit_then_transform(friedman):
-    X, y = friedman
+    X, y = (own[:200] for own in friedman)
     for name in ("bins", "hashed"):
         Z = clone(MAPS[name]).fit_transform(X, y)
         assert (clone(MAPS[name]).fit(X, y).transform(X) != Z).nnz == 0
 
 
 def test_classes_and_several_targets(rng):
-    X = rng.normal(size=(800, 5))
+    X = rng.normal(size=(500, 5))
     names = np.array(["a", "b", "c"])[np.digitize(np.sin(2 * X[:, 1]) + X[:, 3], [-0.5, 0.5])]
     for y in (names, np.unique(names, return_inverse=True)[1], names == "a"):
         gamma = clone(MAPS["bins"]).fit(X, y).gamma_
         assert set(np.argsort(gamma)[-2:]) == {1, 3}
     both = np.column_stack([np.sin(2 * X[:, 0]), X[:, 4] ** 2])
     assert set(np.argsort(clone(MAPS["bins"]).fit(X, both).gamma_)[-2:]) == {0, 4}
-    model = make_pipeline(clone(MAPS["bins"]), SGDClassifier(random_state=0)).fit(X[:600], names[:600])
-    assert model.score(X[600:], names[600:]) > 0.7
+    model = make_pipeline(clone(MAPS["bins"]), SGDClassifier(random_state=0)).fit(X[:400], names[:400])
+    assert model.score(X[400:], names[400:]) > 0.6
 
 
 def test_weights_categories_and_missing_values(rng):
@@ -86,14 +86,14 @@ def test_weights_categories_and_missing_values(rng):
 
 
 def test_sparse_and_blocks(friedman):
-    X, y = friedman
+    X, y = (own[:400] for own in friedman)
     dense = clone(MAPS["bins"]).fit(X, y)
     np.testing.assert_array_equal(clone(MAPS["bins"]).fit(sparse.csr_array(X), y).gamma_, dense.gamma_)
-    source = blocks(X, y, block_rows=400)
+    source = blocks(X, y, block_rows=150)
     np.testing.assert_array_equal(clone(MAPS["bins"]).fit(source).gamma_, dense.gamma_)
     np.testing.assert_array_equal(clone(MAPS["fourier"]).fit(source).gamma_, clone(MAPS["fourier"]).fit(X, y).gamma_)
     Z = clone(MAPS["bins"]).set_params(output="codes").fit_transform(source)
-    assert CGRidge(alpha=0.1).fit(Z).score(Z, y) > 0.9
+    assert CGRidge(alpha=0.1).fit(Z).score(Z, y) > 0.8
 
 
 @pytest.mark.parametrize("name", ["bins", "fourier"])
@@ -101,13 +101,13 @@ def test_on_dask(friedman, name, cluster):
     da = pytest.importorskip("dask.array")
     from binfeat import distributed
 
-    X, y = friedman
+    X, y = (own[:300] for own in friedman)
     kind = distributed.RandomBinning if name == "bins" else distributed.RandomFourier
     here, there = clone(MAPS[name]), kind(**MAPS[name].get_params())
-    there.fit(da.from_array(X, chunks=(400, 10)), da.from_array(y, chunks=400))
+    there.fit(da.from_array(X, chunks=(100, 10)), da.from_array(y, chunks=100))
     np.testing.assert_array_equal(there.gamma_, here.fit(X, y).gamma_)
     with pytest.raises(ValueError, match="gamma='learn' needs targets"):
-        kind(**MAPS[name].get_params()).fit(da.from_array(X, chunks=(400, 10)))
+        kind(**MAPS[name].get_params()).fit(da.from_array(X, chunks=(100, 10)))
 
 
 def test_few_rows():

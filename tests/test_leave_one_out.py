@@ -6,21 +6,7 @@ import pytest
 
 from binfeat import kernels
 from binfeat._engine.triangles import clear_below_diagonal
-from binfeat.models.kernel_algebra import cholesky, matrices
-from binfeat.models.kernel_algebra.leave_one_out import (
-    LEAST_ALPHA,
-    LEAST_PRECISE_ALPHA,
-    SingularKernelError,
-    constant_squares,
-    factor,
-    inverse_root,
-    leave_one_out,
-    precise_inverse_root,
-    random_signs,
-    residuals,
-    squared_row_norms,
-    weighted_squares,
-)
+from binfeat.models.kernel_algebra import cholesky, leave_one_out, matrices
 
 
 def columns_of(X, center):
@@ -36,7 +22,7 @@ def rows(rng, n_rows=20, n_targets=2):
 
 
 def with_slopes(matrix, X, Y, gamma, alpha):
-    return leave_one_out(matrix, X, Y, None, gamma, alpha, np.random.default_rng(0))
+    return leave_one_out.leave_one_out(matrix, X, Y, None, gamma, alpha, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -45,25 +31,25 @@ def test_residuals_are_those_of_refits(rng, alpha, weighted):
     X, Y = rows(rng)
     weights = rng.uniform(0.2, 2.0, size=20) if weighted else None
     K = kernels.Laplacian()(X, gamma=0.7)
-    B, used = inverse_root(K.astype(np.float32), alpha, weights)
+    B, used = leave_one_out.inverse_root(K.astype(np.float32), alpha, weights)
     assert used == alpha
     np.testing.assert_array_equal(B, np.triu(B))
     shifts = np.ones(20) if weights is None else 1 / weights
     np.testing.assert_allclose(B @ B.T, np.linalg.inv(K + 1 + alpha * np.diag(shifts)), rtol=1e-3, atol=1e-3 / alpha)
-    found = residuals(K.astype(np.float32), alpha, weights, Y)
+    found = leave_one_out.residuals(K.astype(np.float32), alpha, weights, Y)
     np.testing.assert_allclose(found, naive.left_out_residuals(K, Y, alpha, weights), rtol=1e-3, atol=1e-3)
     columns = columns_of(X, 0.0)
     K32 = matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS)(columns, columns, np.full(3, 0.7))
-    error = weighted_squares(K32, alpha, weights, Y).mean()
+    error = leave_one_out.weighted_squares(K32, alpha, weights, Y).mean()
     np.testing.assert_allclose(error, naive.left_out_error(K, Y, alpha, weights), rtol=1e-3)
     of_mean = naive.left_out_error(np.zeros_like(K), Y, alpha, weights)
-    assert constant_squares(alpha, weights, Y).mean() == pytest.approx(of_mean)
+    assert leave_one_out.constant_squares(alpha, weights, Y).mean() == pytest.approx(of_mean)
 
 
 def test_the_factor(rng):
     X, _ = rows(rng)
     K, weights = kernels.RBF()(X, gamma=0.7), rng.uniform(0.2, 2.0, size=20)
-    U, alpha = factor(K.astype(np.float32), 0.5, weights)
+    U, alpha = leave_one_out.factor(K.astype(np.float32), 0.5, weights)
     assert (U.dtype, U.flags.c_contiguous, alpha) == (np.float32, True, 0.5)
     np.testing.assert_array_equal(U, np.triu(U))
     np.testing.assert_allclose(U.T @ U, K + 1 + np.diag(0.5 / weights), rtol=1e-5, atol=1e-5)
@@ -121,7 +107,7 @@ def test_norms_of_the_rows_of_a_triangle(rng, n_rows, dtype):
     U = rng.normal(size=(n_rows, n_rows)).astype(dtype)
     expected = (np.triu(U).astype(np.float64) ** 2).sum(axis=1)
     U[np.tril_indices(n_rows, -1)] = np.nan
-    np.testing.assert_allclose(squared_row_norms(U), expected, rtol=1e-13)
+    np.testing.assert_allclose(leave_one_out.squared_row_norms(U), expected, rtol=1e-13)
 
 
 @pytest.mark.engine
@@ -152,10 +138,10 @@ def test_the_penalty_is_raised_in_place_too():
     """Of a matrix with negative eigenvalues, beyond which it takes one more power of ten."""
     K = np.ones((60, 60), np.float32) - 5e-4 * np.eye(60, dtype=np.float32)
     before = K.copy()
-    U, raised = factor(K, 1e-12)
-    assert raised == pytest.approx(10 * LEAST_ALPHA * 60)
+    U, raised = leave_one_out.factor(K, 1e-12)
+    assert raised == pytest.approx(10 * leave_one_out.LEAST_ALPHA * 60)
     np.testing.assert_array_equal(K, before)
-    again, as_far = factor(K, 1e-12, out=K)
+    again, as_far = leave_one_out.factor(K, 1e-12, out=K)
     assert (again is K, as_far) == (True, raised)
     np.testing.assert_array_equal(again, U)
 
@@ -166,22 +152,24 @@ def test_penalties_below_what_float32_can_tell(rng, weighted):
     X, Y = rows(rng, 150)
     weights = rng.uniform(0.2, 2.0, size=150) if weighted else None
     K, alpha = kernels.RBF()(X, gamma=0.01).astype(np.float32), 3e-6
-    B, used = precise_inverse_root(K, alpha, weights)
+    B, used = leave_one_out.precise_inverse_root(K, alpha, weights)
     assert (B.dtype, used) == (np.float64, alpha)
     np.testing.assert_array_equal(B, np.triu(B))
-    found = residuals(K, alpha, weights, Y, precise_inverse_root)
+    found = leave_one_out.residuals(K, alpha, weights, Y, leave_one_out.precise_inverse_root)
     np.testing.assert_allclose(found, naive.left_out_residuals(K.astype(np.float64), Y, alpha, weights), rtol=1e-5)
-    np.testing.assert_array_equal(precise_inverse_root(K, 0.1, weights)[0], inverse_root(K, 0.1, weights)[0])
-    assert precise_inverse_root(K, 0.0)[1] == pytest.approx(LEAST_PRECISE_ALPHA * 150)
-    assert precise_inverse_root(K - np.float32(5e-5) * np.eye(150, dtype=np.float32), 0.0)[1] > 5e-5
-    with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
-        precise_inverse_root(np.full((3, 3), -5.0, np.float32) * 1e9, 0.0)
+    np.testing.assert_array_equal(
+        leave_one_out.precise_inverse_root(K, 0.1, weights)[0], leave_one_out.inverse_root(K, 0.1, weights)[0]
+    )
+    assert leave_one_out.precise_inverse_root(K, 0.0)[1] == pytest.approx(leave_one_out.LEAST_PRECISE_ALPHA * 150)
+    assert leave_one_out.precise_inverse_root(K - np.float32(5e-5) * np.eye(150, dtype=np.float32), 0.0)[1] > 5e-5
+    with pytest.raises(leave_one_out.SingularKernelError, match="not positive definite for any penalty"):
+        leave_one_out.precise_inverse_root(np.full((3, 3), -5.0, np.float32) * 1e9, 0.0)
 
 
 def test_penalties_are_raised_above_the_rounding_of_large_values(rng):
     x = 1e7 * rng.normal(size=(60, 1))
     K = (x @ x.T).astype(np.float32)
-    B, alpha = inverse_root(K, 1e-3)
+    B, alpha = leave_one_out.inverse_root(K, 1e-3)
     assert np.isfinite(B).all()
     assert alpha < 1e-3 * K.max()
 
@@ -191,12 +179,12 @@ def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
     X, Y = rows(rng, 100)
     matrix, gamma = matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS), np.array([0.2, 0.5, 1.0])
     X, weights = columns_of(X, 0.0), rng.uniform(0.5, 1.5, size=100)
-    drawn = [leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng) for _ in range(100)]
+    drawn = [leave_one_out.leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng) for _ in range(100)]
     slopes = np.array([[*each.slopes, each.alpha_slope] for each in drawn])
-    assert random_signs(rng, 100, 3).shape == random_signs(rng, 100, 99).shape == (100, 32)
-    np.testing.assert_array_equal(random_signs(rng, 100, 100), np.float32(10.0) * np.eye(100))
+    assert leave_one_out.random_signs(rng, 100, 3).shape == leave_one_out.random_signs(rng, 100, 99).shape == (100, 32)
+    np.testing.assert_array_equal(leave_one_out.random_signs(rng, 100, 100), np.float32(10.0) * np.eye(100))
     monkeypatch.setattr("binfeat.models.kernel_algebra.leave_one_out._PROBES", 100)
-    exact = leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng)
+    exact = leave_one_out.leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng)
     assert (slopes.std(axis=0) > 0).all()
     z = (slopes.mean(axis=0) - [*exact.slopes, exact.alpha_slope]) / (slopes.std(axis=0) / np.sqrt(len(drawn)))
     assert np.abs(z).max() < 4.5
@@ -243,6 +231,6 @@ def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
         return cholesky.factorise(A, n_jobs)
 
     monkeypatch.setattr("binfeat.models.kernel_algebra.leave_one_out.factorise", factorise)
-    with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
-        factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
+    with pytest.raises(leave_one_out.SingularKernelError, match="not positive definite for any penalty"):
+        leave_one_out.factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8

@@ -7,9 +7,7 @@ from machines import assert_same_state, moments, with_options
 
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
-from binfeat.models.kernel_algebra.level_effects import LevelEquations
-from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns
+from binfeat.models.kernel_algebra import leave_one_out, level_effects, levels
 from binfeat.models.machines import level_search, level_solver
 
 pd = pytest.importorskip("pandas")
@@ -23,6 +21,7 @@ GIVEN = {
     "gamma": GAMMA,
     "random_state": 0,
 }
+EFFECTS = ["global_part"]  # the mechanism
 N_LEVELS = 40, 5
 TOLERANCE = 3e-3  # of float32, in which levels and intercepts of cells are hard to tell apart
 
@@ -270,7 +269,7 @@ def test_additive_levels_in_many_cells_are_learned(limits):
     }
     options |= {"on_unseen": "ignore"}
     machine = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
-    limits(n_steps=15, mechanisms=without_effects())
+    limits(n_steps=15, without=EFFECTS)
     plain = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
     assert "additive: " in machine.summary()
     assert "additive: " not in plain.summary()
@@ -291,24 +290,18 @@ def noise_free(n_rows, sizes, seed=0):
     return f
 
 
-def without_effects():
-    from binfeat.models.limits import Mechanisms
-
-    return Mechanisms(global_part=False)
-
-
 @pytest.mark.parametrize("kind", ["numbers", "irrelevant levels", "few levels"])
 def test_machines_that_gain_nothing_are_as_without_effects(limits, kind):
     """Bitwise: the search leaves nothing behind."""
     numbers, codes, y = panel(400, sizes=(40,))
     rng = np.random.default_rng(5)
-    levels = {"numbers": codes[:, 0], "irrelevant levels": rng.integers(40, size=400), "few levels": codes[:, 0] % 4}
-    rows = table(numbers, levels[kind][:, np.newaxis])
+    labels = {"numbers": codes[:, 0], "irrelevant levels": rng.integers(40, size=400), "few levels": codes[:, 0] % 4}
+    rows = table(numbers, labels[kind][:, np.newaxis])
     rows = rows[["x", "z"]].assign(c=codes[:, 0] + 0.5) if kind == "numbers" else rows
     y = np.sin(3 * numbers[:, 0]) + 0.3 * rng.normal(size=400) if kind == "irrelevant levels" else y
     options = {**GIVEN, "gamma": GAMMA[:3], "alpha": 0.3}
     machine = KernelMachineRegressor(**options).fit(rows, y)
-    limits(mechanisms=without_effects())
+    limits(without=EFFECTS)
     assert_same_state(machine, KernelMachineRegressor(**options).fit(rows, y))
     assert not machine._local["level_inputs"].size
 
@@ -318,7 +311,7 @@ def test_effects_that_the_first_tree_does_not_gain_by_are_left_out(limits, monke
     rows = table(numbers, codes)
     monkeypatch.setattr("binfeat.models.machines.local._GAIN", 1.0)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
-    limits(mechanisms=without_effects())
+    limits(without=EFFECTS)
     plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     assert not machine._local["level_inputs"].size
     np.testing.assert_array_equal(machine.predict(rows), plain.predict(rows))
@@ -376,7 +369,7 @@ def test_too_many_levels_keep_the_most_frequent(monkeypatch):
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     columns = machine._local["level_columns"]
     assert columns.size == 45
-    kept = columns != NO_COLUMN
+    kept = columns != levels.NO_COLUMN
     assert kept.sum() == 30
     counts = np.concatenate([np.bincount(own) for own in codes.T])
     assert counts[kept].min() >= counts[~kept].max()
@@ -414,8 +407,8 @@ def test_choices_by_some_levels_of_the_largest_category(monkeypatch):
 
 
 def test_columns_of_rows():
-    columns = LevelColumns.of_counts(np.array([1, 2]), [np.array([3, 0, 5]), np.array([2, 2])], 3)
-    assert columns.level_columns.tolist() == [0, NO_COLUMN, 1, 2, NO_COLUMN]
+    columns = levels.LevelColumns.of_counts(np.array([1, 2]), [np.array([3, 0, 5]), np.array([2, 2])], 3)
+    assert columns.level_columns.tolist() == [0, levels.NO_COLUMN, 1, 2, levels.NO_COLUMN]
     assert (columns.n_columns, columns.groups.tolist()) == (3, [0, 0, 1])
     values = np.array([[9.0, 9.0, 9.0], [0, 2, 7], [1, 0, 2]])
     assert columns.of_rows(values).tolist() == [[0, 1, -1], [-1, 2, -1]]
@@ -426,15 +419,12 @@ def test_variances_are_found(rng):
     """Those of simulated effects, by the equations of uncorrelated rows."""
     from scipy import sparse
 
-    from binfeat.models.kernel_algebra.level_effects import CellPart
-    from binfeat.models.kernel_algebra.levels import PresentLevels
-
-    levels = np.array([rng.integers(200, size=1500), 200 + rng.integers(100, size=1500)])
+    drawn = np.array([rng.integers(200, size=1500), 200 + rng.integers(100, size=1500)])
     effects = np.append(rng.normal(size=200) * np.sqrt(0.5), rng.normal(size=100) * np.sqrt(2.0))
     K = np.eye(1500, dtype=np.float32)  # of variance 1, of which noise has another 0.1
-    y = effects[levels].sum(axis=0) + np.sqrt(1.1) * rng.normal(size=1500)
-    part = CellPart.of(K, 0.1, None, y.astype(np.float32)[:, np.newaxis], PresentLevels.of(levels))
-    equations = LevelEquations(300, 1)
+    y = effects[drawn].sum(axis=0) + np.sqrt(1.1) * rng.normal(size=1500)
+    part = level_effects.CellPart.of(K, 0.1, None, y.astype(np.float32)[:, np.newaxis], levels.PresentLevels.of(drawn))
+    equations = level_effects.LevelEquations(300, 1)
     equations.add(part)
     groups = np.repeat([0, 1], [200, 100])
     found = equations.likeliest_variances(groups, np.array([0.3, 0.3]))
@@ -443,6 +433,6 @@ def test_variances_are_found(rng):
 
 
 def test_singular_equations_are_named():
-    equations = LevelEquations(2, 1)
-    with pytest.raises(SingularKernelError, match="equations of the levels are not positive definite"):
+    equations = level_effects.LevelEquations(2, 1)
+    with pytest.raises(leave_one_out.SingularKernelError, match="equations of the levels are not positive definite"):
         equations.inverse(np.array([1.0, -1.0]))

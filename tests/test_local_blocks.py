@@ -11,8 +11,7 @@ from machines import assert_same_state, with_options
 from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models.kernel_algebra.column_rows import ColumnRows
-from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.kernel_algebra import column_rows, matrices
 from binfeat.models.machines import forest
 from binfeat.models.table.unique_rows import TableRows, unique_rows
 
@@ -159,8 +158,8 @@ def test_rows_held_out_are_learned_from_in_the_end(noisy):
 
 def test_rows_that_are_kept_as_columns(rng):
     X = np.column_stack([rng.normal(1e4, 2.0, size=50), rng.integers(5, size=50)]).astype(np.float64)
-    frame = Frame.of(X[:20], np.array([False, True]))
-    rows = ColumnRows(frame.columns(X), frame)
+    frame = matrices.Frame.of(X[:20], np.array([False, True]))
+    rows = column_rows.ColumnRows(frame.columns(X), frame)
     some = np.array([7, 3, 3, 49])
     assert (rows.shape, len(rows)) == ((50, 2), 50)
     for place in (some, slice(10, 20), slice(None)):
@@ -208,12 +207,12 @@ def test_too_little_memory_for_all_rows_is_refused(noisy, memory_of):
 def test_rows_are_kept_in_float32_only(rng):
     """By a fit and by its machine: what a row takes beside that are its targets, coefficients and residuals."""
     n_inputs, peaks = 40, []
-    for n_rows in (20_000, 50_000):
+    for n_rows in (10_000, 25_000):
         X = rng.normal(size=(n_rows, n_inputs))
         machine = KernelMachineRegressor(**{**GIVEN, "gamma": np.full(n_inputs, 0.1)})
         source = blocks(X, X[:, 0].copy(), block_rows=2000)
         peaks.append(peak_bytes(lambda machine=machine, source=source: machine.fit(source))[0])
-    of_row = (peaks[1] - peaks[0]) / 30_000
+    of_row = (peaks[1] - peaks[0]) / 15_000
     assert 8 * n_inputs < of_row < 8 * n_inputs + 150
 
 

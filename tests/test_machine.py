@@ -18,7 +18,6 @@ from binfeat import (
     kernels,
 )
 from binfeat.linear import cg
-from binfeat.models.limits import Mechanisms
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -90,7 +89,7 @@ def test_numbers_far_from_normal_enter_by_their_ranks_too(rng, limits):
     assert machine.feature_relevances_.size == 2
     others = {"gamma": "scale"}, {"features": "binning"}
     rest = [KernelMachineRegressor(**other, random_state=0).fit(X[:400], y[:400]) for other in others]
-    limits(mechanisms=Mechanisms(ranks=False))
+    limits(without=["ranks"])
     plain = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
     assert all(other.gamma_.size == 2 for other in (plain, *rest))
     assert np.abs(machine.predict(X[400:]) - y[400:]).mean() < np.abs(plain.predict(X[400:]) - y[400:]).mean()

@@ -18,10 +18,8 @@ from threadpoolctl import threadpool_limits
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart
-from binfeat.models.machines import cell_rows, exact_size, forest, local, local_size
-from binfeat.models.machines.fine_tuning import CELLS, second_kernel
+from binfeat.models.kernel_algebra import kernel_sum, leave_one_out, matrices, sum_slopes, sums
+from binfeat.models.machines import cell_rows, exact_size, fine_tuning, forest, local, local_size
 
 pd = pytest.importorskip("pandas")
 
@@ -294,12 +292,12 @@ def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
 
 
 def test_few_rows_do_not_tell_that_a_function_is_smooth():
-    alone = KernelPart(kernels.RBF(), np.array([0.5, 0.2]))
-    beside = second_kernel(alone)
+    alone = kernel_sum.KernelPart(kernels.RBF(), np.array([0.5, 0.2]))
+    beside = fine_tuning.second_kernel(alone)
     assert beside.kernel == kernels.Matern(1.5)
     np.testing.assert_array_equal(beside.gamma, alone.gamma)
-    assert second_kernel(beside).kernel == beside.kernel
-    assert (second_kernel(beside).gamma < beside.gamma).all()
+    assert fine_tuning.second_kernel(beside).kernel == beside.kernel
+    assert (fine_tuning.second_kernel(beside).gamma < beside.gamma).all()
 
 
 # Beside other machines.
@@ -311,16 +309,16 @@ def smooth(X):
 
 @pytest.mark.parametrize("scoring", [None, *hard("neg_mean_absolute_error")])
 def test_many_rows_take_cells(rng, limits, scoring):
-    limits(n_steps=15, exact_rows=400, sample_grids=(5, 10))
-    X, X_new = rng.normal(size=(1600, 4)), rng.normal(size=(500, 4))
-    y = smooth(X) + 0.05 * rng.normal(size=1600)
-    options = {"solver_params": {"max_grids": 40}, "scoring": scoring, "random_state": 0}
+    limits(n_steps=8, exact_rows=400, cell_rows=300, sample_grids=(5, 10))
+    X, X_new = rng.normal(size=(900, 4)), rng.normal(size=(500, 4))
+    y = smooth(X) + 0.05 * rng.normal(size=900)
+    options = {"solver_params": {"max_grids": 20}, "scoring": scoring, "random_state": 0}
     machine = KernelMachineRegressor(**options).fit(X, y)
     assert (machine.features_, machine.status_, machine.n_grids_) == ("local", "converged", 0)
     grids = KernelMachineRegressor(**options, features="binning").fit(X, y)
     assert machine.score(X_new, smooth(X_new)) > grids.score(X_new, smooth(X_new))
     assert KernelMachineRegressor(**options, max_seconds=0).fit(X, y).features_ == "binning"
-    assert KernelMachineRegressor(**options, max_bytes=4 * 1600 * 4).fit(X, y).features_ == "binning"
+    assert KernelMachineRegressor(**options, max_bytes=4 * 900 * 4).fit(X, y).features_ == "binning"
 
 
 def test_rows_of_a_group_are_left_out_together(rng, short):
@@ -483,7 +481,7 @@ def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, mon
     gammas, samples = [], cell_rows.CellRows.samples
 
     def noted(self, kernel, most, seed):
-        if most == CELLS.set_rows:
+        if most == fine_tuning.CELLS.set_rows:
             gammas.append(kernel.parts[0].gamma.copy())
         return samples(self, kernel, most, seed)
 
@@ -499,7 +497,7 @@ def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, mon
 
 def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):
     """Where a tree takes 10 s, and three of twice as many rows in a cell are expected to take 120."""
-    limits(n_steps=15, cell_rows=50)
+    limits(n_steps=3, cell_rows=50)
     now, grow = [0.0], forest.Forest.grow
 
     def slow_grow(self):

@@ -18,7 +18,6 @@ from binfeat import (
     SpectralClustering,
     SpectralEmbedding,
 )
-from binfeat._common.frames import unmasked
 
 SHORT = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
 MAKERS = {
@@ -134,25 +133,6 @@ def test_masked_parameters_are_refused(rows):
         MAKERS["regressor"]().set_params(
             cv=[(np.ma.array(np.arange(30), mask=np.arange(30) < 5), np.arange(30, 60))]
         ).fit(X, X[:, 0])
-
-
-@pytest.mark.parametrize(
-    ("masked", "expected"),
-    [
-        (np.ma.array([1, 2], mask=[0, 1]), np.array([1.0, np.nan])),
-        (np.ma.array([True, False], mask=[0, 1]), np.array([1.0, np.nan])),
-        (np.ma.array([1, 2**53 + 1], mask=[1, 0]), np.array([np.nan, 2**53 + 1], dtype=object)),
-        (np.ma.array(["a", "b"], mask=[0, 1]), np.array(["a", np.nan], dtype=object)),
-        (np.ma.array(["2026-01-01", "2026-01-02"], "M8[D]", mask=[0, 1]), np.array(["2026-01-01", "NaT"], "M8[D]")),
-        (np.ma.array([1.5, 2.5], np.float32, mask=[0, 1]), np.array([1.5, np.nan], np.float32)),
-        (np.ma.array([1, 2], np.uint8), np.array([1, 2], np.uint8)),
-    ],
-)
-def test_unmasked_values(masked, expected):
-    found = unmasked(masked)
-    assert type(found) is np.ndarray
-    assert found.dtype == expected.dtype
-    assert repr(found) == repr(expected)
 
 
 def test_masked_words_and_dates_of_kernel_machines(rng):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from binfeat.cli import main
+from binfeat.__main__ import main
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -23,7 +23,7 @@ def table(rng):
 def test_scores_of_a_table(ending, table, tmp_path, capsys):
     path, out = tmp_path / f"table.{ending}", tmp_path / f"scores.{ending}"
     getattr(table, f"to_{ending}")(path, index=False)
-    assert main.main(["outliers", str(path), "--out", str(out)]) == 0
+    assert main(["outliers", str(path), "--out", str(out)]) == 0
     found = getattr(pd, f"read_{ending}")(out)
     assert list(found) == ["score", "outlier", "strangest_input"]
     assert found["score"].idxmin() == 7
@@ -37,5 +37,5 @@ def test_tables_without_rows_or_values(tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("a,b\n")
     (tmp_path / "values.csv").write_text("a,b\n,\n,\n")
     for name, message in (("rows", "The table has no rows."), ("values", "The table has no column with values.")):
-        assert main.main(["outliers", str(tmp_path / f"{name}.csv")]) == 1
+        assert main(["outliers", str(tmp_path / f"{name}.csv")]) == 1
         assert message in capsys.readouterr().err

@@ -8,9 +8,10 @@ import limits
 import pytest
 
 import binfeat
-from binfeat.models.limits import Mechanisms
 from perf.cases import ablation
 from perf.cases.ablation import Outcome
+
+MECHANISMS = [field.name for field in fields(limits.current_limits().mechanisms)]
 
 
 def test_mechanisms_are_off_within_the_block_only():
@@ -21,7 +22,7 @@ def test_mechanisms_are_off_within_the_block_only():
     assert limits.current_limits() is before
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Mechanisms)])
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_each_mechanism_is_read_by_the_fit(name):
     files = (Path(binfeat.__file__).parent / "models").rglob("*.py")
     assert any(f"mechanisms.{name}" in path.read_text() for path in files)
@@ -29,7 +30,7 @@ def test_each_mechanism_is_read_by_the_fit(name):
 
 def test_all_mechanisms_are_on_by_default():
     default = limits.current_limits().mechanisms
-    assert all(getattr(default, field.name) for field in fields(Mechanisms))
+    assert all(getattr(default, name) for name in MECHANISMS)
 
 
 def test_figures_without_a_mechanism_over_those_with_it():

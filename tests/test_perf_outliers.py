@@ -18,6 +18,7 @@ def test_rows_of_a_quick_run(monkeypatch, rng):
     X = rng.normal(size=(400, 3))
     X[:20] *= 5
     table = outlier_tables.Outliers(X, np.arange(400) < 20)
+    monkeypatch.setattr(outliers, "N_TREES", 20)
     monkeypatch.setattr(outliers, "FIVE", {"a": lambda: [table], "b": lambda: [table]})
     monkeypatch.setattr(outliers, "OTHERS", {"c": lambda: [table], "d": lambda: [table]})
     rows = {row.what: row for row in outliers._tables(quick=True)}

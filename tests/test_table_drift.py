@@ -6,7 +6,7 @@ from limits import limited
 from scipy import stats
 
 import binfeat
-from binfeat.cli import main
+from binfeat.__main__ import main
 
 pd = pytest.importorskip("pandas")
 FIXED = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
@@ -94,8 +94,8 @@ def test_the_command_reports_drift(tmp_path, capsys):
     sio.dump(fitted("exact", frame), model)
     new = frame_of(300, 1)
     new.to_csv(table, index=False)
-    assert main.main(["check", str(model), str(table)]) == 0
+    assert main(["check", str(model), str(table)]) == 0
     assert "The table as a whole has not drifted significantly: p = " in capsys.readouterr().out
     new.assign(dose=new["dose"] + 0.8).to_csv(table, index=False)
-    assert main.main(["check", str(model), str(table)]) == 3
+    assert main(["check", str(model), str(table)]) == 3
     assert "The table as a whole has drifted: p = 0.005" in capsys.readouterr().out

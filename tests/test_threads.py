@@ -16,7 +16,6 @@ import pytest
 import threadpoolctl
 
 from binfeat import RandomBinning, _threads
-from binfeat._common import memory
 from binfeat._engine import policy, vectors
 
 pytestmark = pytest.mark.engine
@@ -348,18 +347,6 @@ def test_works_without_any_place_for_a_cache(tmp_path):
     script.write_text(code)
     run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "42.0", run.stderr
-
-
-def test_memory_limit():
-    limit = memory.memory_limit()
-    assert limit is None or limit > 2**20
-
-
-def test_memory_limit_unknown(monkeypatch):
-    monkeypatch.setattr(memory, "_CGROUP_LIMITS", ("/nowhere",))
-    monkeypatch.delattr(memory.os, "sysconf", raising=False)
-    assert memory.memory_limit() is None
-    memory.require_memory(2**80, "this", "that")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
