@@ -1,4 +1,4 @@
-"""A Numba engine for sparse random features, and linear and kernel models for tables built on them."""
+"""A Numba engine for random features, with linear models and kernel models built on them."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
