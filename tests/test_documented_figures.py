@@ -54,7 +54,7 @@ def test_rows_of_exact_machines(text):
 def test_inputs_up_to_which_exact_machines_take_so_many_rows():
     inputs = f"more than {round(Limits().exact_work / Limits().exact_rows ** 2)} inputs"
     assert f"(fewer with {inputs})" in MATHEMATICS
-    assert f"fewer than {EXACT_ROWS} where there are {inputs}" in words_of(DOCS / "guide" / "plot_08_text.py")
+    assert f"With {inputs}, \"auto\" uses exact models for fewer than {EXACT_ROWS} only" in words_of(DOCS / "guide" / "plot_08_text.py")
 
 
 def test_rows_of_cells():
