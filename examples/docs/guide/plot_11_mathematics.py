@@ -208,7 +208,7 @@ print("finite differences ", np.round(differences, 7))
 # residuals :math:`a_i / ((B + Z S Z^\top)^{-1})_{ii}` are exact. Variances are the maximum likelihood estimates (MacKay
 # 1992) or ten times these. This choice and the penalty minimize leave-one-out errors of at most 20,000 rows. Effects
 # are kept if they reduce the error of the first tree by 0.3 %. Then each further tree must reduce the error by 1.2 %,
-# because trees with effects take longer. ``models/machines/level_search.py``
+# because trees with effects take about four times as long. ``models/machines/level_search.py``
 #
 # The squared error of T trees is :math:`E + V / T`, where V, the variance of single trees, is half of the squared
 # difference between two trees. Trees are added while each should reduce the squared error by at least 0.3 % and by 1e-8
@@ -342,21 +342,20 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # helps. The first column is from 47 tables that were not used during development, the second from random tables
 # (``python -m perf ablation --drawn 6127``).
 #
-# ===============================  =========  ================
-# switched off                     47 tables  random tables
-# ===============================  =========  ================
-# linear maps                      1.015      1.014
-# the second kernel of a sum       1.010      not measured
-# ranks                            1.009      not measured
-# codes                            0.999      1.014
-# revival of unused inputs         0.995      1.036
-# duplicates as weights            not alone  1.000
-# ===============================  =========  ================
+# =========================  ============  =============
+# switched off               47 tables     random tables
+# =========================  ============  =============
+# linear maps                1.015         1.014
+# second kernel of a sum     1.010         not measured
+# ranks                      1.009         not measured
+# codes                      0.999         1.014
+# revival of unused inputs   0.995         1.036
+# duplicates as weights      not measured  1.000
+# =========================  ============  =============
 #
-# "Not alone" means that this mechanism cannot be switched off alone on these tables. Three further mechanisms did not
-# help and were deleted: monotone transformations of inputs (1.000), a search for interactions in residuals (1.000), and
-# a linear kernel (0.999). Without the second, targets such as a sum of ``sin(a * b)``, where neither a nor b has an
-# effect alone, are fitted worse. Details are in ``perf/notes/ablation.md``.
+# Three further mechanisms did not help and were deleted: monotone transformations of inputs (1.000), a search for
+# interactions in residuals (1.000), and a linear kernel (0.999). Without the second one, interactions of inputs that
+# have no effects alone are fitted badly. Details are in ``perf/notes/ablation.md``.
 #
 # Warm start and interruption
 # ---------------------------
