@@ -4,8 +4,8 @@ Clusters of any shape
 
 K-means separates clusters by straight lines, so it cannot separate a ring from a ring inside it. Spectral clustering
 splits the graph of similar rows where few edges are cut. `SpectralClustering` computes similarities from random grids:
-two rows are similar if they often share a bin with few other rows. It never stores a similarity for each pair of rows,
-so its time is linear in the number of rows. It also assigns new rows to clusters.
+two rows are similar if they share bins in many grids, and small bins count more. It stores no matrix of all pairs of
+rows, so its time is linear in the number of rows. It also assigns new rows to clusters.
 """
 
 from pathlib import Path
@@ -48,8 +48,9 @@ for name, (X, shape) in shapes.items():
 # %%
 # Digits
 # ------
-# The picture shows the first two spectral coordinates of 1,797 images of digits. They are computed without labels. Half
-# of the images are used in `fit`, and `transform` computes the coordinates of the other images. Each color is a digit.
+# The right picture shows the first two spectral coordinates of 1,797 images of digits, computed without labels. `fit`
+# uses half of the images, and `transform` computes the coordinates of the others. Each color is a digit. The title
+# contains the mutual information of ten clusters with the digits.
 
 X, digit = load_digits(return_X_y=True)
 half = np.random.default_rng(0).permutation(len(X))[: len(X) // 2]

@@ -44,7 +44,7 @@ expected = np.sqrt(model.held_out_error_[0]) * y[:1000].std()
 # Thirty days
 # -----------
 # From the tenth day on, the first input shifts by 0.1 standard deviations per day. The share of rows above the limit
-# rises together with the error, and its computation needs no targets.
+# rises together with the error, and can be computed without targets. An alarm is raised if the share exceeds 5 %.
 
 shifts = np.maximum(0, np.arange(30) - 9) / 10
 shares, errors = [], []

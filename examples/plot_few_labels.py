@@ -2,9 +2,9 @@
 Few labels, many rows
 =====================
 
-Unlabeled rows are often cheap, and labels are expensive. `LabelSpreading` uses both: labels spread to similar rows,
-which are rows that share bins of random grids. The unlabeled rows show the extent of each class. The solver needs one
-linear system and products with the features.
+Unlabeled rows are often cheap, and labels are expensive. `LabelSpreading` uses both: labels spread along a graph that
+links each row to its nearest rows. The unlabeled rows show the extent of each class. Candidates for the nearest rows
+come from the bins of random grids, so the time is about linear in the number of rows.
 """
 
 from pathlib import Path

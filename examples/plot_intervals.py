@@ -24,7 +24,7 @@ figure, (curve, bars, shares) = plt.subplots(1, 3, figsize=(14, 4.4), layout="co
 # Regions without rows
 # --------------------
 # The table has no rows in the middle and beyond both ends. The band is the 90 % interval for new rows, including their
-# noise. The thin lines are samples of the Gaussian process given the rows.
+# noise. The thin lines are samples from the posterior of the Gaussian process.
 
 rng = np.random.default_rng(0)
 x = np.concatenate([rng.uniform(-4, -1, 100), rng.uniform(1.2, 4, 60)])
@@ -45,7 +45,7 @@ curve.spines[["top", "right"]].set_visible(False)
 # %%
 # Patients
 # --------
-# The second picture shows intervals for the progression of diabetes after one year, for 100 patients of the test set.
+# The second picture shows intervals for the progression of diabetes within one year, for 100 patients of the test set.
 
 X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=True), test_size=0.5, random_state=1)
 model = KernelMachineRegressor(random_state=0).fit(X_train, y_train)

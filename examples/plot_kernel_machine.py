@@ -2,10 +2,10 @@
 A kernel model without tuning
 =============================
 
-The table has 100 inputs, and the target (Friedman's first function plus noise) depends on five of them. A kernel with
-one length scale for all inputs mostly measures distances along irrelevant inputs. `KernelMachineRegressor` learns one
-length scale per input by the gradient of a leave-one-out error, and selects the kernel, the kind of features and the
-penalty. The example compares it with gradient boosting at its defaults.
+The table has 100 inputs, and the target (Friedman's first function plus noise) depends on five of them. With one length
+scale for all inputs, distances between rows depend mostly on irrelevant inputs. `KernelMachineRegressor` learns one
+length scale per input from the gradient of the leave-one-out error, and selects the kernel and the penalty. The example
+compares it with a support vector machine and gradient boosting.
 """
 
 from time import perf_counter

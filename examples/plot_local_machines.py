@@ -30,7 +30,7 @@ def truth(X):
 # Cells
 # -----
 # The tree splits rows at the median along the input with the largest spread, in units of its length scale, until each
-# cell contains few rows. Cells are small where rows are dense.
+# cell contains at most 150 rows. Cells are small where rows are dense.
 
 X = rng.beta(2, 2, size=(4000, 2))
 y = truth(X) + 0.3 * rng.normal(size=len(X))
@@ -67,8 +67,8 @@ for ax, model, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 
 # %%
 # The number of trees
 # -------------------
-# The leave-one-out error of a local model costs almost nothing. It measures the gain from one more tree. By default,
-# trees are added until one more tree cuts the squared error by less than 0.3 %.
+# The leave-one-out error of a local model takes almost no additional time, and measures the gain from each tree. By
+# default, trees are added until one more tree cuts the squared error by less than 0.3 %.
 
 X_new = rng.beta(2, 2, size=(20_000, 2))
 y_new = truth(X_new) + 0.3 * rng.normal(size=len(X_new))

@@ -2,9 +2,9 @@
 Ordinal labels
 ==============
 
-Grades, stages and stars are ordered labels. A classifier ignores their order. A regressor on the numbers of the labels
-uses it: the example fits one function, and then one logistic curve per threshold, which turns the function into the
-probability of exceeding each grade.
+Grades, stages and stars are ordered labels. A classifier ignores their order. A regressor that is fitted to the numbers
+of the labels uses it. This example fits one regressor. Then one logistic regression per threshold converts its
+predictions to the probability of exceeding a grade.
 """
 
 from pathlib import Path
@@ -19,7 +19,8 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor
 # %%
 # Seven grades, 300 rows
 # ----------------------
-# The grade is the number of thresholds (of six) below a noisy function of the inputs. The outer grades are rare.
+# The grade is the number of thresholds (of six) that a noisy function of the inputs exceeds. The lowest and the highest
+# grades are rare.
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(3300, 3))
@@ -50,8 +51,8 @@ def probabilities_above(rows):
 # %%
 # Scores
 # ------
-# The ranked probability score is the sum of squared errors of these probabilities. The true probabilities have a score
-# of 0.39. The median grade is the best prediction if large errors are worse than small ones.
+# The ranked probability score is the sum of squared errors of these probabilities; lower is better, and the true
+# probabilities have a score of 0.39. The predicted grade is the median, which minimizes the mean absolute error.
 
 is_above = grade_test[:, np.newaxis] > np.arange(grade_train.max())
 for name, probabilities in probabilities_above(X_test).items():

@@ -16,7 +16,7 @@ import numba
 from perf.measure import Times
 
 FOLDER = Path(__file__).parent / "records"
-HEADER = ("what", "ours", "reference", "measured", "reach", "")
+HEADER = ("figure", "binfeat", "reference", "measured", "goal", "")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "binfeat")
 _SIGNS = {">=": operator.ge, "<=": operator.le}
 

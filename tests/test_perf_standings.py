@@ -78,17 +78,17 @@ def test_groups_have_real_tables_by_kind_and_size_and_made_ones_apart():
     found = {name: len(group) for name, group in leagues.groups(own).items()}
     assert found == {
         "real tables": 4,
-        "numbers to predict": 3,
-        "classes": 1,
-        "two classes": 1,
-        "inputs are numbers": 2,
+        "regression": 3,
+        "classification": 1,
+        "binary classification": 1,
+        "numeric inputs only": 2,
         "inputs with categories": 1,
         "inputs with missing values": 1,
         "up to 1,500 training rows": 1,
-        "up to 5,000 training rows": 1,
+        "1,500 to 5,000 training rows": 1,
         "more than 150,000 training rows": 2,
-        "all with more than 15,000 training rows": 2,
-        "made tables": 1,
+        "all tables with more than 15,000 training rows": 2,
+        "synthetic tables": 1,
     }
 
 
@@ -237,7 +237,7 @@ def test_page_has_all_figures_and_failures(run):
     assert '"wine", "80", "3", "", "5", "10", "lightgbm"' in parts["tables"]
     assert '"wine: breaks", "ValueError: no"' in parts["failures"]
     assert '"iris: skipped, not here"' in parts["failures"]
-    assert parts["seconds"] == "Nothing.\n\n"
+    assert parts["seconds"] == "None.\n\n"
 
 
 @pytest.mark.hard

@@ -130,7 +130,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     References
     ----------
-    .. [1] C. Rasmussen and C. Williams, "Gaussian Processes for Model Learning", 2006, sections 2.2 and 5.4.
+    .. [1] C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, sections 2.2 and 5.4.
 
     Examples
     --------

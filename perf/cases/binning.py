@@ -96,7 +96,7 @@ def _memory(ours, X, n_rows):
     Z = ours.fit_transform(X)
     own = _csr_bytes(Z)
     peak = peak_memory(_prepare_memory, n_rows)
-    yield Row("peak memory beyond X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.5), "MB")
+    yield Row("peak memory without X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.5), "MB")
 
 
 def _prepare_memory(n_rows):
@@ -111,7 +111,7 @@ def _memory_of_transform(n_rows):
     own = _csr_bytes(call())
     del call
     peak = peak_memory(_prepare_transform, n_rows)
-    yield Row("transform, peak memory beyond X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.2), "MB")
+    yield Row("transform, peak memory without X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.2), "MB")
 
 
 def _prepare_transform(n_rows):

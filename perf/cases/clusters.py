@@ -51,7 +51,7 @@ def _quality(name, load, quick):
     for machine, value in means.items():
         reach = (">=", REACH[name]) if machine == OURS and name in REACH else None
         yield Row(f"{name}: mutual information, {machine}", value, reach=reach, unit="")
-    yield Row(f"{name}: mutual information beyond that of {RBF}", means[OURS] - means[RBF], reach=(">=", 0), unit="")
+    yield Row(f"{name}: mutual information minus {RBF}", means[OURS] - means[RBF], reach=(">=", 0), unit="")
 
 
 def _speed(quick):

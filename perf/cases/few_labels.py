@@ -13,7 +13,7 @@ from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
 from perf.suite import guarded
 
-OURS, ALONE = "ours", "kernel machine on the labelled rows"
+OURS, ALONE = "ours", "kernel model on the labeled rows"
 NEIGHBOURS, LABELS = 7, 10
 DRAWS, QUICK_DRAWS, QUICK_ROWS = 10, 1, 500
 MANY, QUICK_MANY = (697_526, 15), (3_000, 15)
@@ -35,7 +35,7 @@ def _quality(name, load, quick):
     for machine, share in means.items():
         yield Row(f"{name}: right, {machine}", share, unit="%")
     for machine, least in REACH.items():
-        yield Row(f"{name}: right beyond {machine}", means[OURS] - means[machine], reach=(">=", least), unit="points")
+        yield Row(f"{name}: accuracy minus {machine}", means[OURS] - means[machine], reach=(">=", least), unit="points")
 
 
 def _shares_right(X, y, draw, quick):
@@ -69,7 +69,7 @@ def _many_rows(quick):
     yield Row(f"{what}: right, {OURS}", 100 * float((spread.transduction_ == y)[few < 0].mean()), unit="%")
     yield Row(f"{what}: fit", times[OURS], reach=("<=", 60))
     peak = peak_memory(_prepared, shape)
-    yield Row(f"{what}: peak memory beyond X", peak and peak / 1e9, reach=("<=", 4), unit="GB")
+    yield Row(f"{what}: peak memory without X", peak and peak / 1e9, reach=("<=", 4), unit="GB")
 
 
 def _rows_of_two_classes(n_rows, n_inputs):

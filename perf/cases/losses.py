@@ -53,7 +53,7 @@ def _ratios(rows):
 
 
 def _by_loss(ratios):
-    header = "ours / the peer's", "peer", "tables", "mean", "median", "lower on", "higher by 2 % or more on"
+    header = "loss", "other model", "tables", "mean", "median", "lower on", "higher by 2 % or more on"
     lines = []
     for (what, peer), own in ratios.items():
         worse = [f"{name} ({ratio:.2f})" for name, ratio in sorted(own.items(), key=itemgetter(1)) if ratio >= 1.02]
@@ -70,7 +70,7 @@ def _by_table(ratios):
             lines.setdefault((name, what), {})[peer] = f"{ratio:.3f}"
     peers = list(dict.fromkeys(peer for own in lines.values() for peer in own))
     cells = [(*of, *(own.get(peer, "") for peer in peers)) for of, own in lines.items()]
-    return csv_table(("table", "ours / the peer's", *peers), cells)
+    return csv_table(("table", "loss", *peers), cells)
 
 
 def _ratio(ours, theirs):

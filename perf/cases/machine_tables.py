@@ -52,7 +52,7 @@ def _regression(name, load, n_train, quick):
         yield Row(f"{name}, relative RMS / {peer}", mean_error(ours), mean_error(theirs), unit="%")
         if peer == "LightGBM 500":
             beyond = _paired(np.array([own.error - other.error for own, other in zip(ours, theirs)]))
-            yield Row(f"{name}, beyond {peer}, in paired standard errors", beyond, reach=("<=", -1), unit="s.e.")
+            yield Row(f"{name}, error minus {peer}'s, in paired standard errors", beyond, reach=("<=", -1), unit="s.e.")
             yield Row(f"{name}, fit / {peer}", fit_times(ours), fit_times(theirs))
 
 
@@ -77,7 +77,7 @@ def _classification(name, load, quick, peers):
     share = trials[best].error / 100
     standard_error = 100 * np.sqrt(share * (1 - share) / len(split.y_test))
     beyond = (ours.error - trials[best].error) / standard_error
-    yield Row(f"{name}, error beyond {best}, the best, in standard errors", beyond, reach=("<=", 1), unit="s.e.")
+    yield Row(f"{name}, error minus {best}'s (the best), in standard errors", beyond, reach=("<=", 1), unit="s.e.")
 
 
 def _nystroem():

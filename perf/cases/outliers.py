@@ -123,7 +123,7 @@ def _means(title, found):
             yield Row(f"{title}: mean AUC, {detector}", float(np.mean(own)), reach=reach, unit="")
     differences = np.array([areas[OURS] - areas[FOREST] for areas in found.values()])
     reach = (">=", 0.04) if title == "others" else None
-    yield Row(f"{title}: mean AUC beyond {FOREST}", float(differences.mean()), reach=reach, unit="")
+    yield Row(f"{title}: mean AUC minus {FOREST}'s", float(differences.mean()), reach=reach, unit="")
     if len(differences) > 1:
         error = float(differences.std(ddof=1) / np.sqrt(len(differences)))
         yield Row(f"{title}: standard error of the difference", error, unit="")

@@ -119,12 +119,12 @@ def _machine(n_rows, quick):
             "memory": stopwatch(partial(fit, binfeat, dX.compute(), dy.compute())),
         }
         times = interleave(calls, 1)
-    what = f"{n_rows:,} rows, kernel machine"
+    what = f"{n_rows:,} rows, kernel model"
     yield Row(f"{what} / in memory", times["dask"], times["memory"], _reach(n_rows))
     on_dask, in_memory = ((fitted[home].predict(X) - y) ** 2 / y.var() for home in (distributed, binfeat))
     standard_error = max(in_memory.std() / np.sqrt(y.size), np.finfo(float).tiny)
     beyond = float((on_dask - in_memory).mean() / standard_error)
-    yield Row(f"{what}: error beyond that in memory, in its standard errors", beyond, reach=("<=", 1), unit="")
+    yield Row(f"{what}: error minus the error in memory, in standard errors", beyond, reach=("<=", 1), unit="")
     for where, home, squares in (("on Dask", distributed, on_dask), ("in memory", binfeat, in_memory)):
         n_grids = fitted[home].n_grids_
         yield Row(f"{what} {where}: {n_grids} grids, variance left", 100 * float(squares.mean()), unit="%")

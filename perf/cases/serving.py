@@ -65,7 +65,7 @@ def _kinds(rows):
         )
         for kind in KINDS
     ]
-    return csv_table(("machine", *FIGURES), lines)
+    return csv_table(("model", *FIGURES), lines)
 
 
 def _in_columns(rows):

@@ -27,21 +27,23 @@ def groups(standings):
     """
     real = [standing for standing in standings if not standing.is_made]
     kinds = {
-        "numbers to predict": lambda own: own.regression,
-        "classes": lambda own: not own.regression,
-        "two classes": lambda own: own.n_classes == 2,
-        "more classes": lambda own: (own.n_classes or 0) > 2,
-        "inputs are numbers": lambda own: own.categories is False,
+        "regression": lambda own: own.regression,
+        "classification": lambda own: not own.regression,
+        "binary classification": lambda own: own.n_classes == 2,
+        "multiclass classification": lambda own: (own.n_classes or 0) > 2,
+        "numeric inputs only": lambda own: own.categories is False,
         "inputs with categories": lambda own: own.categories,
         "inputs with missing values": lambda own: own.missing,
     }
     found = {"real tables": real}
     found |= {name: [standing for standing in real if is_of(standing.traits)] for name, is_of in kinds.items()}
     for low, high in pairwise(_SIZES):
-        name = f"up to {high:,} training rows" if np.isfinite(high) else f"more than {low:,} training rows"
+        name = f"{low:,} to {high:,} training rows" if low else f"up to {high:,} training rows"
+        if not np.isfinite(high):
+            name = f"more than {low:,} training rows"
         found[name] = [standing for standing in real if low < standing.traits.n_train <= high]
-    found[f"all with more than {_MANY:,} training rows"] = [own for own in real if own.traits.n_train > _MANY]
-    found["made tables"] = [standing for standing in standings if standing.is_made]
+    found[f"all tables with more than {_MANY:,} training rows"] = [own for own in real if own.traits.n_train > _MANY]
+    found["synthetic tables"] = [standing for standing in standings if standing.is_made]
     return {name: own for name, own in found.items() if own}
 
 

@@ -26,7 +26,7 @@ def parts(content):
         "tables": _tables(rows),
         "failures": _failures(rows),
     }
-    return {name: text or "Nothing.\n\n" for name, text in found.items()}
+    return {name: text or "None.\n\n" for name, text in found.items()}
 
 
 def _of_panel(rows, panel):
@@ -79,7 +79,7 @@ def _groups(rows):
     for name, own in groups.items():
         lines = [(at["series"], at["n"], _outcomes(at), *(_digits(at[what]) for what in _RATIOS.values()), _worst(at))
                  for at in own]  # fmt: skip
-        header = ("ours / the peer's", "tables", "won-tied-lost", *_RATIOS, "its worst table")
+        header = ("other model", "tables", "won-tied-lost", *_RATIOS, "lowest ratio")
         texts.append(folded(f"{name[0].upper()}{name[1:]}", csv_table(header, lines)))
     return "".join(texts)
 
@@ -87,7 +87,7 @@ def _groups(rows):
 _RATIOS = {
     "median": "median",
     "mean": "mean",
-    "mean without its worst": "mean_without_worst",
+    "mean without lowest": "mean_without_worst",
     "log-loss": "log_loss",
     "1 - AUC": "auc_loss",
     "fit": "fit",
@@ -122,7 +122,7 @@ def _seeds(rows):
         (row["at"]["table"], *(f"{row['at'][what]:.3g}" for what in ("low", "mean", "high")), _digits(row["ours"], 1))
         for row in sorted(_of_panel(rows, "seeds"), key=lambda row: -row["ours"])
     ]
-    return csv_table(("table", "least error, %", "mean", "largest", "spread, % of the mean"), lines) if lines else ""
+    return csv_table(("table", "lowest error, %", "mean", "highest", "standard deviation, % of the mean"), lines) if lines else ""
 
 
 _PICTURE = """.. figure:: ../../perf/pictures/seconds.png
@@ -141,7 +141,7 @@ def _tables(rows):
             continue
         traits = (row["at"][what] or "" for what in ("table", "rows", "inputs", "classes"))
         lines.append((*traits, f"{row['ours']:.3g}", f"{row['reference']:.3g}", row["at"]["best"]))
-    header = ("table", "training rows", "inputs", "classes", "our error, %", "best peer's, %", "which")
+    header = ("table", "training rows", "inputs", "classes", "our error, %", "best other error, %", "best other model")
     return csv_table(header, lines) if lines else ""
 
 
@@ -149,4 +149,4 @@ def _failures(rows):
     """Return the table of failed and skipped fits."""
     failed = [(row["what"], row["error"].splitlines()[0]) for row in rows if row["error"]]
     skipped = [(row["what"], "") for row in rows if not row["error"] and "skipped" in row["what"]]
-    return csv_table(("what", "why"), failed + skipped) if failed or skipped else ""
+    return csv_table(("fit", "reason"), failed + skipped) if failed or skipped else ""

@@ -4,8 +4,8 @@ Which estimator?
 
 This page is for readers who see binfeat for the first time. Use :class:`binfeat.KernelMachineRegressor` or
 :class:`binfeat.KernelMachineClassifier` for a table of mixed columns: both accept a raw data frame and need no tuning.
-Use the features and linear models below them if you want your own pipeline, or if the kernel and its length scales are
-known.
+Use the features and the linear models if you want to build your own pipeline, or if you know the kernel and its length
+scales.
 """
 
 import matplotlib.pyplot as plt
@@ -50,8 +50,8 @@ ax.set_xlabel("unexplained share of the variance")
 # - :class:`binfeat.OutlierDetector` finds outliers and drift; :class:`binfeat.SpectralClustering` and
 #   :class:`binfeat.LabelSpreading` use the graph of similar rows.
 #
-# All of them are scikit-learn estimators, so pipelines, searches and ``clone`` work. Read next
-# :doc:`plot_14_features`, :doc:`plot_15_linear_models`, or :doc:`plot_03_decisions` for kernel models. :doc:`/compare`
-# lists cases in which other software is the better choice.
+# All classes are scikit-learn estimators, so pipelines, grid searches and ``clone`` work. Read next
+# :doc:`plot_14_features` for features, :doc:`plot_15_linear_models` for linear models, or :doc:`plot_03_decisions` for
+# kernel models. :doc:`/compare` lists cases in which other software is the better choice.
 
 print(np.round(models["kernel model"].feature_relevances_, 2))

@@ -2,17 +2,17 @@
 How a kernel model selects its hyperparameters
 ==============================================
 
-This page is for readers who want to know what a kernel model decides in ``fit``, and how to override it. Each decision
-minimizes the error on rows that were not used for training: the leave-one-out error of exact and local models, or the
+This page is for readers who want to understand or override the decisions of a kernel model in ``fit``. Each decision
+minimizes an error on rows that were not used for training: the leave-one-out error of exact and local models, or the
 error on a validation set. The decisions are made in this order:
 
-1. *Length scales*, by gradient steps on the leave-one-out error of exact models of a few hundred rows.
-2. *Features*: none (an exact model) for up to 10,000 rows; exact models in cells (a local model) for more rows; random
-   binning or Fourier features if neither is possible.
-3. *Kernel*, a sum of two, and *penalty*. With more than 1,500 rows the length scales are refined on rows with
-   the density of the full table, because more rows allow shorter length scales.
-4. *Trees* of cells, as long as each cuts the squared error by 0.3 %; or *grids*, which are doubled until doubling cuts
-   it by less than 2 %.
+1. *Length scales*, one per input, by gradient descent on the leave-one-out error of exact models of a few hundred rows.
+2. *Representation*: an exact model with the full kernel matrix for up to 10,000 rows; a local model, which has one
+   exact model per cell of a k-d tree, for more rows; random binning or Fourier features if neither is possible.
+3. *Kernel* (one kernel or a sum of two) and *penalty*. With more than 1,500 rows the length scales are learned again on
+   denser subsets, because more rows allow shorter length scales.
+4. *Number of trees* of a local model: trees are added while each cuts the squared error by at least 0.3 %. *Number of
+   grids* of binning features: it is doubled until this cuts the error by less than 2 %.
 """
 
 import tempfile
@@ -48,8 +48,7 @@ RelevanceDisplay.from_estimator(model, ax=ax)
 # %%
 # The report
 # ----------
-# The report is one HTML page with errors, what limits them, effects of inputs, and residuals. It loads nothing from the
-# network.
+# The report is one HTML file with errors, their likely causes, effects of inputs, and residuals. It works offline.
 
 with tempfile.TemporaryDirectory() as folder:
     page = Path(folder) / "model.html"
@@ -64,13 +63,13 @@ with tempfile.TemporaryDirectory() as folder:
 # Weights and groups
 # ------------------
 # ``sample_weight`` contains one weight per row, and ``class_weight`` one weight per class. ``class_weight="balanced"``
-# gives all classes the same total weight. Oversampling cannot leak into the validation set: equal rows are merged into
-# one row with their total weight.
+# gives all classes the same total weight. Oversampling cannot leak into the validation set, because equal rows are
+# merged into one row with their total weight.
 #
 # ``groups`` in ``fit`` marks related rows, such as several visits of one patient. All rows of a group are in the same
-# split, so no choice is validated on rows that are related to training rows. With groups and up to 1,500 rows the model
-# is exact, and its error is a leave-one-group-out error. With more rows the model uses random features, or, with
-# a radial ``kernel``, it is local and its penalty is chosen on validation groups.
+# split. With groups and up to 1,500 rows the model is exact, and its error is a leave-one-group-out error. With more
+# rows the model uses random features and validates on whole groups. With ``kernel="rbf"`` or another radial kernel, it
+# is a local model.
 
 rng = np.random.default_rng(0)
 patients = np.repeat(np.arange(300), 4)
@@ -95,7 +94,7 @@ print(f"validation error without groups: {no_groups.held_out_error_[0]:.2f}, err
 # %%
 # Without groups the validation error is too low, because other visits of the same patients are training rows.
 #
-# Another use of ``sample_weight`` is measurements of known precision: weight each of them by one over its variance.
+# If the noise variance of each measurement is known, pass its inverse as ``sample_weight``.
 
 places = rng.uniform(-3, 3, size=(600, 1))
 deviation = rng.choice([0.1, 1.5], size=600)
@@ -109,9 +108,9 @@ for name, weight in (("equal weights", None), ("weights by precision", deviation
 # %%
 # Warm start
 # ----------
-# With ``warm_start=True`` a second ``fit``, on more rows or with a larger "max_grids", keeps the length scales and
-# the kernel. Only the penalty is chosen again, grids are added, and the coefficients are computed. The first line of
-# ``summary()`` confirms the warm start, or contains the reason for a full search.
+# With ``warm_start=True`` a second ``fit``, on more rows or with a larger "max_grids", keeps the length scales and the
+# kernel. Only the penalty, the number of grids and the coefficients are updated. The first line of ``summary()``
+# confirms the warm start, or gives the reason for a full search.
 
 model.set_params(warm_start=True).fit(X, y)
 print(model.summary())

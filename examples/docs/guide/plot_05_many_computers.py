@@ -3,9 +3,9 @@ On several computers
 ====================
 
 This page is for readers with a Dask cluster, or with Dask collections on one computer. ``binfeat.distributed`` contains
-the maps, the ridge models and the kernel models for Dask arrays and data frames. Rows stay on their workers. In each
-iteration the solver sends one block of coefficients to the workers and receives one sum. Bins, columns and coefficients
-are the same as for rows in memory.
+the maps, the ridge models and the kernel models for Dask arrays and data frames. Rows stay on their workers. Each
+iteration of the solver sends the coefficients to the workers, and receives one array of the same size. Bins, columns
+and coefficients are the same as for rows in memory.
 """
 
 import dask.array as da
@@ -38,10 +38,10 @@ ax.legend(frameon=False)
 # %%
 # Kernel models
 # -------------
-# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. It selects hyperparameters on a sample, with
-# the same result as a model in memory on the sampled rows. Then a local model is fitted to all rows, if their inputs
-# fit in the memory of this process as float32: each cell is gathered and solved on a worker. Otherwise a model of grids
-# is fitted to the rows on their workers. Predictions for a collection are lazy and keep its chunks.
+# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. It selects hyperparameters on a sample of the
+# rows. If all inputs fit as float32 in the memory of this process, it fits a local model: each cell of the k-d tree is
+# sent to a worker and solved there. Otherwise it fits a model on random binning features, and the rows stay on their
+# workers. Predictions for a collection are lazy and keep its chunks.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
 
 regressor = KernelMachineRegressor(random_state=0).fit(X, da.sin(X[:, 0]))
@@ -49,11 +49,11 @@ print(regressor.predict(X))
 print(regressor.summary())
 
 # %%
-# A local model reads the collection three times: for checks, for the sample, and for the cells. A model of grids reads
-# it again whenever grids are added, and for each overall length scale that is compared. So persist the collection if
-# the workers have enough memory. With grids a worker needs 40 bytes per row, and 2 or 4 bytes per row and grid, twice
-# that while grids are added. If a worker is lost, its results are computed again. If the scheduler is lost, or a task
-# crashes several workers, the fit ends with an error that names the cause.
+# A local model reads the collection three times: for checks, for the sample, and for the cells. A model on binning
+# features reads it more often. If the workers have enough memory, call ``X = X.persist()`` first. For binning features
+# a worker needs 40 bytes per row, and 2 or 4 bytes per row and grid (twice that while grids are added). If a worker is
+# lost, other workers repeat its tasks. If the scheduler is lost, or a task crashes several workers, ``fit`` raises an
+# error that names the cause.
 #
 # The fitted model contains plain arrays. ``to_local`` returns a copy that needs no Dask to load or to predict:
 local = regressor.to_local()

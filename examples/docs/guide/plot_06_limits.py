@@ -3,9 +3,9 @@ Reproducibility and limits
 ==========================
 
 This page is for readers who need equal results in every run, or who want to know the limits before they start. With an
-int ``random_state``, a fit returns bitwise the same model for any number of threads, on one kind of processor. There
-are two exceptions: ``max_seconds``, which depends on the clock, and Python threads that fit kernel models at the same
-time and share the threads of BLAS.
+int ``random_state``, a fit returns bitwise the same model for any number of threads, on the same processor model. There
+are two exceptions: fits with ``max_seconds`` depend on the speed of the computer, and the last digits can change if
+several Python threads fit kernel models at the same time.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ print("same coefficients:", np.array_equal(first.feature_coef_, second.feature_c
 # %%
 # Random features have a random error
 # -----------------------------------
-# Another seed draws other grids. The standard deviation over seeds falls with the root of the number of grids.
+# Another seed draws other grids. The standard deviation over seeds falls with the square root of the number of grids.
 
 rng = np.random.default_rng(0)
 pair = rng.normal(size=(2, 3))
@@ -44,7 +44,7 @@ ax.legend(frameon=False)
 # ------
 # - *Memory.* An exact model needs 4 bytes per pair of rows, or 1 byte if it is solved by iterations. Random
 #   binning needs 2 or 4 bytes per row and grid.
-# - *Extrapolation.* Far from the training rows, exact models and models of grids predict the mean.
-# - *Steps.* Targets that jump along many inputs at once suit trees better.
-# - *Values.* Infinite values and numbers beyond 1e100 are errors. Missing values are accepted.
-# - *Files.* skops files of models are safe to load. Files of newer versions are refused with an error.
+# - *Extrapolation.* Far from the training rows, exact models and models on binning features predict the mean of y.
+# - *Steps.* If the target has steps in many inputs at once, tree ensembles are usually more accurate.
+# - *Values.* Infinite values and numbers beyond 1e100 raise an error. Missing values are accepted.
+# - *Files.* Loading a skops file of a model cannot run code. Files of newer versions raise an error.

@@ -32,8 +32,9 @@ sales = 100 + 0.03 * np.arange(len(days)) + week + 8 * np.sin(year) + 0.5 * np.m
 table = pd.DataFrame({"day": days, "weekday": pd.Categorical(days.day_name()), "warmth": warmth, "sales": sales})
 
 # %%
-# Earlier sales enter as columns. A kernel model predicts the mean far from all training rows, so it cannot continue a
-# trend. The third table below therefore contains sales as differences from the mean of the previous week.
+# Earlier sales are added as columns. A kernel model predicts the mean far from all training rows, so it cannot
+# extrapolate a trend. In the third table below, today's and yesterday's sales are therefore differences from the mean
+# of the previous week.
 
 table["yesterday"], table["a week ago"] = table["sales"].shift(1), table["sales"].shift(7)
 table["level"] = table["sales"].shift(1).rolling(7).mean()
@@ -59,9 +60,9 @@ for name, (columns, level) in tables.items():
 
 # %%
 # The leave-one-out error is misleading here: a day is predicted from the days before and after it. Validation on the
-# last known year shows that only the third table is useful. ``cv`` accepts pairs of training and validation rows, and
-# the first pair is used. The first split of scikit-learn's ``TimeSeriesSplit`` validates on *old* days, so pass the row
-# numbers yourself. Once the table is right, fit without ``cv``: the model then selects hyperparameters on all rows.
+# last known year shows that only the third table is useful. Pass the row numbers yourself, as above: only the first
+# split is used, and the first split of ``TimeSeriesSplit`` validates on *old* days. Once you have chosen the columns,
+# fit without ``cv``, so that hyperparameters are selected on all rows.
 
 columns, level = tables["differences"]
 final = KernelMachineRegressor(random_state=0).fit(known[columns], (table["sales"] - level)[known.index])
@@ -79,9 +80,8 @@ ax.legend(frameon=False, ncols=2)
 # Groups
 # ------
 # ``groups`` contains the group of each row, and a group is never split. With ``cv`` or ``groups`` and more than 1,500
-# rows, the model uses random features that are validated on the validation set, or, with ``kernel="rbf"``, it is
-# local; ``summary()`` lists the choice. In this example each of 200 patients has five visits, and a level that no
-# column explains.
+# rows, the model uses random features, or is a local model if ``kernel="rbf"``. In this example each of 200 patients
+# has five visits, and a mean blood pressure that no column explains.
 
 patients = np.repeat(np.arange(200), 5)
 habits = rng.normal(size=(200, 2))[patients] + 0.02 * rng.normal(size=(1000, 2))

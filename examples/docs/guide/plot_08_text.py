@@ -2,9 +2,9 @@
 Text
 ====
 
-This page is for readers with text columns. A kernel model accepts numbers and categories, so convert a text to numbers
-first: to word frequencies (TF-IDF), or to the embedding of a language model. The resulting columns can stand next to
-other columns of a table.
+This page is for readers with text columns. A kernel model accepts numbers and categories, so convert each text to
+numbers first: to word frequencies (TF-IDF), or to the embedding of a language model. You can combine the resulting
+columns with other columns of the table.
 
 The texts of this example are paragraphs of scikit-learn's documentation. The task is to predict which of six packages a
 paragraph documents.
@@ -54,7 +54,8 @@ print(model.summary())
 # %%
 # The error in the summary is the leave-one-out error over paragraphs. Other paragraphs of the same page are training
 # rows, so the error for new pages is higher; ``groups=train["name"]`` validates on whole pages. The usual baseline is a
-# linear model on all words. It is hard to beat, because text is nearly linear. Here both are about equally accurate.
+# linear model on all words. It is hard to beat, because classes of texts are nearly linearly separable by their words.
+# Here both models are about equally accurate.
 
 linear = make_pipeline(
     TfidfVectorizer(stop_words="english", sublinear_tf=True), LogisticRegression(C=10, max_iter=1000)
@@ -84,8 +85,9 @@ print(f"{both.score(with_columns(X_test, test), test['package']):.1%} correct")
 # %%
 # Embeddings
 # ----------
-# A language model is more accurate for short texts, and for texts with few words in common. Its embedding is a row of
-# some hundred numbers, which replaces ``words`` above. Install ``sentence-transformers``; it downloads the model:
+# Embeddings of a language model are more accurate for short texts, and for texts with few words in common. An embedding
+# has some hundred numbers per text, and replaces ``words`` above. Install ``sentence-transformers``, which downloads
+# the language model:
 #
 # .. code-block:: python
 #
@@ -95,8 +97,8 @@ print(f"{both.score(with_columns(X_test, test), test['package']):.1%} correct")
 #     X_train = encoder.encode(train["text"].tolist(), normalize_embeddings=True)  # (n_rows, 384)
 #     model = KernelMachineClassifier(random_state=0).fit(X_train, train["package"])
 #
-# Exact models are used for fewer than 10,000 rows where there are more than 200 inputs. For more rows, or to save time,
-# reduce embeddings with ``PCA(100)``. Images and sounds are processed in the same way.
+# With more than 200 inputs, "auto" uses exact models for fewer than 10,000 rows only. For more rows, or to save time,
+# reduce the embeddings with ``PCA(100)``. Images and sounds are processed in the same way.
 
 shares = pd.Series(both.feature_relevances_, both.feature_names_in_).sort_values()[-8:]
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")

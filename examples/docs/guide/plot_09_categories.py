@@ -4,8 +4,8 @@ Categories with many levels
 
 This page is for readers with columns such as streets, products or authors: hundreds of levels, most of them in few
 rows. A kernel model uses such a column without encoding. If two rows differ in the category, their kernel value is
-multiplied by ``exp(-gamma_j)``, and ``gamma_j`` is learned. Rows of the same level have more influence on each other,
-but all rows contribute, so a level with few rows borrows information from other levels.
+multiplied by ``exp(-gamma_j)``, and ``gamma_j`` is learned. So rows of the same level have more influence on a
+prediction, but all rows contribute. A level with few rows borrows information from other levels.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,8 @@ from sklearn.preprocessing import TargetEncoder
 from binfeat import KernelMachineRegressor
 
 # %%
-# The table is synthetic: prices of houses in 600 streets. Some streets have dozens of houses, many have none or one.
+# The table is synthetic: prices of houses in 600 streets. Each street has an effect on the price. Some streets have
+# dozens of houses, many have none or one.
 
 rng = np.random.default_rng(0)
 worth = rng.normal(size=600)
@@ -35,8 +36,8 @@ print(f"{len(known)} streets in training rows, half of them with at most {known.
 # %%
 # With or without encoding
 # ------------------------
-# Target encoding replaces each level by the mean target of its rows, shrunk for levels with few rows. Models without
-# support for many levels need it. For example, scikit-learn's HistGradientBoosting accepts at most 255 levels.
+# Target encoding replaces each level by the mean target of its rows, shrunk for levels with few rows. Models that
+# accept few levels need it. For example, scikit-learn's HistGradientBoosting accepts at most 255 levels.
 
 
 def encoded(regressor):
@@ -57,10 +58,10 @@ print(f"{'noise':32} {0.3**2 / price[test].var():.3f}")
 # %%
 # Predictions for streets
 # -----------------------
-# Streets with many houses have their own level. The level of a street with one house is shrunk towards the mean, and a
-# street without training rows gets the mean. A level that `fit` has not seen matches no other level. This is not an
-# error, but the predictions have larger standard deviations. By default, `predict` warns about new levels. They are
-# expected here, so the model has ``on_unseen="ignore"``.
+# The predicted effect of a street with many houses is close to its true effect. The effect of a street with one house
+# is shrunk towards 0, and a street without training rows has the effect 0. Predictions for such streets have larger
+# standard deviations. By default, `predict` warns about new streets. They are expected here, so the model has
+# ``on_unseen="ignore"``.
 
 model = models["kernel model, raw column"]
 same = pd.DataFrame({"street": [f"street {k}" for k in range(600)], "size": 100.0, "age": 40.0})
@@ -73,7 +74,7 @@ for few, many in ((0, 0), (1, 2), (3, 10), (11, 10**6)):
 figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 dots = ax.scatter(worth, level - 2, c=np.log10(1 + houses), s=12, cmap="viridis_r")
 ax.plot([-3, 3], [-3, 3], color="0.7", linewidth=1, zorder=0)
-ax.set(xlabel="true level of a street", ylabel="predicted level", xlim=(-3, 3), ylim=(-3, 3))
+ax.set(xlabel="true effect of a street", ylabel="predicted effect", xlim=(-3, 3), ylim=(-3, 3))
 bar = figure.colorbar(dots, label="houses in training rows", ticks=np.log10([1, 2, 11, 101]))
 bar.ax.set_yticklabels([0, 1, 10, 100])
 
@@ -81,10 +82,10 @@ bar.ax.set_yticklabels([0, 1, 10, 100])
 # Details
 # -------
 # - Columns of strings, and categorical columns of pandas, are categories without further settings. Strings that are all
-#   numbers or all dates are converted, with a warning. Numbers that are codes, such as street numbers, are detected if
-#   neighbouring codes have unrelated targets. They enter both as numbers and as categories, and ``summary()`` lists
-#   them. Pass ``categorical_features=["street"]`` to override the detection.
+#   numbers or all dates are converted, with a warning. Integer codes, such as district numbers, are detected if
+#   neighbouring codes have unrelated targets. The model then uses them both as numbers and as categories, and
+#   ``summary()`` lists them. Pass ``categorical_features=["street"]`` to override the detection.
 # - A column with a different level in nearly every row, such as an id, is ignored with a warning.
 # - Add known properties of a level as columns, for example the district or the distance to the station. Similar levels
 #   then share information, and new levels are predicted from their properties.
-# - Models of Fourier features accept no categories. Exact models, local models and models of grids do.
+# - Exact models, local models and models on binning features accept categories. Models on Fourier features do not.

@@ -2,8 +2,8 @@
 Coming from LightGBM, GPyTorch or scikit-learn
 ==============================================
 
-This page is for users of other libraries: it lists the equivalent of each parameter, and parameters that are not
-needed. The code runs without the other libraries.
+This page is for users of other libraries. It lists the equivalent of each of their parameters. The code runs without
+the other libraries.
 """
 
 import matplotlib.pyplot as plt
@@ -52,8 +52,8 @@ X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=Tr
 #    * - ``monotone_constraints``, ranking, GPUs
 #      - not available
 #
-# Predictions of trees are piecewise constant. Kernel models are continuous, and return to the mean far from the
-# training rows. If targets jump along many inputs at once, keep the trees.
+# Predictions of trees are piecewise constant. Predictions of exact models are continuous, and return to the mean far
+# from the training rows. If the target has steps in many inputs at once, keep the trees.
 
 model = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
 print(model.predict_quantiles(X_test[:2], [0.1, 0.5, 0.9]).round())
@@ -62,9 +62,9 @@ print(dict(zip(model.feature_names_in_.tolist(), model.feature_importances_.roun
 # %%
 # GPyTorch, GPy, scikit-learn's Gaussian process
 # ----------------------------------------------
-# The predictions of an exact model are the mean of a Gaussian process for standardized targets. Its kernel is the
-# given kernel plus 1. ``alpha`` is the noise variance. The Gaussian kernel is ``exp(-sum_j gamma_j D_j^2)``, so the
-# ``lengthscale`` of other libraries is ``1 / sqrt(2 gamma_j)``.
+# The prediction of an exact model is the posterior mean of a Gaussian process for standardized targets. The kernel of
+# the process is the given kernel plus 1 (for the intercept), and ``alpha`` is its noise variance. The Gaussian kernel
+# is ``exp(-sum_j gamma_j D_j^2)``, so the ``lengthscale`` of other libraries is ``1 / sqrt(2 gamma_j)``.
 
 scaled_train, scaled_test = (StandardScaler().fit(X_train).transform(X) for X in (X_train, X_test))
 options = {"features": "exact", "kernel": "rbf", "gamma": 0.0225, "alpha": 0.6}
@@ -134,7 +134,7 @@ ax.legend(frameon=False)
 #    * - ``RBFSampler`` or ``Nystroem``, then ``RidgeCV``
 #      - ``RandomFourier`` or ``RandomBinning``, then ``CGRidge(alphas=...)``; or ``features="fourier"``
 #    * - ``MLPRegressor``, ``HistGradientBoostingRegressor`` in a pipeline
-#      - a drop-in replacement: all models are scikit-learn estimators
+#      - ``KernelMachineRegressor`` in the same pipeline
 
 gamma = 0.1
 ridge = KernelRidge(kernel="laplacian", gamma=gamma, alpha=0.6).fit(scaled_train, y_train - y_train.mean())

@@ -2,15 +2,17 @@ r"""
 Mathematics of kernel models
 ============================
 
-This page describes the algorithms behind ``KernelMachineRegressor`` and ``KernelMachineClassifier``, with their
-sources, for readers who want to reproduce or improve them. File names are relative to the package. Rows are :math:`x_1,
-\dots, x_n`, targets :math:`Y \in \mathbb R^{n \times T}` are standardised, sample weights are :math:`v_i`, and :math:`V
-= \operatorname{diag} v`.
+This page is for researchers who want to reproduce or improve ``KernelMachineRegressor`` and
+``KernelMachineClassifier``. It describes their algorithms, with references to papers and to files of the package. You
+do not need it to use the models.
+
+Notation. Rows are :math:`x_1, \dots, x_n`, targets :math:`Y \in \mathbb R^{n \times T}` are standardized, sample
+weights are :math:`v_i`, and :math:`V = \operatorname{diag} v`.
 
 Objective
 ---------
 
-A kernel model minimises, over functions f of the kernel's space and an intercept b,
+A kernel model minimizes, over functions f of the kernel's space and an intercept b,
 
 .. math::
 
@@ -22,10 +24,9 @@ variance :math:`\alpha / v_i` (Rasmussen & Williams 2006, eq. 2.25). A row of we
 
 With :math:`D = x - x'`, the Laplacian is :math:`\exp(-\sum_j \gamma_j |D_j|)`. Radial kernels depend on :math:`s =
 \sum_j \gamma_j D_j^2`: the Gaussian is :math:`e^{-s}`, and the Matern kernel is a function of :math:`r = \sqrt{2 s}`.
-Where two rows differ in a category, the Laplacian is multiplied by :math:`e^{-\gamma_j}`, and :math:`s` grows by
-:math:`\gamma_j`. A linear map A generalises the radial kernels: :math:`s = \lVert A^\top
-\operatorname{diag}(\gamma)^{1/2} D \rVert^2`. In a sum of kernels, the shares of the kernels
-add up to 1.
+If two rows differ in the category j, the Laplacian is multiplied by :math:`e^{-\gamma_j}`, and :math:`s` increases by
+:math:`\gamma_j`. A linear map A generalizes the radial kernels: :math:`s = \lVert A^\top
+\operatorname{diag}(\gamma)^{1/2} D \rVert^2`. A sum of two kernels is a weighted mean; its weights are called *shares*.
 
 Models on random features solve the same problem for :math:`f(x) = w^\top z(x)` with :math:`E\, z(x)^\top z(x') = k(x,
 x')` and an intercept without penalty (Rahimi & Recht 2007, Algorithms 1 and 2; :doc:`/how_it_works`).
@@ -45,8 +46,8 @@ leave-one-out residual of row i is :math:`r_i = c_i / g_i` (Allen 1974; Rasmusse
 with :math:`u_{it} = v_i r_{it} / g_i` and :math:`w_i = \frac 1 T \sum_t u_{it} c_{it} / g_i`. This follows from
 :math:`dG = -G \, dK \, G`. For :math:`\log \gamma_j` of the Laplacian, :math:`\partial K_{ab} = -\gamma_j |D_j|
 K_{ab}`; for :math:`\log \alpha`, :math:`\partial K = \alpha V^{-1}`. The first term of M is the expectation of :math:`G
-\operatorname{diag}(w) Z (G Z)^\top` over columns Z of random signs (Hutchinson 1990), so a step needs one Cholesky
-factor and no product of two full matrices. ``models/kernel_algebra/leave_one_out.py``
+\operatorname{diag}(w) Z (G Z)^\top` over columns Z of random signs (Hutchinson 1990). So one gradient needs one
+Cholesky factor, and no product of two full matrices. ``models/kernel_algebra/leave_one_out.py``
 """
 
 import matplotlib.pyplot as plt
@@ -82,31 +83,31 @@ print("finite differences ", np.round(differences, 7))
 # %%
 # From a table to columns
 # -----------------------
-# *Numbers* are standardised. A missing number is replaced by the training median, and a 0/1 column marks the rows with
-# missing numbers. *Categories*: a missing value is a category of its own, and a category that did not occur in ``fit``
+# *Numbers* are standardized. A missing number is replaced by the training median, and a 0/1 column marks the rows with
+# missing numbers. *Categories*: a missing value is a separate category. A category that did not occur in ``fit``
 # matches no other category. A column with a different category in nearly every row, such as an id, is ignored with a
-# warning. *Dates and durations* become numbers of days. Dates that span more than a year, a week or a day also provide
-# the day of the year, the day of the week or the hour, in the column's time zone; the relevance of these parts counts
-# for the column. ``models/table/encoder.py``
+# warning. *Dates and durations* become numbers of days. If dates span more than a year, a week or a day, the day of the
+# year, the day of the week or the hour is a further column. ``models/table/encoder.py``
 #
 # *Codes.* Numbers with repeated values, such as person or district ids, are also encoded as categories if targets are
-# unrelated to their order: the mean squared difference between mean targets of neighbouring values, less noise, is at
-# least half of its expectation after shuffling (compare von Neumann 1941), and exceeds 4 standard errors. This test is
-# skipped if ``features``, ``gamma``, ``cv`` or ``groups`` are set. ``summary`` lists the columns.
-# ``models/table/codes.py``
+# unrelated to their order. The test statistic is the mean squared difference between the mean targets of neighbouring
+# values, minus its expectation from noise (compare von Neumann 1941). It must be at least half of its value after
+# shuffling, and at least 4 standard errors. This test is skipped if ``features``, ``gamma``, ``cv`` or ``groups`` are
+# set. ``summary`` lists the columns. ``models/table/codes.py``
 #
-# *Ranks.* Numbers that are far from normal (sorted values with a squared correlation below 0.865 with normal scores,
-# Shapiro & Francia 1972), for example amounts, or counts with many zeros, become two columns in exact and local models
-# with learned length scales: x and the normal score of its rank, each with its own :math:`\gamma`. At most 64 columns
-# are added. ``models/table/derived.py``
+# *Ranks.* Exact and local models with learned length scales encode numbers that are far from normal, such as amounts,
+# or counts with many zeros, as two columns: x and the normal score of its rank, each with its own :math:`\gamma`. "Far
+# from normal" means a squared correlation below 0.865 between the sorted values and the normal scores (Shapiro &
+# Francia 1972). At most 64 columns are added. ``models/table/derived.py``
 #
-# *Duplicates.* If more than a fourth of the rows in memory are copies, targets included, and a column has values that
-# are too fine to coincide by chance, each set of copies becomes one row with the sum of their weights.
-# ``models/table/unique_rows.py``
+# *Duplicates.* If more than a quarter of the rows are copies of other rows, including the targets, each set of copies
+# becomes one row with the sum of their weights. The rule applies if a column has so many different values that copies
+# are unlikely to be a coincidence. ``models/table/unique_rows.py``
 #
 # Length scales
 # -------------
-# Length scales minimise squared leave-one-out errors for any ``scoring``. Adam (Kingma & Ba 2015) minimises
+# Length scales minimize squared leave-one-out errors, whatever loss or ``scoring`` is used later. Adam (Kingma & Ba
+# 2015) minimizes
 #
 # .. math::
 #
@@ -114,161 +115,160 @@ print("finite differences ", np.round(differences, 7))
 #     \lambda = 3 \min \left( 1, \sqrt{20 / d} \right),
 #
 # for :math:`\theta = (\log \gamma_1, \dots, \log \gamma_d, \log \alpha)`. Each step uses the error L of *fresh*
-# training rows: 300 to about 1,000 of the N rows, without the validation set. The prior keeps the logarithms of the d
-# gammas together where rows are few; it is weaker for many inputs, because few of them matter. The rate falls from 0.2
-# to 0.01 over 60 steps, or up to 150 steps for many rows. After two thirds of the steps, inputs with a negligible
-# effect are raised to half of the mean term in the exponent; they keep this value if the gradient on more rows points
-# upwards. ``models/search/length_scales.py``
+# training rows: 300 to about 1,000 of the N rows, without the validation set. The second term is a prior. It keeps the
+# logarithms of the d gammas close to each other if N is small. It is weaker for many inputs, because usually few of
+# them are relevant. The learning rate falls from 0.2 to 0.01 over 60 steps, or up to 150 steps for many rows. An input
+# whose gamma became negligible too early gets a second chance: after two thirds of the steps, its term in the exponent
+# is raised to half of the mean term, and stays there if the gradient on more rows supports it ("revival").
+# ``models/search/length_scales.py``
 #
-# More rows support shorter length scales. Therefore the result is refined:
+# The best length scales are shorter for more rows. Therefore a second step refines the result:
 #
 # - Up to 1,500 rows, one common factor, the penalty, and the shares of a sum are selected by L of all rows.
 # - With more rows, all of :math:`\gamma`, the shares and :math:`\alpha` follow the gradient of L once more, in sets of
-#   rows that are as dense as the table. Exact models take 30 steps in sets of 750 rows, which are cells of a tree and
-#   random samples in turn, because inputs that the tree splits hardly vary within a cell. Local models take 60 steps in
-#   cells of 500 rows, and split the rows twice more with the current kernel. The prior here is 50 instead of
+#   rows that are as dense as the table. Exact models use 30 steps on sets of 750 rows, alternately a cell of a tree and
+#   a random sample, because an input that the tree splits hardly varies within a cell. Local models use 60 steps on
+#   cells of 500 rows, and build the tree again twice, with the current kernel. The prior has the weight 50 instead of
 #   :math:`\lambda`, and pulls each gamma towards its earlier value times one free common factor.
 #   ``models/machines/fine_tuning.py``, ``cell_search.py``
 #
 # Kernels
 # -------
-# With ``kernel="auto"``, searches for the Laplacian, ``Matern(1.5)`` and the Gaussian run side by side. A search stops
-# if its error exceeds 1.12 times the best error, and only the better of the two radial kernels remains. Exact and local
-# models then use the better kernel or the sum of both. With more than 1,500 rows, shares are learned with the length
-# scales. If only one kernel remained, a second one is added: ``Matern(1.5)`` to the Gaussian, otherwise the same kernel
-# with 0.3 times the gammas. A kernel that explains less than 5 % of the variation is dropped at the end.
-# ``models/search/kernel_search.py``, ``models/machines/fine_tuning.py``
+# With ``kernel="auto"``, length scales are searched for the Laplacian, ``Matern(1.5)`` and the Gaussian in parallel. A
+# search stops if its error exceeds 1.12 times the best error, and only the better of the two radial kernels remains.
+# Exact and local models then use the better kernel or the sum of both. With more than 1,500 rows, the shares of a sum
+# are learned together with the length scales. If only one kernel remained, a second one is added first: ``Matern(1.5)``
+# to the Gaussian, otherwise the same kernel with 0.3 times the gammas. A kernel that explains less than 5 % of the
+# variance of the predictions is dropped at the end. ``models/search/kernel_search.py``, ``models/machines/fine_tuning.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if
-# it is radial, and the best radial kernel of the search otherwise.
+# it is radial, otherwise the best radial kernel of the search.
 #
 # Linear maps
 # -----------
 # With ``gamma="learn"`` a radial kernel of up to 200 numeric inputs also learns A by the same gradient, if there are at
 # least 300 rows and at least as many rows as entries of A. Rows of A have norm 1. Because A has many parameters, it is
-# learned from some rows and validated on up to 1,000 *other* rows, by paired differences :math:`\delta` of squared
-# leave-one-out residuals: it is accepted if :math:`\bar \delta > 2 \, s_\delta / \sqrt m`. The search ends early if the
-# gain is below 1 standard error after a fourth of the steps, or below 1.5 after half of them.
-# ``models/search/linear_maps.py``
+# learned from some rows and validated on m other rows, at most 1,000. It is accepted if the mean reduction :math:`\bar
+# \delta` of the squared leave-one-out residuals exceeds two standard errors: :math:`\bar \delta > 2 \, s_\delta / \sqrt
+# m`. The search ends early if the gain is below 1 standard error after a fourth of the steps, or below 1.5 after half
+# of them. ``models/search/linear_maps.py``
 #
 # Exact, local, or random features
 # --------------------------------
 # ``features="auto"`` selects the representation in this order (``models/machines/choice.py``):
 #
 # 1. *Exact* for up to 10,000 rows in memory (fewer with more than 200 inputs), if "n_grids" is not set, the kernel is
-#    supported, and the solution should take at most half of ``max_seconds``. With ``cv`` or ``groups`` the limit is
-#    1,500 rows.
-# 2. *Local* for more rows, also for sources of blocks and Dask collections. With ``cv`` or ``groups`` only for a radial
-#    ``kernel``.
+#    supported, and the estimated time of the solution is at most half of ``max_seconds``. With ``cv`` or ``groups`` the
+#    limit is 1,500 rows.
+# 2. *Local* for more rows, also in files or on Dask. With ``cv`` or ``groups``, only if ``kernel`` is radial.
 # 3. *Random features* otherwise. Binning features are compared with Fourier features on the validation set if Fourier
 #    features need at most 1 GB, no input is a category, and a radial kernel had the lower error in the search.
 #
 # Grids are doubled until this lowers the validation error by less than 2 %; Fourier features are doubled by the same
-# rule, from 1,024 on. A table in memory with more rows than cells can be solved for within ``max_seconds`` is
-# subsampled at random.
+# rule, from 1,024 on. If ``max_seconds`` is too short for all rows of a table in memory, the table is subsampled at
+# random.
 #
-# ``held_out_error_`` reports the error that the selections minimised, for rows that the prediction did not use: the
-# mean squared error of the standardised targets, the mean of another loss, or minus the ``scoring``. Its standard error
-# is computed by groups if there are any, and is NaN for a score. Because selections minimise this error, it is slightly
-# too low.
+# ``held_out_error_`` contains the leave-one-out or validation error that was minimized: the mean squared error of the
+# standardized targets, the mean of another loss, or minus the ``scoring``. Its standard error is computed by groups if
+# there are any, and is NaN for a score. Because it was minimized, this error is slightly too low.
 #
 # Exact models
 # ------------
-# Hyperparameters of an exact model minimise leave-one-out errors; validation rows are excluded if ``refit`` is False.
-# Up to 1,500 rows, whole groups are excluded together, and so are the folds of ``cv`` if ``loss`` is based on squares
-# and ``refit`` is True; other validation rows of ``cv`` are predicted from the training rows alone, and rows in neither
-# part are not used. With more rows, ``features="exact"`` does not accept ``groups``, and ``cv`` selects the training
-# rows for leave-one-out errors.
+# Hyperparameters of an exact model minimize leave-one-out errors. With ``groups`` or ``cv`` and up to 1,500 rows, they
+# minimize leave-one-group-out or leave-one-fold-out errors; leave-one-fold-out requires a loss based on squares and
+# ``refit=True``. In all other cases with ``cv``, the validation rows are predicted from the training rows, and rows in
+# neither part are not used. With more than 1,500 rows, ``features="exact"`` does not accept ``groups``, and ``cv``
+# selects the rows for leave-one-out errors.
 #
-# *Solution.* Beyond the limits of a Cholesky factor in memory, the system is solved by conjugate gradients with the
-# randomised Nystroem preconditioner of Frangella, Tropp & Udell (2023), from 500 columns. Leave-one-out residuals of
-# all rows need the diagonal of G. It is approximated by the diagonal of the PIC approximation with cells of rows and
-# 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), rescaled by a Hutchinson estimate of
-# the mean of the true diagonal (Hutchinson 1990). Predictions for a row are bitwise the same for any other rows in X
-# and any number of threads.
+# *Solution.* Up to 3,000 rows with one target, and 14,000 with many, the system is solved by a Cholesky factor. Larger
+# systems are solved by conjugate gradients with the randomized Nystroem preconditioner of Frangella, Tropp & Udell
+# (2023), from 500 columns. Then leave-one-out residuals need an estimate of the diagonal of G. It is the diagonal of a
+# PIC approximation (partially independent conditionals, Snelson & Ghahramani 2007) with cells of rows and 200
+# landmarks, rescaled by a Hutchinson estimate of the mean of the true diagonal (Hutchinson 1990).
 #
-# *Wide tables.* Tables with more than 1,333 columns of numbers use exact models for any ``max_seconds``. They start
-# with one length scale for all inputs, standardised or not, selected by leave-one-out errors: even with little time,
-# squared errors are about as low as with ridge regression. One length scale per input is learned while time remains,
-# for a radial kernel, and accepted if it clearly lowers the error of rows it was not learned from. If ``max_seconds``
-# has passed, the reported error is the leave-one-out error of 1,500 rows. ``models/search/wide.py``
+# *Wide tables.* Tables with more than 1,333 columns of numbers use exact models for any ``max_seconds``. Leave-one-out
+# errors first select one length scale for all inputs, and whether inputs are standardized. So even with little time,
+# errors are about as low as with ridge regression. If time remains, one length scale per input is learned for a radial
+# kernel, and accepted if it clearly lowers the error of other rows. If ``max_seconds`` has passed, the reported error
+# is the leave-one-out error of 1,500 rows. ``models/search/wide.py``
 #
 # Local models
 # ------------
-# A tree splits rows along the input with the widest spread in units of the kernel, at about its median, until cells
-# have m = 1,500 rows (compare Thomann et al. 2017); equal rows stay in one cell and may exceed m. In each cell an exact
-# model is solved: :math:`(K_c + 1 1^\top + \alpha V_c^{-1}) c = Y_c`, with the same kernel and penalty in all cells.
-# The first tree is deterministic; other trees randomise the input and the position of each split, and predictions are
-# means over trees.
+# A k-d tree splits rows along the input with the largest spread in units of its length scale, at about the median,
+# until cells have m = 1,500 rows (compare Thomann et al. 2017). Equal rows stay in one cell, which may then exceed m.
+# In each cell an exact model is solved: :math:`(K_c + 1 1^\top + \alpha V_c^{-1}) c = Y_c`, with the same kernel and
+# penalty in all cells. The first tree is deterministic; other trees randomize the input and the position of each split,
+# and predictions are means over trees.
 #
-# If a category has 20 levels or more, effects of levels that all cells share are tried. With
-# :math:`B = \mathrm{blockdiag}(K_c + 1 1^\top + \alpha V_c^{-1})`, one-hot columns Z and prior variances S,
-# coefficients are :math:`a = (B + Z S Z^\top)^{-1} Y` and the weights of the levels :math:`w = S Z^\top a`. By
-# Woodbury's identity, the inverse is :math:`B^{-1} - B^{-1} Z M^{-1} Z^\top B^{-1}` with
-# :math:`M = S^{-1} + Z^\top B^{-1} Z`, so leave-one-out residuals :math:`a_i / ((B + Z S Z^\top)^{-1})_{ii}` are
-# exact. Variances are those of the highest likelihood (MacKay 1992), or ten times these; they and the penalty
-# minimise leave-one-out errors of at most 20,000 rows. Effects are kept if they reduce the error of the first tree by
-# 0.3 %; each further tree then has to remove 1.2 %. ``models/machines/level_search.py``
+# If a category has 20 levels or more, one additive effect per level, common to all cells, is tried. With :math:`B =
+# \mathrm{blockdiag}(K_c + 1 1^\top + \alpha V_c^{-1})`, one-hot columns Z and prior variances S, coefficients are
+# :math:`a = (B + Z S Z^\top)^{-1} Y` and the weights of the levels :math:`w = S Z^\top a`. By Woodbury's identity, the
+# inverse is :math:`B^{-1} - B^{-1} Z M^{-1} Z^\top B^{-1}` with :math:`M = S^{-1} + Z^\top B^{-1} Z`, so leave-one-out
+# residuals :math:`a_i / ((B + Z S Z^\top)^{-1})_{ii}` are exact. Variances are the maximum likelihood estimates (MacKay
+# 1992) or ten times these. This choice and the penalty minimize leave-one-out errors of at most 20,000 rows. Effects
+# are kept if they reduce the error of the first tree by 0.3 %. Then each further tree must reduce the error by 1.2 %,
+# because trees with effects take about four times as long. ``models/machines/level_search.py``
 #
 # The squared error of T trees is :math:`E + V / T`, where V, the variance of single trees, is half of the squared
-# difference between two trees. Trees are added while each removes at least 0.3 % of the squared error and 1e-8 of the
-# variance; cells of the second tree provide the estimate. There are at most 8 trees, and at most 1.6 million rows in
-# all trees together. If ``max_seconds`` is set, m is doubled as long as three trees with such cells should finish in
-# time and the leave-one-out error of one tree falls by 0.3 %. A fit costs n m kernel values and :math:`n m^2 / 3`
-# multiplications per tree; a prediction costs m kernel values per tree.
+# difference between two trees. Trees are added while each should reduce the squared error by at least 0.3 % and by 1e-8
+# of the target's variance. Some cells of a second tree provide the estimate. There are at most 8 trees, and at most 1.6
+# million rows in all trees together. If ``max_seconds`` is set, m is doubled while three trees with larger cells should
+# finish in time, and the leave-one-out error of one tree falls by 0.3 %. A fit needs n m kernel values and :math:`n m^2
+# / 3` multiplications per tree. The prediction of a row needs m kernel values per tree.
 #
-# Hyperparameters minimise leave-one-out errors of all rows. With ``cv`` or ``groups``, the validation set selects the
-# penalty and the number of trees. For a source of blocks, kernels are searched on a sample of up to 200,000 rows; one
-# more pass reads all rows, refines length scales and penalty, and solves the cells.
-# Standard deviations and samples use the first tree, so samples of rows in different cells are independent. Intervals
-# use the residuals of the mean of all trees.
+# Hyperparameters minimize leave-one-out errors of all rows. With ``cv`` or ``groups``, the validation set selects the
+# penalty and the number of trees. For a source of blocks, the search uses a sample of up to 200,000 rows. One more pass
+# reads all rows, refines length scales and penalty, and solves the cells. Standard deviations and posterior samples use
+# the first tree, so samples for rows in different cells are independent. Intervals use the residuals of the mean of all
+# trees.
 #
 # Target transformations
 # ----------------------
 # If targets are skewed (skewness above 1) or have values ten standard deviations from their mean,
 # ``target_transform="auto"`` tries ``log(y)``, if all targets are positive, and ``arcsinh((y - median) / interquartile
 # range)``. A transformation is accepted in two cases: it lowers the leave-one-out error of y itself by 5 %, or it
-# raises the likelihood by half a nat per row (Box & Cox 1964) while the error rises by at most three standard errors.
-# The likelihood is not used if more than 5 % of the rows share one value. Later selections use squared errors of the
-# transformed targets, or ``scoring``. Predictions then estimate medians of y, or means by smearing over 32 residuals
-# (Duan 1983) if these have the lower leave-one-out error. ``models/target/transform_choice.py``
+# increases the log-likelihood by 0.5 per row (Box & Cox 1964) while the error rises by at most three standard errors.
+# The second case is excluded if more than 5 % of the rows share one value. Later selections use squared errors of the
+# transformed targets, or ``scoring``. Predictions then estimate either medians of y, or means by smearing over 32
+# residuals (Duan 1983), whichever has the lower leave-one-out error. ``models/target/transform_choice.py``
 #
 # Robust loss and deviances
 # -------------------------
 # *Huber's loss* (Huber 1964) is least squares with row weights :math:`\min(1, 1.345 / |r_i|)`, multiplied by the sample
 # weight (Holland & Welsch 1977). The residual :math:`r_i`, in units of 1.4826 times the median absolute residual, comes
-# from an exact model of at most 1,500 rows without row i. Weights are computed in two rounds before all other steps;
-# beyond memory, they are computed on the sample, and one more pass computes the weights of all other rows.
+# from an exact model of at most 1,500 rows without row i. Weights are computed in two rounds before all other steps. If
+# rows are read in blocks, weights are computed on the sample first, and one more pass computes the weights of all other
+# rows.
 #
-# *Poisson, gamma and Tweedie deviances* minimise :math:`\sum_i v_i \, d(y_i, e^{f(x_i)}) + \alpha \lVert f \rVert^2`
+# *Poisson, gamma and Tweedie deviances* minimize :math:`\sum_i v_i \, d(y_i, e^{f(x_i)}) + \alpha \lVert f \rVert^2`
 # with the unit deviance d, as scikit-learn's ``PoissonRegressor`` does for linear inputs. Iteratively reweighted least
 # squares use the derivatives g and h of the deviance at the scores f: weights :math:`h` and working targets :math:`f -
-# g / h` (McCullagh & Nelder 1989, section 2.5). Kernels are selected near the predictions of an exact model of at most
-# 1,500 rows. The penalty of exact and local models minimises the leave-one-out deviance at the minimum, to first order
-# (Rad & Maleki 2020), or the deviance in five folds if fewer than 100 targets are above 0. Up to six Newton steps with
-# all rows follow, each a pass over the data beyond memory, until logarithms of means change by less than 0.01.
-# ``alpha`` has the units of the deviance, and the penalised intercept is close to the logarithm of the mean target. For
-# rates with different exposures, pass rates as y and exposures as ``sample_weight``. Standard deviations, samples,
-# intervals and quantiles are not available. ``models/target/deviance.py``
+# g / h` (McCullagh & Nelder 1989, section 2.5). Kernels are selected with the weights and working targets of an exact
+# model of at most 1,500 rows. The penalty of exact and local models minimizes a first-order approximation of the
+# leave-one-out deviance (Rad & Maleki 2020), or the deviance in five folds if fewer than 100 targets are above 0. Up to
+# six Newton steps with all rows follow, until logarithms of means change by less than 0.01. ``alpha`` has the units of
+# the deviance, and the penalized intercept is close to the logarithm of the mean target. For rates with different
+# exposures, pass rates as y and exposures as ``sample_weight``. Standard deviations, samples, intervals and quantiles
+# are not available. ``models/target/deviance.py``
 #
 # Classification
 # --------------
 # Each class is a target, 1 for its rows and -1 for all others; two classes share one target. Each label of an indicator
 # matrix is a target, and several columns of labels have separate classes and the sum of their losses.
 #
-# *Log loss.* Scores s of two classes minimise :math:`\sum_i v_i \log(1 + e^{-2 y_i s(x_i)}) + \alpha \lVert s
-# \rVert^2`, so 2 s are log-odds. More classes minimise twice the cross entropy of the softmax, with a penalty for each
+# *Log loss.* Scores s of two classes minimize :math:`\sum_i v_i \log(1 + e^{-2 y_i s(x_i)}) + \alpha \lVert s
+# \rVert^2`, so 2 s are log-odds. More classes minimize twice the cross entropy of the softmax, with a penalty for each
 # class. With a linear kernel this would be scikit-learn's ``LogisticRegression`` with ``C = 2 / alpha`` (``1 / alpha``
-# for more than two classes) and a penalised intercept. *Squared hinge*: each class minimises :math:`\sum_i v_i \max(0,
+# for more than two classes) and a penalized intercept. *Squared hinge*: each class minimizes :math:`\sum_i v_i \max(0,
 # 1 - y_i s(x_i))^2 + \alpha \lVert s \rVert^2`. Length scales, kernels and shares are learned with squared errors, and
-# the penalty minimises the first-order leave-one-out loss (Rad & Maleki 2020). L-BFGS (Nocedal 1980) starts from a
+# the penalty minimizes the first-order leave-one-out loss (Rad & Maleki 2020). L-BFGS (Nocedal 1980) starts from a
 # bound of the curvature (Boehning 1992), so one factor of the kernel matrix serves all classes and up to 20 steps. If
 # these are not enough, the next 20 steps start from the current curvature. ``models/kernel_algebra/bounded.py``
 #
 # *Probabilities* are :math:`\operatorname{softmax}(A s + B \log p + b)` of the leave-one-out or validation scores s and
 # :math:`p = (1 + s) / 2`, smoothly bounded above 0. A and B are multiples of the identity plus matrices with a ridge
-# penalty worth twenty rows. A, B and b minimise the log loss with one additional misclassified row (Platt 1999; Guo et
+# penalty worth twenty rows. A, B and b minimize the log loss with one additional misclassified row (Platt 1999; Guo et
 # al. 2017; Kull et al. 2019). With ``scoring``, every selection uses predictions calibrated in this way.
 # ``_common/calibration.py``
 #
@@ -276,26 +276,28 @@ print("finite differences ", np.round(differences, 7))
 # -----------
 # *Standard deviations* belong to the Gaussian process with the prediction as its mean, without noise. Up to 4,000 rows
 # they are exact. Larger exact models use cells of about 1,000 rows and 400 landmarks (PIC); standard deviations are
-# then a few percent too large, and up to 25 % where landmarks are uninformative. Models on random features use
-# posterior samples, drawn on the training rows without the validation set, 8 at a time; Fourier features without grids
-# have exact standard deviations instead.
+# then a few percent too large, and up to 25 % where landmarks are uninformative. Models on binning features use
+# posterior samples, from the training rows without the validation set. Models on Fourier features have exact standard
+# deviations.
 #
-# *Quantiles*: :math:`y = f(x) + s(x) \rho`. :math:`\log s` is kernel ridge regression of :math:`\log(|r_i| + c)`, where
-# c is a tenth of the mean size of the residuals, and quantiles of :math:`\rho_i = r_i / s(x_i)` have the ranks of split
-# conformal prediction (Lei et al. 2018). Residuals are widened by the factor of up to seven additional degrees of
-# freedom, because kernel, penalty and length scales were selected with the same rows.
+# *Quantiles*: :math:`y = f(x) + s(x) \rho`. :math:`\log s` is a kernel ridge regression of :math:`\log(|r_i| + c)` on
+# x, for leave-one-out residuals :math:`r_i`, where c is a tenth of their mean absolute value. Quantiles of
+# :math:`\rho_i = r_i / s(x_i)` use the ranks of split conformal prediction (Lei et al. 2018). Residuals are multiplied
+# by a factor for up to seven additional degrees of freedom, because the hyperparameters were selected with the same
+# rows.
 #
 # Importances and Shapley values
 # ------------------------------
 # ``feature_importances_`` shuffles one input at a time in leave-one-out predictions of up to 1,000 rows. The value is
 # the square root of the increase in mean squared error, in standard deviations of the targets (1 and -1 for classes).
-# For other losses it uses the quadratic approximation of the loss near the minimum. Models on random features compute
-# it in ``fit``; with more than about 220 inputs and 200 grids, relevances replace it.
+# For other losses it uses the quadratic approximation of the loss at the minimum. Models on random features compute it
+# in ``fit``. With more than about 220 inputs and 200 grids they return relevances instead.
 #
 # *Shapley values.* Let :math:`v(S)` be the mean prediction when the inputs in S are fixed to x and all other inputs are
-# drawn independently from background rows z. For a product kernel, :math:`v(S) = \sum_i c_i \prod_{l \in S} a_{il}
-# \prod_{l \notin S} b_{il}` with :math:`a_{il} = k_l(x_l, x_{il})` and :math:`b_{il} = E_z k_l(z_l, x_{il})`, and the
-# Shapley value of input j is the integral along the diagonal of the game's multilinear extension (Owen 1972),
+# drawn independently from background rows z. For a product kernel and the prediction :math:`\sum_i c_i k(x_i, x)`,
+# :math:`v(S) = \sum_i c_i \prod_{l \in S} a_{il} \prod_{l \notin S} b_{il}` with :math:`a_{il} = k_l(x_l, x_{il})` and
+# :math:`b_{il} = E_z k_l(z_l, x_{il})`, and the Shapley value of input j is the integral along the diagonal of the
+# game's multilinear extension (Owen 1972),
 #
 # .. math::
 #
@@ -315,62 +317,64 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # %%
 # Memory
 # ------
-# ``max_bytes`` covers codes, bins, coefficients and solver vectors, and copies of the table and the targets beyond
-# 300 MB. It limits the number of grids, and the number of rows up to which "auto" selects an exact model. If bins are
-# many, solver vectors are float32 and fewer targets are solved for at a time; ``summary`` reports it. Because
-# ``max_bytes`` also determines how sums are divided into blocks, another value can change the last digits, and
-# selections that depend on them.
+# ``max_bytes`` limits the memory for codes, bins, coefficients and solver vectors, and for copies of the table and the
+# targets beyond 300 MB. It therefore limits the number of grids, and the number of rows of an exact model. If memory is
+# short, the solver uses float32 and fewer targets at a time, and ``summary`` reports it. ``max_bytes`` also determines
+# how sums are divided into blocks, so another value can change the last digits of results.
 #
-# - An *exact model* needs 4 bytes per pair of rows while the kernel matrix is factorised, for up to 3,000 rows with one
+# - An *exact model* needs 4 bytes per pair of rows while the kernel matrix is factorized, for up to 3,000 rows with one
 #   target and 14,000 with many, and 1 byte if it is solved by iterations.
 # - A *local model* keeps the inputs in float32: 4 bytes for each value, twice that while it is fitted to blocks, plus
-#   20 bytes for each row and tree. If blocks have more rows than fit, binning features replace it, or
+#   20 bytes for each row and tree. If the rows of a source do not fit, "auto" uses binning features, and
 #   ``features="local"`` raises an error.
 # - *Codes* that need more than half of ``max_bytes`` are kept in a scratch file.
-# - *Posterior samples* take 4 bytes for each feature and sample. They are solved for like additional targets and can
-#   dominate the time of ``fit``. Exact standard deviations of Fourier features take 4 bytes for each pair of features.
-# - *Copies of the table* larger than ``max_bytes`` (None: the computer's memory) raise an error before any work. There
-#   are up to three copies in float64, and seven for a table with more than 1,333 columns; sparse matrices become dense.
+# - *Posterior samples* take 4 bytes for each feature and sample. Each sample is solved like an additional target, which
+#   can dominate the time of ``fit``. Exact standard deviations of Fourier features take 4 bytes for each pair of
+#   features.
+# - *Copies of the table* larger than ``max_bytes`` (None: the computer's memory) raise an error before any work. The
+#   limit counts up to three copies in float64, and seven for a table with more than 1,333 columns. Sparse matrices
+#   become dense.
 #
 # What each part is worth
 # -----------------------
-# The table shows errors of a default fit without one mechanism, divided by the errors with it: geometric means over
-# tables, log-loss for classes and root mean squared error for numbers. Above 1 the mechanism helps. The first column is
-# from 47 tables on which nothing had been tuned, the second from random tables of ``python -m perf ablation --drawn
-# 6127``.
+# The table shows the error of a default fit without one mechanism, divided by the error with it, as geometric means
+# over tables. The error is the log-loss for classes and the RMSE for numbers. Values above 1 mean that the mechanism
+# helps. The first column is from 47 tables that were not used during development, the second from random tables
+# (``python -m perf ablation --drawn 6127``).
 #
-# ===============================  =========  ================
-# switched off                     47 tables  random tables
-# ===============================  =========  ================
-# linear maps                      1.015      1.014
-# the second kernel of a sum       1.010      not measured
-# ranks                            1.009      not measured
-# codes                            0.999      1.014
-# revival of unused inputs         0.995      1.036
-# duplicates as weights            not alone  1.000
-# ===============================  =========  ================
+# =========================  ============  =============
+# switched off               47 tables     random tables
+# =========================  ============  =============
+# linear maps                1.015         1.014
+# second kernel of a sum     1.010         not measured
+# ranks                      1.009         not measured
+# codes                      0.999         1.014
+# revival of unused inputs   0.995         1.036
+# duplicates as weights      not measured  1.000
+# =========================  ============  =============
 #
-# Warps, residual interactions and a linear kernel had 1.000, 1.000 and 0.999, and were deleted. The cost is known:
-# residual interactions had found sums of waves of two inputs each, which are now fitted badly if no single input of a
-# pair has an effect. ``perf/notes/ablation.md`` has the details, and ``python -m perf ablation`` measures again.
+# Three further mechanisms did not help and were deleted: monotone transformations of inputs (1.000), a search for
+# interactions in residuals (1.000), and a linear kernel (0.999). Without the second one, interactions of inputs that
+# have no effects alone are fitted badly. Details are in ``perf/notes/ablation.md``.
 #
 # Warm start and interruption
 # ---------------------------
-# A warm start selects the penalty again, adds grids up to "max_grids", and solves for coefficients. Other columns,
-# classes or numbers of targets raise an error. A new search starts if ``features``, ``kernel``, ``gamma``,
-# ``categorical_features``, ``loss`` or ``target_transform`` changed, or if the number of rows requires another
-# representation; the first line of ``summary`` gives the reason. At most a third of ``max_seconds`` is spent on length
-# scales. Additional grids or trees, larger cells and the final refit start only if they should finish in time; an exact
-# model is solved in any case. Ctrl-C after the first step of the search leaves a fitted model: the current one, or a
-# model of up to 4,000 rows with the current length scales. Callbacks, for example ``sklearn.callback.ProgressBar``,
-# receive the stages of a fit, with the remaining seconds if ``max_seconds`` is set, and a task "compiling" for kernels
-# without a cache.
+# A warm start selects the penalty again, adds grids up to "max_grids", and solves for coefficients. It raises an error
+# if the columns, the classes or the number of targets differ. A new search starts if ``features``, ``kernel``,
+# ``gamma``, ``categorical_features``, ``loss`` or ``target_transform`` changed, or if the number of rows requires
+# another representation; the first line of ``summary`` gives the reason. *Time limit.* At most a third of
+# ``max_seconds`` is spent on length scales. Additional grids or trees, larger cells and the final refit start only if
+# they should finish in time. An exact model is always solved.
+#
+# *Interruption.* Ctrl-C after the first step of the search leaves a fitted model: the current one, or a model of up to
+# 4,000 rows with the current length scales. Callbacks, for example ``sklearn.callback.ProgressBar``, receive the stages
+# of a fit, with the remaining seconds if ``max_seconds`` is set.
 #
 # Why the search needs a prior
 # ----------------------------
-# The curves show the leave-one-out error of the 40 rows above along the length scale of the first input, which matters,
-# and of the third input, which does not. For small gammas of the third input the error is flat: its gradient is noise,
-# and without a prior its gamma would drift.
+# The curves show the leave-one-out error of the 40 rows at the top of this page as a function of one gamma. The first
+# input is relevant, the third is not. For small gammas of the third input the error is flat, so without a prior its
+# gamma would drift randomly.
 
 figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
 along = np.linspace(-5, 3, 60)

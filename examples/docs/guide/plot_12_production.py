@@ -2,8 +2,8 @@
 In production
 =============
 
-This page is for readers who deploy a kernel model as a file or a service. It describes sizes, times, errors and
-guarantees. Every guarantee has a test. Times were measured, and depend on the computer.
+This page is for readers who deploy a kernel model as a file or a service. It describes file sizes, times, errors and
+guarantees. Times were measured on two cores.
 """
 
 import tempfile
@@ -27,8 +27,8 @@ print("the same predictions:", np.array_equal(loaded.predict(X), model.predict(X
 # Size and seconds
 # ----------------
 # `KernelMachineRegressor.compact` returns a copy for deployment. It stores coefficients, weights and residuals in
-# float32, and no history of the fit. A prediction changes by at most 2\ :sup:`-24` of the sum of its coefficients, in
-# standardized targets. All methods remain available.
+# float32, and no history of the fit. Rounding changes predictions by some millionths of a standard deviation of the
+# target. All methods remain available.
 
 skops.io.dump(model.compact(), folder / "small.skops")
 print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
@@ -37,25 +37,25 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # :ref:`served` lists sizes and times for each kind of model, compared with boosting. A file has 0.5 to 5 MB. A new
 # process loads binfeat and the model, and predicts once, in about 0.6 s. A prediction of one row takes 20 to 80 µs.
 #
-# The prediction for a row is bitwise the same for any batch and any number of threads. A local model arranges the rows
-# of its cells in memory at the first prediction, which takes 4 bytes per row, input, kernel and tree. Consecutive rows
-# from different cells take up to 50 % longer than repetitions of one row.
+# The prediction for a row is bitwise the same for any batch and any number of threads. At its first prediction, a local
+# model copies the rows of its cells, which takes 4 bytes per row, input, kernel and tree.
 #
 # Start
 # -----
-# If the kernels are already compiled, a new process starts in 0.6 s, after 1.5 s for scikit-learn and skops. Compiled
-# kernels are cached in ``NUMBA_CACHE_DIR``, or next to the package. ``binfeat.warm_up("models")`` compiles all kernels
-# that predictions need, for one row and for many. It takes 40 s on two cores of a Xeon from 2023, and up to twice that
-# on slower processors. :func:`binfeat.warm_up` without arguments also compiles feature maps and ridge models. In the
-# file of a container image:
+# Numba compiles functions at their first call, and caches them in ``NUMBA_CACHE_DIR``, or next to the package.
+# ``binfeat.warm_up("models")`` compiles all functions that predictions need. It takes 40 s on two cores of a Xeon from
+# 2023, and up to twice that on slower processors. Afterwards a new process imports scikit-learn and skops in 1.5 s, and
+# binfeat with a model in 0.6 s. :func:`binfeat.warm_up` without arguments also compiles feature maps and ridge models.
+# In a Dockerfile:
 #
 # .. code-block:: dockerfile
 #
 #    ENV NUMBA_CACHE_DIR=/opt/kernels
 #    RUN pip install "binfeat[persist]" && python -c "import binfeat; binfeat.warm_up('models')"
 #
-# Afterwards the image can be read-only, and any user who can read the folder can run it. Compiled kernels fit one kind
-# of processor, so build the image on the kind that runs it. If there is no writable cache, a warning is issued once.
+# Afterwards the image can be read-only, and any user who can read the folder can run it. Compiled functions are
+# specific to a processor model, so build the image on the processor that runs it. If there is no cache and none can be
+# written, a warning is issued once.
 #
 # New data
 # --------
@@ -67,15 +67,14 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # - numbers outside the training range by more than its width,
 # - numbers in the form of strings.
 #
-# Other numeric types make no difference. The list also contains problems that always make predictions fail: words or
-# infinity in a numeric column, columns in another order, and additional columns, as in scikit-learn.
-# ``binfeat predict`` prints the list. Both commands select columns by name, in any order, and ignore other columns.
+# Other numeric types are not differences. The list also contains problems for which `predict` always raises an error:
+# words or infinity in a numeric column, columns in another order, and additional columns. ``binfeat check`` and
+# ``binfeat predict`` print the list. Both commands select columns by name, in any order, and ignore other columns.
 #
-# `check` also tests whether the table as a whole has drifted, by a two-sample test of up to 2,000 new rows and 2,000
-# training rows. The attribute `drift` of its result has the p-value and ranks the inputs by their share of the drift.
-# Exact and local models compare new rows with the rows that they store, and regressors with random features with the
-# rows of their prediction intervals. Classifiers with random features store no rows, so they skip this test.
-# ``binfeat check MODEL TABLE`` exits with status 3 if the list is not empty, or if the p-value is at most 0.01.
+# `check` also tests for drift, by a two-sample test of up to 2,000 new rows and 2,000 training rows. The attribute
+# `drift` of its result contains the p-value, and ranks the inputs by their share of the drift. Classifiers on random
+# features store no training rows, so they skip this test. ``binfeat check MODEL TABLE`` exits with status 3 if the list
+# is not empty, or if the p-value is at most 0.01.
 
 strange = X[500:].copy()
 strange[3, 0], strange[4:6, 1] = 1e30, np.nan
@@ -88,21 +87,21 @@ print(loaded.check(strange))
 #
 # Threads and processes
 # ---------------------
-# - Any number of threads can call one model at the same time. Quantities derived from its arrays are computed once.
-# - After a fork, children use the model of their parent with one thread each. Spawned children, joblib and Dask load
-#   their own copy.
+# - Any number of threads can call one model at the same time.
+# - After a fork, each child process uses the model of its parent with one thread. Spawned processes, joblib and Dask
+#   workers load their own copy.
 # - In an event loop, run predictions in threads: ``await asyncio.to_thread(model.predict, rows)``.
-# - Models of grids use the threads of Numba, and all other models use Python threads. One call at a time uses the pool,
-#   and concurrent calls run in their own thread. In a service with as many workers as cores, call
-#   ``model.set_params(n_jobs=1)``. Predictions of exact and local models do not use BLAS, so ``OPENBLAS_NUM_THREADS``
-#   has no effect on them.
-# - Standard deviations, and intervals based on them, factorize a kernel matrix at the first call in each process, under
-#   one lock. It takes 64 MB for 4,000 rows, and about 100 MB for more. Quantiles do not need it.
+# - One call at a time uses several threads; concurrent calls use one thread each. In a service with as many workers as
+#   cores, call ``model.set_params(n_jobs=1)``. ``OPENBLAS_NUM_THREADS`` has no effect on predictions of exact and local
+#   models, because they do not use BLAS.
+# - The first call for standard deviations or intervals in a process factorizes a kernel matrix, while other calls for
+#   them wait. The factor takes 64 MB for 4,000 rows, and about 100 MB for more. Quantiles do not need it.
 #
 # Versions
 # --------
 # A file contains the version of binfeat that saved it, and a format number. Files of newer versions or formats, and
-# files without a version, are refused with an error. A development build, such as ``0.2.0.dev1``, precedes its release.
+# files without a version, are refused with an error. A development build, such as ``0.2.0.dev1``, counts as older than
+# its release.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -129,13 +128,13 @@ print(loaded.check(strange))
 #      - checkouts after 0.2
 #      - checkouts after 0.2
 #
-# Every release reads the formats of all earlier releases. The tests contain files of each.
+# Every release reads the formats of all earlier releases.
 #
 # Without Python
 # --------------
 # ``model.to_onnx().SerializeToString()`` returns an ONNX model (``pip install "binfeat[onnx]"``) of an exact or local
-# model of a numeric table, in float64. Its predictions differ from `predict` only by the rounding of kernel values in
-# float32: at most some ten-thousandths of a standard deviation, and more for smooth functions with almost no error.
+# model of a numeric table, in float64. Its predictions differ from `predict` by the rounding of kernel values in
+# float32: usually at most some ten-thousandths of a standard deviation, and more for smooth targets without noise.
 # Models of random features cannot be exported, because ONNX has no tables for 64-bit hashes.
 #
 # Monitoring

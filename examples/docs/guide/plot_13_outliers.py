@@ -3,8 +3,8 @@ Outliers and drift
 ==================
 
 This page is for readers who look for outliers in a table, or for changes in a stream. :class:`binfeat.OutlierDetector`
-counts training rows in the bins of random grids. A row is an outlier if its bins are nearly empty. The cost is one hash
-and one look-up per row and grid, and no parameter is required.
+counts training rows in the bins of random grids. A row is an outlier if its bins contain few training rows. The time is
+linear in the number of rows, and no parameter is required.
 
 This page uses a table of payments with a few frauds. It finds the frauds, explains them, keeps the detector up to
 date with a sliding window, and tests whether payments have changed from one month to the next.
@@ -19,6 +19,7 @@ from binfeat import ContributionDisplay, OutlierDetector
 
 # %%
 # The table of payments is synthetic. Older accounts make larger payments, and most payments are made in the daytime.
+# The 60 frauds are large payments of new accounts at 3 o'clock at night.
 
 
 def month(n_rows, seed, growth=1.0):
@@ -59,7 +60,6 @@ print(f"{flagged.sum()} rows are flagged; {np.mean(flagged[fraud]):.0%} of the f
 # Explain them
 # ------------
 # The contribution of an input is the increase in the score when the input is replaced by its value in typical rows.
-# The hash is additive in the inputs, so each replacement costs one term of a hash and one look-up.
 
 ContributionDisplay.from_estimator(detector, january[:1])
 plt.title("A fraud: which inputs are abnormal")
@@ -68,8 +68,9 @@ plt.show()
 # %%
 # Densities
 # ---------
-# The share of training rows in the bins of a row is an unbiased estimate of the mean kernel value between the row and
-# all training rows. ``density`` returns it with its standard error over the grids.
+# ``density`` returns a kernel density estimate, which is the mean kernel value between the row and all training rows,
+# and its standard error. The estimate is the mean share of training rows in the bins of the row. The first two rows are
+# frauds.
 
 density, error = detector.density(january[58:62])
 print(pd.DataFrame({"density": density, "standard error": error}))
@@ -77,9 +78,8 @@ print(pd.DataFrame({"density": density, "standard error": error}))
 # %%
 # Keep a sliding window
 # ---------------------
-# Counts can be added and removed, so a window over a stream needs no refit. The removed rows must be training rows.
-# With the defaults, windows can have up to 262,144 rows, which is ``n_grids * max_samples``. Pass ``max_samples=None``
-# for longer windows.
+# ``partial_fit`` adds rows and ``forget`` removes training rows, so a sliding window over a stream needs no refit. By
+# default a window can have up to 262,144 rows. Pass ``max_samples=None`` for longer windows.
 
 february = month(20_000, seed=1)
 window = detector.partial_fit(february).forget(january)
@@ -90,24 +90,24 @@ print(
 # %%
 # Test for drift
 # --------------
-# ``drift`` compares new rows with the training rows by the squared maximum mean discrepancy. The p-value comes from
-# random permutations of the rows, and the inputs are ranked by their shares. March has the same distribution as
-# February; in April, amounts are 15 % higher.
+# ``drift`` compares new rows with the training rows by the squared maximum mean discrepancy (MMD), with a permutation
+# test. It also ranks the inputs by their share of the drift. March has the same distribution as February; in April,
+# amounts are 15 % higher.
 
 print("March:", window.drift(month(2_000, seed=2)))
 print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
 
 # %%
-# Kernel models make the same test: ``check(X)`` of a fitted model returns it as the attribute ``drift``, and
-# ``binfeat check MODEL TABLE`` prints it.
+# Kernel models run the same test in ``check(X)``, which returns it as the attribute ``drift``. ``binfeat check MODEL
+# TABLE`` prints it.
 
 # %%
 # When this is not the right tool
 # -------------------------------
-# The detector compares rows with the training rows in units of each input's standard deviation. Outliers that differ
-# in one input by many standard deviations are found as well by an isolation forest. Transform inputs with very long
-# tails, for example by a logarithm.
+# The detector measures distances in units of each input's standard deviation. Transform inputs with very long tails,
+# for example by a logarithm. An isolation forest is as accurate for outliers that differ in one input by many standard
+# deviations.
 #
-# Each grid counts 4,096 rows that it draws at random, so the fit of a table of many million rows takes about as long as
-# the fit of a small table. Scores are coarse where fewer than 1 in 4,096 rows are similar; increase ``max_samples`` to
-# resolve them.
+# Each grid counts a random sample of 4,096 rows, so a fit takes about as long for many million rows as for a small
+# table. As a consequence, the detector cannot distinguish rows that are similar to fewer than 1 in 4,096 training rows.
+# If you need this resolution, increase ``max_samples``.

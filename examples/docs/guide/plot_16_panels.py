@@ -2,9 +2,9 @@
 Panels, groups and high-cardinality categories
 ==============================================
 
-This page is for tables of rows that belong to people, firms, machines or districts: categories with many levels, a few
-rows per level, and effects that add to the rest of the model. Statisticians call them random effects or random
-intercepts, and fit them with linear mixed models. A kernel model estimates them together with a smooth function of the
+This page is for tables with several rows per person, firm, machine or district. Such a category has many levels with
+few rows each, and each level adds a constant to the target. Statistics calls these constants random effects or random
+intercepts, and fits them by linear mixed models. A kernel model estimates them together with a smooth function of the
 other inputs.
 """
 
@@ -17,8 +17,8 @@ from binfeat import KernelMachineRegressor
 # %%
 # A panel
 # -------
-# The table is synthetic: 16,000 visits of 2,000 people in 60 clinics. People and clinics have additive effects, and two
-# measurements have smooth ones. The standard deviation of the noise is 0.5. A quarter of the rows is for tests.
+# The table is synthetic: 16,000 visits of 2,000 people in 60 clinics. People and clinics have additive effects, and
+# dose and age have smooth effects. The standard deviation of the noise is 0.5. A quarter of the rows are test rows.
 
 rng = np.random.default_rng(0)
 n_rows, n_people, n_clinics = 16_000, 2_000, 60
@@ -41,10 +41,9 @@ train, test = np.arange(n_rows) < 12_000, np.arange(n_rows) >= 12_000
 # One model for levels and functions
 # ----------------------------------
 # With more than 10,000 rows, the model is local: one kernel matrix per cell of a k-d tree. A cell contains only some
-# rows of a person, so a model of single cells would estimate the effect of a person from too few rows. Effects of
-# levels are therefore estimated from all cells, in the same linear system as the coefficients of the cells. They are
-# used if they reduce the leave-one-out error. The line "categories" of the summary then contains their share in the
-# prior variance of the function, where the kernel has the value 1 for equal rows.
+# rows of a person, so a single cell cannot estimate the effect of the person well. Effects of levels are therefore
+# estimated from all cells, in the same linear system as the coefficients of the cells. They are used if they reduce the
+# leave-one-out error. The line "categories" of the summary then contains their share of the prior variance.
 
 model = KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X[train], y[train])
 print(model.summary())
@@ -61,8 +60,8 @@ print(f"mean of each person          {error(means.to_numpy()):.3f}")
 # %%
 # Levels with few rows, and new levels
 # ------------------------------------
-# The effect of a level is shrunk towards 0: a level with two rows more than a level with twenty. A level without
-# training rows has the effect 0, and predictions for it have larger standard deviations.
+# The effect of a level is shrunk towards 0, more for a level with two rows than for a level with twenty. A level
+# without training rows has the effect 0, and predictions for it have larger standard deviations.
 
 same = pd.DataFrame({"person": [f"person {k}" for k in range(n_people)] + ["new"], "clinic": "clinic 0", "dose": 0.0})
 same["age"] = 0.0
@@ -77,17 +76,17 @@ ax.set(xlabel="true effect of a person", ylabel="estimated effect")
 # %%
 # What is estimated
 # -----------------
-# - The model is ``f(x) = f_c(x) + sum_g w_g[level_g(x)]`` with the kernel function of the row's cell c and one weight
-#   per level of each category g. Weights of a category have a common prior variance. Variances and the ridge penalty
-#   are selected by leave-one-out errors of a part of the rows. All leave-one-out errors of the final model are exact,
-#   by Woodbury's identity. This is a linear mixed model with random intercepts and a Gaussian process. It has no
-#   random slopes, but the kernel of the cells contains interactions of levels and numbers.
-# - The categories are categorical and string columns, and numbers that are detected as codes. At least one of them
-#   needs 20 levels. The 4,000 most frequent levels have effects; other levels have the effect 0, and only the kernel
-#   uses them. A memory limit can reduce this number.
+# - The model is ``f(x) = f_c(x) + sum_g w_g[level_g(x)]``: the kernel function of the row's cell c, plus one weight per
+#   level of each category g. All weights of a category have the same prior variance. The variances and the ridge
+#   penalty minimize leave-one-out errors of at most 20,000 rows. In other words, this is a linear mixed model with
+#   random intercepts and a Gaussian process. It has no random slopes, but the kernel includes interactions of levels
+#   and numbers.
+# - The categories are categorical and string columns, and numbers that are detected as codes. At least one of them must
+#   have 20 levels. Only the 4,000 most frequent levels have effects, or fewer if ``max_bytes`` requires it. The kernel
+#   uses all levels.
 # - Standard deviations, intervals, samples, importances, Shapley values, saved files, ONNX models, weights, several
 #   targets, classifiers with the squared loss, rows from files, and warm starts include the effects.
-# - Not included: exact models (up to 10,000 rows, where every row is compared with all others), losses other than
-#   "squared" and "huber", fits with `groups` or `cv`, random features, and Dask.
-# - To predict new people, pass ``groups=X["person"]`` to `fit`, so that errors are those of unknown people. See
-#   :doc:`plot_07_time_and_groups`. For categories as ordinary inputs, see :doc:`plot_09_categories`.
+# - Exact models need no such effects, because they compare each row with all others. Effects are not available for
+#   losses other than "squared" and "huber", with `groups` or `cv`, for random features, and on Dask.
+# - To predict new people, pass ``groups=X["person"]`` to `fit`, so that the validation error is the error for new
+#   people. See :doc:`plot_07_time_and_groups`. For categories as ordinary inputs, see :doc:`plot_09_categories`.
