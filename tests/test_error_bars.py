@@ -255,7 +255,7 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
     }
     machine = KernelMachineRegressor(**options, cv=HALVES, refit=False).fit(X, y)
     fitted = machine._fitted
-    Z, Z_new = (fitted.function.fourier.features(fitted.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
+    Z, Z_new = (fitted.function.fourier(fitted.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
     _, variances = naive.ridge_posterior(Z, z[:250], Z_new, machine.alpha_)
     std = y.std() * np.sqrt(machine._held_out["noise"] * variances)
     np.testing.assert_allclose(machine.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)

@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.labels import AnyLabels
-from binfeat.features.fourier.features import FourierMap
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.fitted.attributes import fitted_of
@@ -146,10 +145,8 @@ def _machine(
             return ExactMachine(problem, run, kernels, Trial(kernel, error))
         levels = None if function.levels is None else function.levels.columns
         return LocalMachine(problem, run, kernels, Trial(kernel, error), levels)
-    if function.fourier is None:
-        return BinsMachine(problem, kernels, kernel, None, function.n_grids)
-    fourier = FourierMap(function.fourier.features.frequencies, n_jobs=run.settings.n_jobs)
-    return FourierMachine(problem, kernels, kernel, fourier, function.n_grids)
+    kind = BinsMachine if function.fourier is None else FourierMachine
+    return kind(problem, kernels, kernel, function)
 
 
 def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:

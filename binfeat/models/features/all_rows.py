@@ -14,7 +14,7 @@ from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.models.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
-from binfeat.models.features.growth import Growth, GrowthRows, TrainingRows
+from binfeat.models.features.growth import GridLaw, Growth, GrowthRows, TrainingRows
 from binfeat.models.features.sample import first_grids
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, ScaledTable
@@ -27,7 +27,6 @@ from binfeat.models.table.doubts import doubt_grids
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.scalers import InputScaler, NoScaler
 
-GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
@@ -68,7 +67,7 @@ class AllRows(ABC):
 
     @abstractmethod
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        """Return all rows except validation rows, for `Growth`."""
+        """Return all rows for `Growth`."""
 
     @abstractmethod
     def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
@@ -78,10 +77,10 @@ class AllRows(ABC):
     def _first_grids(self) -> int:
         """Grids to begin with, if memory allows."""
 
-    def new_growth(self, kernels: ScaledKernels, law: GridLaw, fourier: FourierMap | None = None) -> Growth:
-        """Return a model without grids, for all rows except validation rows."""
+    def new_growth(self, kernels: ScaledKernels, source: GridLaw | FourierMap) -> Growth:
+        """Return a model without grids, or of Fourier features; validation rows have weight 0."""
         rows, X_out = self._training_rows(kernels), kernels.X[self._problem.held_out]
-        return Growth(rows, X_out, law, fourier, self._run.settings.n_jobs, self._max_bytes)
+        return Growth(rows, X_out, source, self._run.settings.n_jobs, self._max_bytes)
 
     def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
         """Overall factors of gamma to try, with the grids that the law has for each."""
@@ -99,7 +98,7 @@ class AllRows(ABC):
     def _most_by_bins(self, X: np.ndarray, law: GridLaw) -> float:
         """Grids that are expected to fit in memory: the bins of a grid grow with a power of the rows, from X on."""
         most = partial(most_grids, self._max_bytes, self._n_rows)
-        of_targets = self._problem.n_targets, least_dtype(self._n_rows, None)
+        of_targets = self._problem.n_targets, least_dtype(self._n_rows)
         if most(self._n_rows, *of_targets) >= self._run.settings.max_grids:
             return np.inf
         grids = law(_PROBE_GRIDS)
@@ -117,7 +116,8 @@ class MemoryRows(AllRows):
     in_memory: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, run: Run) -> None:
-        n_rows = len(problem.train)
+        self._rows = np.append(problem.train, problem.held_out)
+        n_rows = len(self._rows)
         super().__init__(problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets))
 
     @property
@@ -128,10 +128,9 @@ class MemoryRows(AllRows):
         return Whole(self._problem, kernels.X, np.arange(self.n_all))
 
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        problem, train = self._problem, self._problem.train
-        codes = self._max_bytes // 2
-        X, Y, weights = kernels.X[train], problem.Y[train], problem.weights_of(train)
-        return TrainingRows([X], Y, weights, self._run.settings.n_jobs, codes)
+        problem, rows, held_out = self._problem, self._rows, slice(len(self._problem.train), None)
+        given = problem.Y[rows], problem.weights_of(rows), held_out, self._run.settings.n_jobs
+        return TrainingRows([kernels.X[rows]], *given, self._max_bytes // 2)
 
     def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
         return kernels.X
@@ -228,10 +227,8 @@ class SourceRows(RowsBeyondMemory):
         return Whole(self._problem.of_all(rows, numbers, *given), rows, numbers)
 
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        rows = TrainingRows(
-            self._scaled(kernels), self._Y, self._weights, self._run.settings.n_jobs, self._max_bytes // 2
-        )
-        return rows.without(self._source.rows[self._problem.held_out])
+        held_out, n_jobs = self._source.rows[self._problem.held_out], self._run.settings.n_jobs
+        return TrainingRows(self._scaled(kernels), self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
 
     def _scaled(self, kernels: ScaledKernels) -> Iterable[np.ndarray]:
         """Blocks of all rows, as kernels see them."""

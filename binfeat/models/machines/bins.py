@@ -4,13 +4,17 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from binfeat.features.binning.bin_map import map_and_features
 from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.row_table import RowTable
 from binfeat.kernels.families import GammaPitch
 from binfeat.kernels.skip import Skip
-from binfeat.models.features.all_rows import AllRows, GridLaw
-from binfeat.models.features.sample import Sample
+from binfeat.linear.result import SolverOptions
+from binfeat.models.features.all_rows import AllRows
+from binfeat.models.features.growth import GridLaw
+from binfeat.models.features.sample import Sample, first_grids
 from binfeat.models.features.sizing import Sizing, most_batches
-from binfeat.models.kernel_algebra.kernel_sum import Trial
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.machines.grown import GrownMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
@@ -20,6 +24,7 @@ _FACTOR = 2.0  # between overall factors of the length scales that are tried on 
 DECREASE = np.sqrt(10)  # between penalties
 _FIRST_ALPHAS = np.array([10.0, DECREASE, 1.0])  # relative to the exact kernel, for finitely many grids
 ALPHAS = np.geomspace(10.0, 1e-3, 9)
+_SAMPLE_OPTIONS = SolverOptions(tol=1e-2, max_iter=100, solver="cg")
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
@@ -35,7 +40,7 @@ class BinsMachine(GrownMachine):
         kernels, settings = self._kernels, run.settings
         sample = Sample.of(self._problem, run, kernels.X)
         first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else ALPHAS
-        best = sample.fit(kernels.binning, penalties(run, first))
+        best = self._fit(sample, kernels.binning, penalties(run, first), run)
         if kernels.learned:
             best = self._finer(sample, best, run)
         if settings.kernel is None:
@@ -44,11 +49,17 @@ class BinsMachine(GrownMachine):
         self._known = best.kernel
         return cast(np.ndarray, best.losses)
 
+    def _fit(self, sample: Sample, kernel: KernelSum, alphas: np.ndarray, run: Run) -> Trial:
+        """Return the kernel with the best of some penalties, by a model of a sample."""
+        n_jobs, grids = run.settings.n_jobs, self._law(kernel, run)(first_grids(run, len(sample.X)))
+        bin_map, Z = map_and_features(grids, RowTable.of(sample.X), n_jobs=n_jobs)
+        return sample.fit(kernel, alphas, Z, bin_map(sample.X_out, n_jobs=n_jobs), _SAMPLE_OPTIONS)
+
     def _finer(self, sample: Sample, best: Trial, run: Run) -> Trial:
         """Shorter length scales, as long as they do better: there are more rows than they were learned on."""
         while may_search(self._kernels, run):
             alphas = penalties(run, best.kernel.alpha / np.array([1.0, DECREASE]))
-            other = sample.fit(best.kernel.scaled(_FACTOR), alphas)
+            other = self._fit(sample, best.kernel.scaled(_FACTOR), alphas, run)
             if not other.error < best.error:
                 break
             best = other
@@ -57,7 +68,8 @@ class BinsMachine(GrownMachine):
     def _other_kernels(self, sample: Sample, best: Trial, run: Run) -> Trial:
         for kernel in KERNELS:
             if may_search(self._kernels, run):
-                rival = sample.fit(best.kernel.of_kernel(kernel), np.array([best.kernel.alpha]))
+                alphas = np.array([best.kernel.alpha])
+                rival = self._fit(sample, best.kernel.of_kernel(kernel), alphas, run)
                 if rival.error < best.error:
                     best = rival
         return best
@@ -65,11 +77,11 @@ class BinsMachine(GrownMachine):
     def _grow(self, rows: AllRows, run: Run) -> Sizing:
         if tries_factors(self._problem, run, self._kernels.learned):
             self._known = self._kernel.scaled(self._overall_factor(rows, run))
-        law = self._law(run)
+        law = self._law(self._kernel, run)
         first, most = run.settings.n_grids, None
         if first is None:
             first, most = rows.first_and_most_grids(self._kernels, law)
-            first = first if self._n_grids is None else min(self._n_grids, most)
+            first = first if self._before is None else min(self._before.n_grids, most)
         with run.stage("grids", most_batches(first, most)):
             growth = rows.new_growth(self._kernels, law)
             self._sizing = sizing = Sizing(growth, self._problem, run, self._kernel.alpha)
@@ -80,13 +92,13 @@ class BinsMachine(GrownMachine):
             run.note("targets at a time", less, sizing.error)
         return sizing
 
-    def _law(self, run: Run, factor: float = 1.0) -> GridLaw:
-        main, seed, categorical = self._kernel.scaled(factor).main, run.settings.seed, self._problem.categorical
+    def _law(self, kernel: KernelSum, run: Run) -> GridLaw:
+        main, seed, categorical = kernel.main, run.settings.seed, self._problem.categorical
         return lambda n_grids: Grids.draw(main.kernel, main.gamma, n_grids, seed, categorical)
 
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
         """Return the factors of gamma for more rows than the sample, which support finer grids."""
-        factors = rows.factors(self._kernels, lambda factor: self._law(run, factor))
+        factors = rows.factors(self._kernels, lambda factor: self._law(self._kernel.scaled(factor), run))
         best, least = 1.0, np.inf
         with run.stage("overall length scale", len(factors)):
             for factor in factors:
@@ -101,10 +113,10 @@ class BinsMachine(GrownMachine):
 
     def _error_with(self, factor: float, rows: AllRows, run: Run) -> float:
         """Held-out error of a few grids with an overall factor of gamma."""
-        growth = rows.new_growth(self._kernels, self._law(run, factor))
+        growth = rows.new_growth(self._kernels, self._law(self._kernel.scaled(factor), run))
         growth.grow(run.limits.few_grids)
-        growth.solve(self._kernel.alpha, _TOL, _MAX_ITER)
-        return self._problem.losses(self._problem.held_out)(growth.held_out()).mean()
+        model = growth.solve(self._kernel.alpha, _TOL, _MAX_ITER)
+        return self._problem.losses(self._problem.held_out)(model.predictions).mean()
 
 
 def tries_factors(problem: Problem, run: Run, learned: bool) -> bool:

@@ -2,16 +2,18 @@
 
 from abc import abstractmethod
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
+from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.fourier.features import FourierMap
-from binfeat.features.fourier.frequencies import frequencies_of_inputs
 from binfeat.models.features.all_rows import AllRows
+from binfeat.models.features.growth import RidgeModel
 from binfeat.models.features.sizing import Sizing
-from binfeat.models.fitted.features import FeatureFunction, FourierFunction
+from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
@@ -19,20 +21,17 @@ from binfeat.models.search.scaled_kernels import ScaledKernels
 
 
 class GrownMachine(Candidate):
-    """A model of random features; without the kernel and the features of an earlier fit `judge` chooses them."""
+    """A model of random features; without the kernel and the function of an earlier fit `judge` chooses them."""
 
     def __init__(
         self,
         problem: Problem,
         kernels: ScaledKernels,
         kernel: KernelSum | None = None,  # with the penalty for the weights of the caller
-        fourier: FourierMap | None = None,
-        n_grids: int | None = None,  # to begin with
+        before: FeatureFunction | None = None,
     ) -> None:
-        self._problem, self._kernels, self._known = problem, kernels, kernel
-        self._fourier, self._n_grids = fourier, n_grids
+        self._problem, self._kernels, self._known, self._before = problem, kernels, kernel, before
         self._sizing: Sizing | None = None
-        self._judged: np.ndarray | None = None  # predictions for validation rows, before the final fit
 
     @abstractmethod
     def judge(self, run: Run) -> np.ndarray:
@@ -51,7 +50,6 @@ class GrownMachine(Candidate):
     def solve(self, rows: AllRows, run: Run) -> Solution:
         problem, settings, sizing = self._problem, run.settings, self._grow(rows, run)
         run.note("penalty", f"{sizing.alpha:.3g}", sizing.error)
-        self._judged = sizing.growth.held_out()
         if settings.n_posterior_samples is not None and sizing.status != "stopped":
             with run.stage("error bars"):
                 sizing.learn_posterior(settings.n_posterior_samples, problem.mean_weight, settings.seed)
@@ -64,32 +62,21 @@ class GrownMachine(Candidate):
         return self._solution(self._sizing) if self._sizing is not None and self._sizing.curve else None
 
     def _solution(self, sizing: Sizing) -> Solution:
-        growth, fourier = sizing.growth, self._fourier
-        predictions = growth.held_out() if self._judged is None else self._judged
-        bins, coef, intercept = growth.learned()
-        of_fourier = None if fourier is None else FourierFunction(fourier.frequencies, coef.T)
+        problem, model = self._problem, cast(RidgeModel, sizing.model)
+        rows, n_inputs = problem.held_out, self._kernels.X.shape[1]
+        residuals, count = problem.Y[rows] - model.predictions, problem.weighty(rows)
+        features = model.features
+        bins = features if isinstance(features, BinMap) else BinMap.none(n_inputs)
+        fourier = features if isinstance(features, FourierMap) else None
         return Solution(
             features=self.features,
             kernel=replace(self._kernel, alpha=sizing.alpha),
-            function=FeatureFunction(bins, of_fourier),
-            intercept=intercept,
-            rows=self._problem.held_out,
-            predictions=predictions,
+            function=FeatureFunction(bins, fourier, np.ascontiguousarray(model.coef.T, dtype=np.float64)),
+            intercept=model.intercept,
+            rows=rows,
+            predictions=model.predictions,
             curve=sizing.curve,
             status=sizing.status,
-            errors=self._errors(predictions, growth.variances_out),
-            samples=growth.posterior,
+            errors=HeldOutErrors.of(residuals[count], np.broadcast_to(sizing.variances, len(rows))[count]),
+            samples=sizing.posterior,
         )
-
-    def _errors(self, predictions: np.ndarray, variances: np.ndarray | float) -> HeldOutErrors:
-        """Return errors of predictions, given their variances in units of the noise variance."""
-        problem, rows = self._problem, self._problem.held_out
-        residuals, count = problem.Y[rows] - predictions, problem.weighty(rows)
-        return HeldOutErrors.of(residuals[count], np.broadcast_to(variances, len(rows))[count])
-
-
-def fourier_map(part: KernelPart, n_components: int, seed: int, n_jobs: int | None) -> FourierMap:
-    """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
-    scale = part.kernel.frequency_scale(part.gamma)
-    frequencies = frequencies_of_inputs(part.kernel, "orthogonal", n_components // 2, scale, seed, part.linear_map)
-    return FourierMap(frequencies, n_jobs=n_jobs)
