@@ -17,12 +17,12 @@ from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import rank_bins, starts_of, unite_bins
 from binfeat.features.binning.code_store import code_budget
 from binfeat.features.fourier.features import FourierMap
-from binfeat.models.features.all_rows import Encoding, RowsBeyondMemory, Whole
+from binfeat.models.features.all_rows import AllRows, Encoding, Whole
 from binfeat.models.kernel_algebra.column_rows import ColumnRows
 from binfeat.models.table.scalers import NoScaler
 
 
-class DaskMachineRows(RowsBeyondMemory):
+class DaskMachineRows(AllRows):
     """All rows of a Dask table.
 
     Targets, weights and codes stay on the workers, including validation rows; only sums over rows are received. The

@@ -17,12 +17,11 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import Linear, is_radial
-from binfeat.models.machines.bins import KERNELS, BinsMachine
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.fourier import FourierMachine
 from binfeat.models.machines.local import LocalMachine
+from binfeat.models.machines.random_features import KERNELS, BinsMachine, FourierMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.scaled_kernels import ScaledKernels

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
 from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.rows import LocalRows
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.bin_matrix import BinMatrix
@@ -27,20 +27,11 @@ Map = BinMap | FourierMap
 GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number
 
 
-class GrowthRows(Protocol):
-    """Training and validation rows, in memory or elsewhere; weights of the latter are 0 until `weigh_held_out`."""
-
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def n_targets(self) -> int: ...
-    def count(self, grids: Grids, first_grid: int) -> Bins: ...
-    def for_solver(self, features: Map, dtype: np.dtype) -> Rows: ...
-    def weigh_held_out(self) -> None: ...
-
-
 class TrainingRows:
-    """The rows for a growing model, in memory (a list of one block) or from a source."""
+    """Training and validation rows, in memory (a list of one block) or from a source.
+
+    Weights of validation rows are 0 until `weigh_held_out`. `DaskTrainingRows` has the same methods.
+    """
 
     def __init__(
         self,
@@ -101,7 +92,7 @@ class Growth:
 
     def __init__(
         self,
-        rows: GrowthRows,
+        rows: TrainingRows,
         X_out: np.ndarray,  # validation rows
         source: GridLaw | FourierMap,
         n_jobs: int | None = None,
@@ -149,7 +140,7 @@ class Growth:
         self, alpha: float, n_samples: int, max_iter: int, rng: np.random.Generator
     ) -> tuple[RidgePosterior, np.ndarray]:
         """Return the posterior of the training rows, and the variances of the validation predictions."""
-        rows = cast(LocalRows, self.rows.for_solver(cast(Map, self._features), self._dtype))
+        rows = self.rows.for_solver(cast(Map, self._features), self._dtype)
         options = replace(self._options, max_iter=max_iter)
         samples = ridge_posterior(rows, alpha, n_samples, options, rng, self._system)
         return samples, samples.variances(self._out)

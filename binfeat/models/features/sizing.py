@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
@@ -26,16 +25,13 @@ _WORK = "the most work of a fit with grids"
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
-def most_batches(n_grids: int, most: int | None) -> int:
-    """Return the maximum number of batches of grids, without a budget."""
-    return 1 if most is None else 1 + int(np.ceil(np.log2(most / n_grids)))
-
-
 class Sizing:
     """Grow a ridge model until the gain is too small, or the budget of seconds or work is exhausted.
 
     Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
     """
+
+    model: RidgeModel  # the best so far, once `curve` is not empty
 
     def __init__(self, growth: Growth, problem: Problem, run: Run, alpha: float) -> None:
         self.growth, self.alpha, self._run = growth, alpha, run
@@ -45,7 +41,6 @@ class Sizing:
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
         self._tol, self.status = _TOL, "converged"  # or "budget" or "stopped"
         self.curve: list[tuple[int, float]] = []  # number of grids and validation error after each batch
-        self.model: RidgeModel | None = None  # the best so far
         self.posterior: RidgePosterior | None = None  # for noise of variance 1 of a row of mean weight
         self.variances: np.ndarray | float = 0.0  # of the validation predictions, in units of the noise variance
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of the last solve
@@ -86,16 +81,7 @@ class Sizing:
     def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
         """Add the validation rows, given their targets and weights; validation predictions stay."""
         self.growth.add_held_out_rows(Y, weights)
-        self.model = replace(self._solved(self.alpha, self._tol), predictions=self.predictions)
-
-    @property
-    def n_features(self) -> int:
-        return cast(RidgeModel, self.model).features.n_components
-
-    @property
-    def predictions(self) -> np.ndarray:
-        """Return the validation predictions."""
-        return cast(RidgeModel, self.model).predictions
+        self.model = replace(self._solved(self.alpha, self._tol), predictions=self.model.predictions)
 
     def _solved(self, alpha: float, tol: float) -> RidgeModel:
         start = self._run.clock.used

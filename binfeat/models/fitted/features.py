@@ -41,9 +41,8 @@ class FeatureFunction(ScoreFunction):
 
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
-    ) -> "FeaturePosterior | NoiseOnly":
-        errors = cast(HeldOutErrors, errors)  # for regression
-        return NoiseOnly(errors) if samples is None else FeaturePosterior(self, samples, errors, n_jobs)
+    ) -> "FeaturePosterior":
+        return FeaturePosterior(self, samples, cast(HeldOutErrors, errors), n_jobs)
 
     def features(self, X: np.ndarray, dtype: type[np.floating], n_jobs: int | None) -> Features:
         """Return the features of rows (n_rows, n_inputs), float64 in C order; those of bins have this type."""
@@ -69,30 +68,20 @@ class FeatureFunction(ScoreFunction):
         yield out
 
 
-class NoiseOnly:
-    """Error bars of a model of random features without samples: only the noise."""
-
-    def __init__(self, errors: HeldOutErrors) -> None:
-        self.errors = errors
-
-    def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances 0, because the posterior is unknown."""
-        return np.zeros(len(X))
-
-
 class FeaturePosterior:
-    """Error bars of a model of random features, from samples of its coefficients."""
+    """Error bars of a model of random features, from samples of its coefficients; without them, only the noise."""
 
     def __init__(
-        self, function: FeatureFunction, samples: RidgePosterior, errors: HeldOutErrors, n_jobs: int | None
+        self, function: FeatureFunction, samples: RidgePosterior | None, errors: HeldOutErrors, n_jobs: int | None
     ) -> None:
-        self._function, self._samples, self.errors, self._n_jobs = function, samples, errors, n_jobs
+        self._function, self.samples, self.errors, self._n_jobs = function, samples, errors, n_jobs
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
-        out = np.zeros(len(X))
+        samples, out = self.samples, np.zeros(len(X))
         for place in self._function.blocks(X):
-            out[place] = self._samples.variances(self._features(X[place]))
+            if samples is not None:
+                out[place] = samples.variances(self._features(X[place]))
         return out
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
@@ -100,9 +89,10 @@ class FeaturePosterior:
 
         They are sums of the kept samples with normal weights, so that there are as many as are asked for.
         """
-        shares, out = rng.standard_normal((len(self._samples.intercept), n_samples)), np.zeros((len(X), n_samples))
+        samples = cast(RidgePosterior, self.samples)
+        shares, out = rng.standard_normal((len(samples.intercept), n_samples)), np.zeros((len(X), n_samples))
         for place in self._function.blocks(X):
-            for some, part in self._samples.parts(self._features(X[place])):
+            for some, part in samples.parts(self._features(X[place])):
                 out[place] += part @ shares[some]
         return out + self._in_unseen_bins(X, n_samples, rng) if self._function.n_grids else out
 
@@ -115,5 +105,5 @@ class FeaturePosterior:
         bins = count_bins(known.grids, [X], len(X), codes=store, n_jobs=self._n_jobs)
         codes, known_codes = store.array, known.codes(X, self._n_jobs)
         codes[known_codes != no_bin(known_codes.dtype)] = no_bin(codes.dtype)
-        weights = rng.standard_normal((bins.keys.size, n_samples)) / np.sqrt(self._samples.alpha)
+        weights = rng.standard_normal((bins.keys.size, n_samples)) / np.sqrt(cast(RidgePosterior, self.samples).alpha)
         return BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self._n_jobs) @ weights
