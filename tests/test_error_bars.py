@@ -255,18 +255,22 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
     }
     machine = KernelMachineRegressor(**options, cv=HALVES, refit=False).fit(X, y)
     fitted = machine._fitted
-    Z, Z_new = (fitted.function.fourier.features(fitted.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
+    Z, Z_new = (fitted.function.fourier(fitted.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
     _, variances = naive.ridge_posterior(Z, z[:250], Z_new, machine.alpha_)
     std = y.std() * np.sqrt(machine._held_out["noise"] * variances)
     np.testing.assert_allclose(machine.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)
 
 
-def test_held_out_rows_that_are_taken_in_bring_bins(table, few_grids):
-    """Their bins have the prior's weights in samples; all else is as before."""
+def test_bins_of_validation_rows_have_the_variance_of_the_prior(table, few_grids):
+    """Their coefficients are 0 until the model is fitted to all rows; error bars do not change."""
     X, y, _ = table
     before, after = (KernelMachineRegressor(**BINS, refit=refit).fit(X, y) for refit in (False, True))
     assert after._posterior["coef"].shape == (N_SAMPLES, after.feature_coef_.shape[1])
-    assert after.feature_coef_.shape[1] > before.feature_coef_.shape[1]
+    assert np.count_nonzero(after.feature_coef_) > np.count_nonzero(before.feature_coef_)
+    only = before.feature_coef_[0] == 0
+    assert only.any()
+    samples = before._posterior["coef"][:, only]
+    np.testing.assert_allclose((samples**2).sum(axis=0).mean() * before._posterior["alpha"], 1.0, rtol=0.1)
     rows = far_and_near(X)
     ratios = after.predict(rows, return_std=True)[1] / before.predict(rows, return_std=True)[1]
     assert abs(ratios.mean() - 1) < 0.05

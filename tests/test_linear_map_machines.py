@@ -87,7 +87,7 @@ def test_fourier_features_have_the_mapped_kernel():
     X, y = diagonal(np.random.default_rng(2), 400)
     machine = KernelMachineRegressor(**EXACT | {"features": "fourier"}).fit(X, y)
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
-    Z = machine._fitted.function.fourier.features(X[:60])
+    Z = machine._fitted.function.fourier(X[:60])
     mapped = (X[:60] * np.sqrt(machine.gamma_)) @ machine.linear_map_
     n_frequencies, apart = Z.shape[1] / 2, Z @ Z.T - kernel(mapped, gamma=1.0)
     assert np.sqrt((apart**2).mean()) < 1 / np.sqrt(n_frequencies)

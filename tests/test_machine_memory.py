@@ -8,9 +8,8 @@ from machines import FIXED, GROWING, with_options
 from memory import peak_bytes
 from scipy import sparse
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat.features.binning import bin_matrix, grids
-from binfeat.models.features import feature_bytes, growth, sizing
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat.models.features import feature_bytes, sizing
 from binfeat.models.machines import exact_size
 
 FLOAT32 = np.dtype(np.float32)
@@ -33,8 +32,8 @@ def test_a_quarter_of_the_memory_by_default(memory_of):
 
 
 def test_type_of_solutions():
-    assert feature_bytes.least_dtype(1000, None) == np.float32
-    assert feature_bytes.least_dtype(1000, "a map") == feature_bytes.least_dtype(10**7, None) == np.float64
+    assert feature_bytes.least_dtype(1000) == np.float32
+    assert feature_bytes.least_dtype(10**7) == np.float64
 
 
 @pytest.mark.parametrize("n_targets", [1, 2, 3, 7, 8])
@@ -99,24 +98,6 @@ def test_bytes_bound_the_rows_of_an_exact_machine(labelled):
     for spare, features in ((0, "exact"), (-1, "binning")):
         machine = KernelMachineRegressor(**options, max_bytes=int(exact_size.exact_bytes(400, 1)) + spare).fit(X, y)
         assert machine.features_ == features
-
-
-def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
-    X, X_out = rng.normal(size=(60, 2)), 3 * rng.normal(size=(30, 2))
-
-    def codes_out():
-        rows = growth.TrainingRows([X], np.zeros((60, 1)), None, 1)
-        gamma = np.full(2, 2.0)
-        grown = growth.Growth(rows, X_out, lambda n_grids: grids.Grids.draw(kernels.Laplacian(), gamma, n_grids, 0))
-        grown.grow(2)
-        grown.grow(4)
-        return grown._codes_out
-
-    narrow, types = codes_out(), iter([np.uint16, np.uint32])
-    monkeypatch.setattr(growth, "code_dtype", lambda largest_grid: next(types))
-    assert narrow.dtype == np.uint16
-    assert (narrow[:2] == bin_matrix.no_bin(np.uint16)).any()
-    np.testing.assert_array_equal(codes_out(), bin_matrix.in_type(narrow, np.uint32), strict=True)
 
 
 def test_peak_is_within_the_limit(rng, limits):

@@ -11,6 +11,7 @@ from machines import BINS, GROWING
 from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat.features.binning import bin_map
 from binfeat.linear import cg
 from binfeat.models.features import growth, sizing
 from binfeat.models.machines import local_size
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("few_grids")
     ("home", "name", "call"),
     [
         (growth, "count_bins", 2),  # in the second batch
-        (growth, "find_codes", 2),
+        (bin_map, "find_codes", 2),
         (growth.Growth, "solve", 4),
         (sizing.Sizing, "refit", 1),
         (growth.Growth, "add_held_out_rows", 1),

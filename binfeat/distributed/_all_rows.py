@@ -16,12 +16,13 @@ from binfeat.distributed._rows import DaskRows
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import rank_bins, starts_of, unite_bins
 from binfeat.features.binning.code_store import code_budget
-from binfeat.models.features.all_rows import Encoding, RowsBeyondMemory, Whole
+from binfeat.features.fourier.features import FourierMap
+from binfeat.models.features.all_rows import AllRows, Encoding, Whole
 from binfeat.models.kernel_algebra.column_rows import ColumnRows
 from binfeat.models.table.scalers import NoScaler
 
 
-class AllDaskRows(RowsBeyondMemory):
+class AllDaskRows(AllRows):
     """All rows of a Dask table.
 
     Targets, weights and codes stay on the workers, including validation rows; only sums over rows are received. The
@@ -87,10 +88,6 @@ class DaskTrainingRows:
         self._parts = replace(self._whole, blocks=persist(self._whole.alive().each(_without, own=[held_out])))
         self.n_rows, self.n_targets = sum(lengths), n_targets
 
-    def features(self, fourier):
-        """Return the map of Fourier features, which are computed on demand."""
-        return fourier
-
     def count(self, grids, first_grid):
         """Compute codes in additional grids on the workers, and return the bins of these grids."""
         blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids)))
@@ -99,21 +96,18 @@ class DaskTrainingRows:
         self._keep(self._parts.alive().each(_with_grids, shared(bins), own=[blocks]))
         return bins
 
-    def for_solver(self, offsets, dense, dtype, targets):
-        """Return the rows with features of all grids, with columns from `offsets` on, or with dense features."""
-        n_columns, parts = int(offsets[-1]), self._parts.blocks
-        n_targets = len(range(self.n_targets)[targets])
-        if dtype == np.float32 or n_targets < self.n_targets:
-            parts = persist(self._parts.each(_for_less_memory, dtype, targets))
-        if dense is not None:
-            n_columns = dense.n_components
-            parts = self._chunks.each(_with_fourier, self._encoding, shared(dense), own=[parts])
-        return DaskRows(parts, self._lengths, n_columns, n_targets, dtype, dense is not None)
+    def for_solver(self, features, dtype):
+        """Return the rows with these features; those of bins with a dtype."""
+        parts, dense = self._parts.blocks, isinstance(features, FourierMap)
+        if dense:
+            parts = self._chunks.each(_with_fourier, self._encoding, shared(features), own=[parts])
+        elif dtype == np.float32:
+            parts = persist(self._parts.each(_in_dtype, dtype))
+        return DaskRows(parts, self._lengths, features.n_components, self.n_targets, dtype, dense)
 
     def weigh_held_out(self):
         """Restore the weights of the validation rows."""
         self._keep(self._parts.alive().each(_with_weights, own=[self._whole.blocks]))
-        return True
 
     def _keep(self, parts):
         self._parts = replace(self._whole, blocks=persist(parts))
@@ -134,8 +128,8 @@ def _without(part, rows):
     return replace(part, weights=weights)
 
 
-def _for_less_memory(part, dtype, targets):
-    return replace(part, Z=BinMatrix._trusted(part.Z.codes, part.Z.offsets, dtype, part.n_jobs), Y=part.Y[:, targets])
+def _in_dtype(part, dtype):
+    return replace(part, Z=BinMatrix._trusted(part.Z.codes, part.Z.offsets, dtype, part.n_jobs))
 
 
 def _with_weights(part, whole):

@@ -11,7 +11,7 @@ from binfeat._common.validation import check_choice, check_integer, check_share,
 from binfeat._rows.sources import is_source
 from binfeat._threads import blas_threads
 from binfeat.models.fitted.exact import ExactPosterior
-from binfeat.models.fitted.features import FeaturePosterior, NoiseOnly
+from binfeat.models.fitted.features import FeaturePosterior
 from binfeat.models.fitted.local import LocalPosterior
 from binfeat.models.fitted.many_rows import ManyRowsPosterior
 from binfeat.models.fitted.saved import check_regressor
@@ -198,7 +198,7 @@ class NumbersMachineBase(ServedMachineBase):
         """The posterior of an exact model, or of a model with samples; ValueError for other models."""
         self._require_squares()
         posterior = self._fitted.posterior(self.n_jobs)
-        if isinstance(posterior, NoiseOnly):
+        if isinstance(posterior, FeaturePosterior) and posterior.samples is None:
             raise ValueError(
                 f"Standard deviations and samples of a model with features='{self._fitted.features}' require posterior "
                 "samples. Set solver_params={'n_posterior_samples': 32} and fit again."

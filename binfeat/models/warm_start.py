@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.labels import AnyLabels
-from binfeat.features.fourier.features import FourierMap
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.fitted.attributes import fitted_of
@@ -18,12 +17,11 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import Linear, is_radial
-from binfeat.models.machines.bins import KERNELS, BinsMachine
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.fourier import FourierMachine
 from binfeat.models.machines.local import LocalMachine
+from binfeat.models.machines.random_features import KERNELS, BinsMachine, FourierMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
@@ -146,10 +144,8 @@ def _machine(
             return ExactMachine(problem, run, kernels, Trial(kernel, error))
         levels = None if function.levels is None else function.levels.columns
         return LocalMachine(problem, run, kernels, Trial(kernel, error), levels)
-    if function.fourier is None:
-        return BinsMachine(problem, kernels, kernel, None, function.n_grids)
-    fourier = FourierMap(function.fourier.features.frequencies, n_jobs=run.settings.n_jobs)
-    return FourierMachine(problem, kernels, kernel, fourier, function.n_grids)
+    kind = BinsMachine if function.fourier is None else FourierMachine
+    return kind(problem, kernels, kernel, function)
 
 
 def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:

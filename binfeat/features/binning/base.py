@@ -27,6 +27,7 @@ from binfeat._common.validation import (
 from binfeat._rows.sampled import rows_of_summary
 from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._threads import thread_count
+from binfeat.features.binning.bin_map import BinMap, map_and_features
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
 from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
@@ -41,7 +42,7 @@ from binfeat.features.binning.input_checks import (
     require_binning_memory,
     require_grids_memory,
 )
-from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.features.binning.tables import count_bins
 from binfeat.kernels.lookup import binning_kernel
 
 
@@ -180,8 +181,7 @@ class BinningBase(FeatureMap):
         if self._hashed:
             return fold_codes(self._grids, BinningInput.of(X), self.bin_offsets_, self.n_jobs).array
         keys = self._bin_keys
-        tables = self._derived.get(keys, lambda: BinTables(keys, self.bin_offsets_, self.n_jobs))
-        codes = find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype)
+        codes = self._derived.get(keys, lambda: BinMap(self._grids, keys, self.bin_offsets_)).codes(X, self.n_jobs)
         if self.min_count == 1:
             warn_of_unseen(codes, no_bin(codes.dtype), self.bin_counts_[: self.bin_offsets_[1]].sum())
         return codes
@@ -207,16 +207,11 @@ def features_of_parts(binning: BinningBase, gamma: np.ndarray, X: Any, X_new: An
     """Return features of training rows and of other rows, for the parameters of a map and this gamma."""
     law, n_grids, n_jobs = binning_kernel(binning.kernel), int(binning.n_grids), binning.n_jobs
     grids = Grids.draw(law, gamma, n_grids, seed_of(binning.random_state), binning._categorical)
-    table, new = BinningInput.of(X), BinningInput.of(X_new)
-    if binning.n_features is not None:
-        offsets = hashed_offsets(binning.n_features, n_grids)
-        codes = [fold_codes(grids, rows, offsets, n_jobs).array for rows in (table, new)]
-    else:
-        store = table.store(n_grids)
-        learned = rank_bins(count_bins(grids, table.blocks, table.n_rows, None, store, n_jobs), binning.min_count)
-        store.recode(learned.new_codes, learned.starts, learned.code_dtype, n_jobs)
-        offsets = learned.coded.starts
-        tables = BinTables(learned.coded.keys, offsets, n_jobs)
-        codes = [store.array, find_codes(tables, grids, X_new, n_jobs, learned.code_dtype)]
-    of_rows, of_new = (BinMatrix._trusted(own, offsets, rows.dtype, n_jobs) for own, rows in zip(codes, (table, new)))
+    table = BinningInput.of(X)
+    if binning.n_features is None:
+        bin_map, Z = map_and_features(grids, table, binning.min_count, n_jobs)
+        return Z, bin_map(X_new, float_dtype(X_new.dtype), n_jobs)
+    offsets = hashed_offsets(binning.n_features, n_grids)
+    codes = [fold_codes(grids, rows, offsets, n_jobs).array for rows in (table, BinningInput.of(X_new))]
+    of_rows, of_new = (BinMatrix._trusted(own, offsets, table.dtype, n_jobs) for own in codes)
     return of_rows, of_new

@@ -1,7 +1,7 @@
 """All rows for the final fit of a model of features: in memory, from a source, or elsewhere."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -14,24 +14,31 @@ from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.models.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
-from binfeat.models.features.growth import Growth, GrowthRows, TrainingRows
-from binfeat.models.features.sample import first_grids
+from binfeat.models.features.growth import GridLaw, Growth, TrainingRows
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, ScaledTable
 from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.problem import Beyond, Problem
-from binfeat.models.run import Run
+from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import Settings
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import doubt_grids
 from binfeat.models.table.scalers import InputScaler, NoScaler
 
-GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
 
-_FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
+_TRIAL_SHARE = 1 / 4  # share of the remaining seconds for the first model
+_ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution
+
+
+def first_grids(run: Run, n_rows: int) -> int:
+    """Grids to begin with: the more, the fewer the rows; a few in any case, more only if the seconds left allow."""
+    limits = run.limits
+    wanted = np.clip(limits.row_grids // n_rows, *limits.sample_grids)
+    in_time = _TRIAL_SHARE * run.clock.left_of(Phase.SOLUTION) / (_ENTRY_SECONDS * n_rows)
+    return int(min(wanted, max(limits.few_grids, in_time)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,65 +54,53 @@ class Whole:
 class AllRows(ABC):
     """Base of rows in memory and of a source: the number of grids that fit in memory."""
 
-    in_memory: ClassVar[bool]  # so that an exact model is possible
+    in_memory: ClassVar[bool] = False  # True if an exact model is possible; otherwise the problem contains a sample
 
-    def __init__(self, problem: Problem, run: Run, n_rows: int, max_bytes: float) -> None:
-        self._problem, self._run, self._n_rows, self._max_bytes = problem, run, n_rows, max_bytes
-
-    @property
-    @abstractmethod
-    def n_all(self) -> int:
-        """Number of all rows, including validation rows."""
+    def __init__(self, problem: Problem, run: Run, n_all: int, max_bytes: float) -> None:
+        self._problem, self._run, self._max_bytes = problem, run, max_bytes
+        self.n_all = n_all  # number of rows, including validation rows
 
     @property
     def kept_bytes(self) -> int:
         """Bytes for the rows in addition to the table, for a local model."""
-        return 0
+        of_row = 4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets)
+        return 0 if self.in_memory else self.n_all * of_row
 
     @abstractmethod
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         """All rows with their inputs, which may be kept in a frame."""
 
     @abstractmethod
-    def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        """Return all rows except validation rows, for `Growth`."""
+    def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
+        """Return all rows for `Growth`."""
 
-    @abstractmethod
-    def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
-        """Scaled rows in which bins are counted."""
-
-    @abstractmethod
-    def _first_grids(self) -> int:
-        """Grids to begin with, if memory allows."""
-
-    def new_growth(self, kernels: ScaledKernels, law: GridLaw, fourier: FourierMap | None = None) -> Growth:
-        """Return a model without grids, for all rows except validation rows."""
+    def new_growth(self, kernels: ScaledKernels, source: GridLaw | FourierMap) -> Growth:
+        """Return a model without grids, or of Fourier features; validation rows have weight 0."""
         rows, X_out = self._training_rows(kernels), kernels.X[self._problem.held_out]
-        return Growth(rows, X_out, law, fourier, self._run.settings.n_jobs, self._max_bytes)
-
-    def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
-        """Overall factors of gamma to try, with the grids that the law has for each."""
-        return _FACTORS
+        return Growth(rows, X_out, source, self._run.settings.n_jobs, self._max_bytes)
 
     def first_and_most_grids(self, kernels: ScaledKernels, law: GridLaw) -> tuple[int, int]:
         """Grids to begin with, and to grow to at most."""
-        by_bins = self._most_by_bins(self._sampled_inputs(kernels), law)
-        most = int(np.clip(by_bins, 1, self._run.settings.max_grids))
-        if by_bins < self._run.settings.max_grids:
+        by_bins, wanted = self.most_grids(kernels, law), self._run.settings.max_grids
+        most = int(np.clip(by_bins, 1, wanted))
+        if by_bins < wanted:
             self._run.note_memory(f"{most} grids")
             doubt_grids(most)
-        return min(self._first_grids(), most), most
+        return min(first_grids(self._run, self.n_all), most), most
 
-    def _most_by_bins(self, X: np.ndarray, law: GridLaw) -> float:
-        """Grids that are expected to fit in memory: the bins of a grid grow with a power of the rows, from X on."""
-        most = partial(most_grids, self._max_bytes, self._n_rows)
-        of_targets = self._problem.n_targets, least_dtype(self._n_rows, None)
-        if most(self._n_rows, *of_targets) >= self._run.settings.max_grids:
+    def most_grids(self, kernels: ScaledKernels, law: GridLaw) -> float:
+        """Grids that are expected to fit in memory: their bins grow with a power of the rows, from the known rows on.
+
+        Infinity if even grids with a bin for each row fit.
+        """
+        most, X = partial(most_grids, self._max_bytes, self.n_all), kernels.X
+        of_targets = self._problem.n_targets, least_dtype(self.n_all)
+        if most(self.n_all, *of_targets) >= self._run.settings.max_grids:
             return np.inf
         grids = law(_PROBE_GRIDS)
         few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
         power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
-        return most(many * (self._n_rows / len(X)) ** power, *of_targets)
+        return most(many * (self.n_all / len(X)) ** power, *of_targets)
 
     def _mean_bins(self, grids: Grids, X: np.ndarray) -> float:
         return count_bins(grids, [X], len(X), n_jobs=self._run.settings.n_jobs).keys.size / len(grids)
@@ -117,27 +112,17 @@ class MemoryRows(AllRows):
     in_memory: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, run: Run) -> None:
-        n_rows = len(problem.train)
+        self._rows = np.append(problem.train, problem.held_out)
+        n_rows = len(self._rows)
         super().__init__(problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets))
 
-    @property
-    def n_all(self) -> int:
-        return len(self._problem.table)
-
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
-        return Whole(self._problem, kernels.X, np.arange(self.n_all))
+        return Whole(self._problem, kernels.X, np.arange(len(self._problem.table)))
 
-    def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        problem, train = self._problem, self._problem.train
-        codes = self._max_bytes // 2
-        X, Y, weights = kernels.X[train], problem.Y[train], problem.weights_of(train)
-        return TrainingRows([X], Y, weights, self._run.settings.n_jobs, codes)
-
-    def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
-        return kernels.X
-
-    def _first_grids(self) -> int:
-        return first_grids(self._run, self._n_rows)
+    def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
+        problem, rows, held_out = self._problem, self._rows, slice(len(self._problem.train), None)
+        given = problem.Y[rows], problem.weights_of(rows), held_out, self._run.settings.n_jobs
+        return TrainingRows([kernels.X[rows]], *given, self._max_bytes // 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,33 +149,7 @@ def check_beyond_memory(settings: Settings) -> None:
         raise ValueError(f"features={settings.features!r} needs all rows in memory; use {others}.")
 
 
-class RowsBeyondMemory(AllRows):
-    """All rows of a table; the problem contains a sample of them."""
-
-    in_memory: ClassVar[bool] = False
-
-    @property
-    def n_all(self) -> int:
-        return self._n_rows
-
-    @property
-    def kept_bytes(self) -> int:
-        return self.n_all * (4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets))
-
-    def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
-        """Return the common factors of gamma to try: their bins must fit in memory."""
-        first, *finer = _FACTORS
-        X, few = self._sampled_inputs(kernels), self._run.limits.few_grids
-        return [first, *(factor for factor in finer if self._most_by_bins(X, law(factor)) >= few)]
-
-    def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
-        return kernels.X[self._problem.train]
-
-    def _first_grids(self) -> int:
-        return self._run.limits.sample_grids[0]
-
-
-class SourceRows(RowsBeyondMemory):
+class SourceRows(AllRows):
     """All rows of a source; ValueError if `max_bytes` is too little for vectors of the rows."""
 
     def __init__(
@@ -227,11 +186,9 @@ class SourceRows(RowsBeyondMemory):
         given = self._y, self._Y, self._weights, self._own_weights
         return Whole(self._problem.of_all(rows, numbers, *given), rows, numbers)
 
-    def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        rows = TrainingRows(
-            self._scaled(kernels), self._Y, self._weights, self._run.settings.n_jobs, self._max_bytes // 2
-        )
-        return rows.without(self._source.rows[self._problem.held_out])
+    def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
+        held_out, n_jobs = self._source.rows[self._problem.held_out], self._run.settings.n_jobs
+        return TrainingRows(self._scaled(kernels), self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
 
     def _scaled(self, kernels: ScaledKernels) -> Iterable[np.ndarray]:
         """Blocks of all rows, as kernels see them."""

@@ -3,11 +3,10 @@
 import numpy as np
 
 from binfeat._common.memory import allowed_bytes, require_bytes
-from binfeat.features.fourier.features import FourierMap
+from binfeat.linear.target_groups import VECTORS
 
 _CODE = 4  # bytes of a code while grids are added
 _OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made
-_VECTORS = 5  # of the solver: solution, right-hand side, residual, direction and image
 _PAIR = 2  # targets that products take together
 _AMPLE = 2**31  # bytes of bins, above which precision and company only cost memory
 _ON_TOP = 300 * 10**6  # bytes of copies of the table, samples and hashes that come on top of `max_bytes`
@@ -20,9 +19,9 @@ def fit_bytes(max_bytes: int | None) -> int:
     return allowed_bytes(max_bytes, 4)
 
 
-def least_dtype(n_rows: int, fourier: FourierMap | None) -> np.dtype:
-    """Return the dtype of coefficients and vectors: float64 with Fourier features and for many rows."""
-    return np.dtype(np.float32 if fourier is None and n_rows <= _FLOAT32_ROWS else np.float64)
+def least_dtype(n_rows: int) -> np.dtype:
+    """Return the dtype of coefficients and vectors if memory is short: float64 for many rows."""
+    return np.dtype(np.float32 if n_rows <= _FLOAT32_ROWS else np.float64)
 
 
 def row_bytes(n_targets: int) -> int:
@@ -50,7 +49,7 @@ def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> in
 
 def _bytes_of_bin(n_targets: int, together: int, dtype: np.dtype) -> int:
     """Bytes of a bin: before and after a solve it has a coefficient for each target."""
-    return _OF_BIN + dtype.itemsize * (2 * n_targets + _VECTORS * together)
+    return _OF_BIN + dtype.itemsize * (2 * n_targets + VECTORS * together)
 
 
 def most_grids(max_bytes: float, n_rows: int, bins_of_grid: float, n_targets: int, dtype: np.dtype) -> float:
@@ -70,5 +69,5 @@ def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, l
     if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:
         return np.dtype(np.float64), n_targets
     left = max_bytes / n_bins - _bytes_of_bin(n_targets, 0, least)
-    pairs = max(1, left // (_PAIR * _VECTORS * least.itemsize))
+    pairs = max(1, left // (_PAIR * VECTORS * least.itemsize))
     return least, int(min(_PAIR * pairs, n_targets))

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
-from binfeat.models.features.growth import Growth
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.features.growth import Growth, RidgeModel
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 
@@ -23,16 +25,13 @@ _WORK = "the most work of a fit with grids"
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
-def most_batches(n_grids: int, most: int | None) -> int:
-    """Return the maximum number of batches of grids, without a budget."""
-    return 1 if most is None else 1 + int(np.ceil(np.log2(most / n_grids)))
-
-
 class Sizing:
     """Grow a ridge model until the gain is too small, or the budget of seconds or work is exhausted.
 
     Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
     """
+
+    model: RidgeModel  # the best so far, once `curve` is not empty
 
     def __init__(self, growth: Growth, problem: Problem, run: Run, alpha: float) -> None:
         self.growth, self.alpha, self._run = growth, alpha, run
@@ -42,15 +41,17 @@ class Sizing:
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
         self._tol, self.status = _TOL, "converged"  # or "budget" or "stopped"
         self.curve: list[tuple[int, float]] = []  # number of grids and validation error after each batch
-        self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
+        self.posterior: RidgePosterior | None = None  # for noise of variance 1 of a row of mean weight
+        self.variances: np.ndarray | float = 0.0  # of the validation predictions, in units of the noise variance
+        self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of the last solve
 
     @property
     def error(self) -> float:
         return self.curve[-1][1]
 
     def run_without_grids(self) -> None:
-        """Solve for the dense features if there are no grids."""
-        self.curve.append((0, self.solve(self.alpha)))
+        """Solve for Fourier features."""
+        self._add_to_curve()
         self._tune((_UP, _DOWN))
         self._stopped()
 
@@ -71,29 +72,34 @@ class Sizing:
                 self._run.note("limit", limit, self.error)
                 return
 
-    def solve(self, alpha: float) -> float:
-        """Held-out error with this penalty."""
-        start = self._run.clock.used
-        self.growth.solve(alpha, self._tol, _MAX_ITER)
-        self._solve_seconds = (self._run.clock.used - start) / max(1, self.growth.n_grids)
-        self._work_left -= self.growth.n_iter * self.growth.width
-        return self._losses(self.growth.held_out()).mean()
-
     def learn_posterior(self, n_samples: int, mean_weight: float, seed: int) -> None:
-        """Find how far predictions for rows that are not seen may be off."""
+        """Draw samples of the coefficients, for standard deviations of predictions."""
         rng = np.random.default_rng([seed, n_samples])
-        self.growth.learn_posterior(self.alpha, n_samples, _MAX_ITER, mean_weight, rng)
+        posterior, variances = self.growth.posterior(self.alpha, n_samples, _MAX_ITER, rng)
+        self.posterior, self.variances = posterior.times(mean_weight), mean_weight * variances
 
     def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
-        """Add the validation rows."""
+        """Add the validation rows, given their targets and weights; validation predictions stay."""
         self.growth.add_held_out_rows(Y, weights)
-        self.growth.solve(self.alpha, self._tol, _MAX_ITER)
+        self.model = replace(self._solved(self.alpha, self._tol), predictions=self.model.predictions)
+
+    def _solved(self, alpha: float, tol: float) -> RidgeModel:
+        start = self._run.clock.used
+        model = self.growth.solve(alpha, tol, _MAX_ITER)
+        self._solve_seconds = self._run.clock.used - start
+        self._work_left -= self.growth.n_iter * self.growth.n_grids
+        return model
+
+    def _add_to_curve(self) -> None:
+        model = self._solved(self.alpha, self._tol)
+        self.model, error = model, self._losses(model.predictions).mean()
+        self.curve.append((self.growth.n_grids, error))
 
     def _add_grids(self, n_grids: int) -> None:
         start, before = self._run.clock.used, self.growth.n_grids
         self.growth.grow(n_grids)
         self._grid_seconds = (self._run.clock.used - start) / (n_grids - before)
-        self.curve.append((n_grids, self.solve(self.alpha)))
+        self._add_to_curve()
         if len(self.curve) == 1:
             self._tune((_UP, _DOWN))
             self._try_fine_solution()
@@ -131,32 +137,27 @@ class Sizing:
             self._tune((_UP, _DOWN))
 
     def _gains_by(self, alpha: float, tol: float, least: float = 0.0) -> bool:
-        """Try another penalty or tolerance; undo it unless the validation error falls by a minimum share."""
-        kept, gains = (self.growth.coefficients, self.alpha, self._tol), False
+        """Try another penalty or tolerance; keep it if the validation error falls by a minimum share."""
         n_grids, before = self.curve[-1]
-        try:
-            self._tol = tol
-            error = self.solve(alpha)
-            gains = error < before - least * abs(before)
-        finally:
-            if not gains:
-                self.growth.coefficients, self.alpha, self._tol = kept
+        model = self._solved(alpha, tol)
+        error = self._losses(model.predictions).mean()
+        gains = error < before - least * abs(before)
         if gains:
-            self.alpha, self.curve[-1] = alpha, (n_grids, error)
-        return gains
+            self.model, self.alpha, self._tol, self.curve[-1] = model, alpha, tol, (n_grids, error)
+        return bool(gains)
 
     def _may_try(self) -> bool:
         """Return True if another solve may help, and there is time for it."""
-        seconds = (1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids
+        seconds = (1 + _REFIT * self._refits) * self._solve_seconds
         return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 
     def _affordable(self) -> dict[str, int]:
         """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
         growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), _REFIT * self._refits
-        by_work = int(self._work_left / ((1 + refit) * growth.n_iter) - growth.width + growth.n_grids)
+        by_work = int(self._work_left / ((1 + refit) * growth.n_iter))
         if np.isinf(left):
             return {_WORK: by_work}
-        grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds
+        grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds / growth.n_grids
         return {_WORK: by_work, "max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
 
     def _grids_wanted(self) -> int:

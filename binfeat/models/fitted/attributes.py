@@ -8,10 +8,12 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.calibration import Calibration
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_machine
+from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.grids import Grids
+from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.exact import ExactFunction
-from binfeat.models.fitted.features import BinFunction, FeatureFunction, FourierFunction
+from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
@@ -74,10 +76,9 @@ def _of_function(fitted: Fitted) -> dict:
         coef, is_local = arrays.pop("coef"), isinstance(function, LocalFunction)
         return {"feature_coef_": coef, "_exact": {} if is_local else arrays, "_local": arrays if is_local else {}}
     bins, fourier = function.bins, function.fourier
-    coef = bins.coef if fourier is None else np.hstack([bins.coef, fourier.coef.T])
     scale, shift, keys, nan_keys = bins.grids.arrays
     return {
-        "feature_coef_": coef,
+        "feature_coef_": function.coef,
         "_exact": {},
         "_local": {},
         "_scale": scale,
@@ -86,7 +87,7 @@ def _of_function(fitted: Fitted) -> dict:
         "_nan_keys": nan_keys,
         "_bin_keys": bins.keys,
         "_bin_starts": bins.starts,
-        "_frequencies": _NONE if fourier is None else fourier.features.frequencies,
+        "_frequencies": _NONE if fourier is None else fourier.frequencies,
     }
 
 
@@ -196,8 +197,7 @@ def _function_of(machine: BaseEstimator) -> KernelFunction | FeatureFunction:
         return ExactFunction.from_arrays({**_typed(machine._exact, np.float64), "coef": coef})
     if machine._local:
         return LocalFunction.from_arrays({**_typed(machine._local, np.float64), "coef": coef})
-    n_bins = machine._bin_keys.size
     grids = Grids(machine._scale, machine._shift, machine._keys, machine._nan_keys)
-    bins = BinFunction(grids, machine._bin_keys, machine._bin_starts, np.ascontiguousarray(coef[:, :n_bins]))
-    frequencies = machine._frequencies
-    return FeatureFunction(bins, FourierFunction(frequencies, coef[:, n_bins:].T) if frequencies.size else None)
+    fourier = FourierMap(machine._frequencies) if machine._frequencies.size else None
+    bins = BinMap(grids, machine._bin_keys, machine._bin_starts)
+    return FeatureFunction(bins, fourier, np.ascontiguousarray(coef))

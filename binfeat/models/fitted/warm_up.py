@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from binfeat._threads import every_version
+from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.grids import Grids
+from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.exact import ExactFunction
-from binfeat.models.fitted.features import BinFunction, FeatureFunction, FourierFunction
+from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.many_rows import ManyRowsPosterior
@@ -45,7 +47,7 @@ def _posterior(function: KernelFunction | FeatureFunction) -> Posterior:
     errors = HeldOutErrors(np.ones(_TARGETS), np.zeros((1, _TARGETS)))
     samples = None
     if isinstance(function, FeatureFunction):
-        n_features = function.bins.keys.size + function.n_fourier
+        n_features = function.coef.shape[1]
         samples = RidgePosterior(np.array(0.1), np.ones((_ROOTS, n_features), np.float32), np.zeros(_ROOTS))
     return function.posterior(samples, errors, None)
 
@@ -88,8 +90,6 @@ def _of_features(rng: np.random.Generator) -> Iterator[FeatureFunction]:
         keys = rng.integers(2**63, size=(2, *shape), dtype=np.uint64) | np.uint64(1)
         grids = Grids(np.ones(shape), np.zeros(shape), *keys)
         starts = np.append(0, np.cumsum(sizes))
-        bins = BinFunction(
-            grids, rng.integers(2**64, size=starts[-1], dtype=np.uint64), starts, np.ones((_TARGETS, starts[-1]))
-        )
-        yield FeatureFunction(bins, FourierFunction(frequencies, np.ones((16, _TARGETS))))
-        yield FeatureFunction(bins, None)
+        bins = BinMap(grids, rng.integers(2**64, size=starts[-1], dtype=np.uint64), starts)
+        for fourier, n_features in ((FourierMap(frequencies), starts[-1] + 16), (None, starts[-1])):
+            yield FeatureFunction(bins, fourier, np.ones((_TARGETS, n_features)))

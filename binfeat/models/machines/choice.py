@@ -9,13 +9,17 @@ from binfeat.models.features.all_rows import AllRows
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
 from binfeat.models.machines import local_size
-from binfeat.models.machines.bins import BinsMachine, may_search, tries_factors
 from binfeat.models.machines.candidate import Candidate
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows
-from binfeat.models.machines.fourier import FourierMachine
-from binfeat.models.machines.grown import GrownMachine
 from binfeat.models.machines.local import LocalMachine
+from binfeat.models.machines.random_features import (
+    BinsMachine,
+    FeatureMachine,
+    FourierMachine,
+    may_search,
+    tries_factors,
+)
 from binfeat.models.problem import MarginProblem, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
@@ -93,7 +97,7 @@ class MachineChoice:
             self.run.note("features", best.features, error)
             return best
 
-    def _first(self, kernels: ScaledKernels) -> GrownMachine:
+    def _first(self, kernels: ScaledKernels) -> FeatureMachine:
         if self.run.settings.features == "fourier":
             return FourierMachine(self.problem, kernels)
         if not kernels.vary:  # all kernels are constants
@@ -101,7 +105,7 @@ class MachineChoice:
             kernels = replace(kernels, found=[replace(first, kernel=first.kernel.of_kernel(Laplacian()))])
         return BinsMachine(self.problem, kernels)
 
-    def _rival(self, kernels: ScaledKernels) -> GrownMachine | None:
+    def _rival(self, kernels: ScaledKernels) -> FeatureMachine | None:
         """Return the alternatives to grids, unless the user selects grids."""
         if self.run.settings.features is not None or not kernels.vary:
             return None

@@ -139,7 +139,8 @@ print("finite differences ", np.round(differences, 7))
 # Exact and local models then use the better kernel or the sum of both. With more than 1,500 rows, the shares of a sum
 # are learned together with the length scales. If only one kernel remained, a second one is added first: ``Matern(1.5)``
 # to the Gaussian, otherwise the same kernel with 0.3 times the gammas. A kernel that explains less than 5 % of the
-# variance of the predictions is dropped at the end. ``models/search/kernel_search.py``, ``models/machines/fine_tuning.py``
+# variance of the predictions is dropped at the end. ``models/search/kernel_search.py``,
+# ``models/machines/fine_tuning.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if

@@ -1,0 +1,262 @@
+"""Models of random features: of bins, and of Fourier features of a radial kernel."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from binfeat._rows.products import Features
+from binfeat._rows.rows import ProcessRows
+from binfeat.features.binning.bin_map import BinMap, map_and_features
+from binfeat.features.binning.binning_input import BinningInput
+from binfeat.features.binning.grids import Grids
+from binfeat.features.fourier.features import FourierMap
+from binfeat.features.fourier.frequencies import frequencies_of_inputs
+from binfeat.kernels.families import GammaPitch
+from binfeat.kernels.skip import Skip
+from binfeat.linear.result import SolverOptions
+from binfeat.linear.solve import solve_ridge
+from binfeat.models.features.all_rows import AllRows, first_grids
+from binfeat.models.features.growth import GridLaw
+from binfeat.models.features.sizing import Sizing
+from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.models.machines.candidate import Candidate, Solution
+from binfeat.models.problem import Losses, Problem
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.kernel_search import ScaledKernels
+
+_FACTOR = 2.0  # between overall factors of gamma that are tried on a sample
+_FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma, tried on all rows: more rows support finer grids
+_DECREASE = np.sqrt(10)  # between penalties
+_FIRST_ALPHAS = np.array([10.0, _DECREASE, 1.0])  # relative to the exact kernel, for finitely many grids
+_ALPHAS = np.geomspace(10.0, 1e-3, 9)
+_BY_GRAM, _BY_CG = SolverOptions(solver="gram"), SolverOptions(tol=1e-2, max_iter=100, solver="cg")
+_TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
+# Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
+KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
+_ENOUGH = 0.98  # share of the error that twice as many Fourier features have to be below
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Training and validation rows, and the models fitted to their features."""
+
+    X: np.ndarray  # (n_rows, n_inputs), float64: scaled
+    Y: np.ndarray  # (n_rows, n_targets)
+    weights: np.ndarray | None  # (n_rows, 1)
+    X_out: np.ndarray  # (n_out, n_inputs)
+    losses: Losses  # of predictions for validation rows
+
+    @classmethod
+    def of(cls, problem: Problem, run: Run, X: np.ndarray) -> "_Sample":
+        """Select some training and validation rows of a scaled table."""
+        train, out = problem.train[: run.limits.sample_rows], problem.held_out[: run.limits.sample_out]
+        return cls(X[train], problem.Y[train], problem.weights_of(train), X[out], problem.losses(out))
+
+    def fit(self, kernel: KernelSum, alphas: np.ndarray, Z: Any, Z_out: Features, options: SolverOptions) -> Trial:
+        """Return the kernel with the best of some penalties, given features of training and validation rows."""
+        fits = []
+        for alpha, result in zip(alphas, solve_ridge(ProcessRows(Z, self.Y, self.weights), alphas, options)):
+            losses = self.losses(np.asarray(Z_out @ result.solution) + result.intercept)
+            fits.append(Trial(replace(kernel, alpha=float(alpha)), losses.mean(), losses=losses))
+        return min(fits, key=lambda fit: fit.error)
+
+
+class FeatureMachine(Candidate):
+    """A model of random features; without the kernel and the function of an earlier fit `judge` chooses them."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        kernels: ScaledKernels,
+        kernel: KernelSum | None = None,  # with the penalty for the weights of the caller
+        before: FeatureFunction | None = None,
+    ) -> None:
+        self._problem, self._kernels, self._known, self._before = problem, kernels, kernel, before
+        self._sizing: Sizing | None = None
+
+    @abstractmethod
+    def judge(self, run: Run) -> np.ndarray:
+        """Return validation losses on a sample, by a smaller model of this kind, and store the plan."""
+
+    @abstractmethod
+    def _grow(self, rows: AllRows, run: Run) -> Sizing:
+        """Add features while that lowers the error; set `_sizing` as soon as there is a model."""
+
+    @property
+    def _kernel(self) -> KernelSum:
+        if self._known is None:
+            raise RuntimeError("a machine is solved before it is judged")
+        return self._known
+
+    def solve(self, rows: AllRows, run: Run) -> Solution:
+        problem, settings, sizing = self._problem, run.settings, self._grow(rows, run)
+        run.note("penalty", f"{sizing.alpha:.3g}", sizing.error)
+        if settings.n_posterior_samples is not None and sizing.status != "stopped":
+            with run.stage("error bars"):
+                sizing.learn_posterior(settings.n_posterior_samples, problem.mean_weight, settings.seed)
+        if settings.refits and sizing.status != "stopped":
+            with run.stage("refit"):
+                sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
+        return self._solution(sizing)
+
+    def so_far(self) -> Solution | None:
+        return self._solution(self._sizing) if self._sizing is not None and self._sizing.curve else None
+
+    def _solution(self, sizing: Sizing) -> Solution:
+        problem, model = self._problem, sizing.model
+        rows, features = problem.held_out, model.features
+        residuals, count = problem.Y[rows] - model.predictions, problem.weighty(rows)
+        bins = features if isinstance(features, BinMap) else BinMap.none(self._kernels.X.shape[1])
+        fourier = features if isinstance(features, FourierMap) else None
+        return Solution(
+            features=self.features,
+            kernel=replace(self._kernel, alpha=sizing.alpha),
+            function=FeatureFunction(bins, fourier, np.ascontiguousarray(model.coef.T, dtype=np.float64)),
+            intercept=model.intercept,
+            rows=rows,
+            predictions=model.predictions,
+            curve=sizing.curve,
+            status=sizing.status,
+            errors=HeldOutErrors.of(residuals[count], np.broadcast_to(sizing.variances, len(rows))[count]),
+            samples=sizing.posterior,
+        )
+
+
+class BinsMachine(FeatureMachine):
+    """Ridge regression on the bins of random grids."""
+
+    features: ClassVar[str] = "binning"
+
+    def judge(self, run: Run) -> np.ndarray:
+        """Return the losses of the best kernel, length scales and penalty on a sample."""
+        kernels, sample = self._kernels, _Sample.of(self._problem, run, self._kernels.X)
+        first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
+        best = self._fit(sample, kernels.binning, _penalties(run, first), run)
+        while kernels.learned and may_search(kernels, run):  # for more rows than gamma was learned on
+            alphas = _penalties(run, best.kernel.alpha / np.array([1.0, _DECREASE]))
+            other = self._fit(sample, best.kernel.scaled(_FACTOR), alphas, run)
+            if not other.error < best.error:
+                break
+            best = other
+        if run.settings.kernel is None:
+            for kernel in KERNELS:
+                if may_search(kernels, run):
+                    rival = self._fit(sample, best.kernel.of_kernel(kernel), np.array([best.kernel.alpha]), run)
+                    best = min(best, rival, key=lambda trial: trial.error)
+            run.note("kernel", best.kernel, best.error)
+        self._known = best.kernel
+        return cast(np.ndarray, best.losses)
+
+    def _fit(self, sample: _Sample, kernel: KernelSum, alphas: np.ndarray, run: Run) -> Trial:
+        """Return the kernel with the best of some penalties, by a model of a sample."""
+        n_jobs, grids = run.settings.n_jobs, self._law(kernel, run)(first_grids(run, len(sample.X)))
+        bin_map, Z = map_and_features(grids, BinningInput.of(sample.X), n_jobs=n_jobs)
+        return sample.fit(kernel, alphas, Z, bin_map(sample.X_out, n_jobs=n_jobs), _BY_CG)
+
+    def _law(self, kernel: KernelSum, run: Run) -> GridLaw:
+        main, seed, categorical = kernel.main, run.settings.seed, self._problem.categorical
+        return lambda n_grids: Grids.draw(main.kernel, main.gamma, n_grids, seed, categorical)
+
+    def _grow(self, rows: AllRows, run: Run) -> Sizing:
+        if tries_factors(self._problem, run, self._kernels.learned):
+            self._known = self._kernel.scaled(self._overall_factor(rows, run))
+        law = self._law(self._kernel, run)
+        first, most = run.settings.n_grids, None
+        if first is None:
+            first, most = rows.first_and_most_grids(self._kernels, law)
+            first = first if self._before is None else min(self._before.n_grids, most)
+        growth = rows.new_growth(self._kernels, law)
+        with run.stage("grids", 1 if most is None else 1 + int(np.ceil(np.log2(most / first)))):
+            self._sizing = sizing = Sizing(growth, self._problem, run, self._kernel.alpha)
+            sizing.run(first, most)
+        run.note("grids", growth.n_grids, sizing.error)
+        if growth.n_together < growth.rows.n_targets:
+            less = f"{growth.n_together} of {growth.rows.n_targets}, for less memory"
+            run.note("targets at a time", less, sizing.error)
+        return sizing
+
+    def _overall_factor(self, rows: AllRows, run: Run) -> float:
+        """Return the factor of gamma with the lowest validation error of a few grids, on all rows."""
+        best, least, losses = 1.0, np.inf, self._problem.losses(self._problem.held_out)
+        with run.stage("overall length scale", len(_FACTORS)):
+            for factor in _FACTORS:
+                start, law = run.clock.used, self._law(self._kernel.scaled(factor), run)
+                if rows.most_grids(self._kernels, law) < run.limits.few_grids and factor > 1:
+                    break
+                growth = rows.new_growth(self._kernels, law)
+                growth.grow(run.limits.few_grids)
+                error = losses(growth.solve(self._kernel.alpha, _TOL, _MAX_ITER).predictions).mean()
+                if error >= least:
+                    break
+                best, least = factor, error
+                if not (run.step() and run.may_continue(Phase.OVERALL_FACTOR, run.clock.used - start)):
+                    break
+        run.note("overall length scale", f"{best:g} times the sample's gamma", least)
+        return best
+
+
+class FourierMachine(FeatureMachine):
+    """Ridge regression on random Fourier features of a radial kernel."""
+
+    features: ClassVar[str] = "fourier"
+
+    def judge(self, run: Run) -> np.ndarray:
+        kernel, sample = self._kernels.radial, _Sample.of(self._problem, run, self._kernels.X)
+        fourier = _fourier_map(kernel.main, run.limits.n_fourier, run)
+        best = sample.fit(kernel, _penalties(run, _ALPHAS), fourier(sample.X), fourier(sample.X_out), _BY_GRAM)
+        self._known = best.kernel
+        return cast(np.ndarray, best.losses)
+
+    def _grow(self, rows: AllRows, run: Run) -> Sizing:
+        known = None if self._before is None else self._before.fourier
+        fourier = _fourier_map(self._kernel.main, run.limits.n_fourier, run) if known is None else known
+        with run.stage("Fourier features"):
+            sizing = self._doubled(replace(fourier, n_jobs=run.settings.n_jobs), rows, run)
+        run.note("Fourier features", sizing.model.features.n_components, sizing.error)
+        return sizing
+
+    def _doubled(self, fourier: FourierMap, rows: AllRows, run: Run) -> Sizing:
+        """Twice as many features as long as that pays."""
+        limits, n_rows = run.limits, len(self._problem.table)
+        sizing = self._sizing = self._sized(fourier, self._kernel.alpha, rows, run)
+        most = min(n_rows, limits.fourier_bytes / (8 * n_rows), np.sqrt(limits.fourier_products / n_rows))
+        while 2 * fourier.n_components <= most and run.step():
+            fourier, before = _fourier_map(self._kernel.main, 2 * fourier.n_components, run), sizing.error
+            more = self._sized(fourier, sizing.alpha, rows, run)
+            if more.error < before:
+                self._sizing = sizing = more
+            if more.error > _ENOUGH * before:
+                break
+        return sizing
+
+    def _sized(self, fourier: FourierMap, alpha: float, rows: AllRows, run: Run) -> Sizing:
+        sizing = Sizing(rows.new_growth(self._kernels, fourier), self._problem, run, alpha)
+        sizing.run_without_grids()
+        return sizing
+
+
+def _fourier_map(part: KernelPart, n_components: int, run: Run) -> FourierMap:
+    """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
+    scale, seed = part.kernel.frequency_scale(part.gamma), run.settings.seed
+    frequencies = frequencies_of_inputs(part.kernel, "orthogonal", n_components // 2, scale, seed, part.linear_map)
+    return FourierMap(frequencies, n_jobs=run.settings.n_jobs)
+
+
+def tries_factors(problem: Problem, run: Run, learned: bool) -> bool:
+    """Return True if there are enough more rows than in the sample for shorter length scales."""
+    return learned and len(problem.train) > 2 * run.limits.sample_rows
+
+
+def may_search(kernels: ScaledKernels, run: Run) -> bool:
+    """Return True if callbacks and time allow one more trial, and it may help."""
+    in_time = run.may_continue(Phase.SEARCH)
+    return run.step() and in_time and not kernels.is_perfect
+
+
+def _penalties(run: Run, alphas: np.ndarray) -> np.ndarray:
+    """These, or the user's."""
+    return alphas if run.settings.alpha is None else np.array([run.settings.alpha])
