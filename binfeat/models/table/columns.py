@@ -1,5 +1,6 @@
 """The columns of a raw table: their numbers, or the distinct objects in them; anything else is refused."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -24,11 +25,9 @@ from binfeat.models.table.strings import DATES, EXACT, NUMBERS, day_of, doubt_of
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
-_TINY, _LARGEST = 1e-100, np.finfo(np.float64).max.item()
 RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
-_FEW_NAMES = 4  # in a message
 _CONVERSIONS = {  # of objects of these types
     "bytes": "Decode it; in files, text is to be UTF-8",
     **dict.fromkeys(("date", "datetime", "Timestamp"), "Convert it, as pandas.to_datetime does"),
@@ -37,7 +36,6 @@ _CONVERSIONS = {  # of objects of these types
     "time": "Make hours of it",
 }
 _SEVERAL = "several values in a row; make a column of each value"
-_CONTAINERS = list, tuple, set, dict, np.ndarray
 
 
 class Column:
@@ -86,7 +84,7 @@ class Column:
         except (TypeError, ValueError, OverflowError) as error:
             if self._are_dates:
                 raise ValueError(f"{self.name} of X must hold dates, of the form 2026-12-31: {error}.") from None
-            if any(isinstance(value, _CONTAINERS) for value in distinct):
+            if any(isinstance(value, list | tuple | set | dict | np.ndarray) for value in distinct):
                 raise TypeError(f"{self.name} of X has {_SEVERAL}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
             message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
@@ -220,7 +218,7 @@ class Column:
         if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
             return 0, 0
         numbers: list[Any] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
-        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= _LARGEST}
+        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
 
 
@@ -235,7 +233,7 @@ def _are_large(values: np.ndarray) -> bool:
 def infinite_in(names: list[str]) -> str:
     """A message for infinite values in columns of these names."""
     words = [name.removeprefix("Column ") for name in names]
-    few = words if len(words) <= _FEW_NAMES else [*words[:_FEW_NAMES], f"{len(words) - _FEW_NAMES} others"]
+    few = words if len(words) <= 4 else [*words[:4], f"{len(words) - 4} others"]
     listed = f"column {few[0]}" if len(few) == 1 else f"columns {', '.join(few[:-1])} and {few[-1]}"
     return f"{INFINITE.removesuffix('.')}; it is in {listed}. If it represents a missing value, replace it by NaN."
 
@@ -279,10 +277,10 @@ class Columns:
 
     def require_size(self, largest: np.ndarray) -> None:
         """Raise ValueError for columns of numbers with squares that underflow, given their largest magnitudes."""
-        tiny = np.flatnonzero((largest > 0) & (largest < _TINY))
+        tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))
         if tiny.size:
             name = self.columns[tiny[0]].name
-            raise ValueError(f"{name} of X has no number of {_TINY} or more in magnitude; multiply it by a constant.")
+            raise ValueError(f"{name} of X has no number of 1e-100 or more in magnitude; multiply it by a constant.")
 
 
 def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Columns:

@@ -74,9 +74,7 @@ class Levels(ArrayRecord):
         )
 
 
-_ID_ROWS, _ID_SHARE = 50, 0.9  # with this many rows and a larger share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 s for 400,000 x 54
-_MEDIAN_VALUES = 2**18  # that are read at a time, and stay in a cache
 
 
 def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +111,7 @@ def _repeated(column: Column, n_rows: int) -> Categories:
     """The categories of a column; no categories, with a warning, if nearly every row has its own category."""
     numbers, strings, missing = column.categories()
     n_levels = numbers.size + strings.size
-    if n_rows < _ID_ROWS or n_levels <= _ID_SHARE * n_rows:
+    if n_rows < 50 or n_levels <= 0.9 * n_rows:
         return numbers, strings, missing
     warn(
         f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
@@ -127,14 +125,11 @@ def medians_of(matrix: np.ndarray) -> np.ndarray:
     gaps = np.isnan(matrix)
     n_gaps = np.count_nonzero(gaps, axis=0)
     medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
-    for columns in np.array_split(whole, 1 + whole.size * len(some) // _MEDIAN_VALUES):
+    for columns in np.array_split(whole, 1 + whole.size * len(some) // 2**18):  # values that fit in a cache
         medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)
     for j in np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix))):
         medians[j] = np.median(every_nth(matrix[~gaps[:, j], j], _MEDIAN_ROWS))
     return medians
-
-
-_ROUNDING = 1e-6  # relative tolerance for rounding at the ends of a range
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +247,7 @@ class Inputs:
         most, lows, highs = np.finfo(np.float64).max, self.lows, self.highs
         far = np.zeros(lows.size)
         np.subtract(highs, lows, out=far, where=np.isfinite(lows))
-        far += _ROUNDING * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
+        far += 1e-6 * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
         chosen = self.are_categories
         last_codes = np.maximum(self.levels.counts - 1, 0)
         ends = np.where(chosen, 0.0, lows - far), np.where(chosen, last_codes, highs + far)
