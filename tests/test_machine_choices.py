@@ -14,7 +14,7 @@ from binfeat import (
 )
 from binfeat.models import estimator
 from binfeat.models.features import growth
-from binfeat.models.search.length_scales import CHUNK
+from binfeat.models.limits import SEARCH
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -199,7 +199,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits)
     for seconds in (6, 30, 1000):
         clock_of_fits(Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds).fit(X, y)
-        looks[seconds] = len(machine.length_scale_errors_) / CHUNK - 1
+        looks[seconds] = len(machine.length_scale_errors_) / SEARCH.look_steps - 1
     assert looks[6] <= 2
     assert looks[30] <= 10
     assert looks[6] < looks[30] < looks[1000]

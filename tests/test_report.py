@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.kernels import Laplacian
-from binfeat.report import bottlenecks, effects, errors, learning, reasons
+from binfeat.report import bottlenecks, effects, errors, learning
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -218,14 +218,14 @@ def test_reasons_add_up_to_predictions(features):
     X, y = frame_of(300)
     given = {**FIXED, "features": features, "gamma": "scale"}
     machine = KernelMachineRegressor(**given).fit(X, y)
-    found = reasons.reasons_of(machine, evaluated(machine, X, y).table)
+    found = effects.reasons_of(machine, evaluated(machine, X, y).table)
     assert found.values.shape == found.data.shape == (200, 3)
     some = X.iloc[np.linspace(0, 299, 200).astype(int)]
     np.testing.assert_allclose(found.base + found.values.sum(axis=1), machine.predict(some), rtol=1e-6, atol=1e-6)
     assert found.farthest == np.argmax(np.abs(machine.predict(some) - found.base))
     labels = np.where(y > 0, "yes", "no")
     classifier = KernelMachineClassifier(**given).fit(X, labels)
-    found = reasons.reasons_of(classifier, evaluated(classifier, X, labels).table)
+    found = effects.reasons_of(classifier, evaluated(classifier, X, labels).table)
     np.testing.assert_allclose(found.base + found.values.sum(axis=1), classifier._scores(some)[:, 0], atol=1e-6)
     assert found.output == "the score of yes"
 

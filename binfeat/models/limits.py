@@ -1,4 +1,4 @@
-"""Figures that bound what a fit tries, and the mechanisms of a default fit; measured in perf/notes."""
+"""Figures that bound or tune a fit, and the mechanisms of a default fit; measured in perf/notes."""
 
 from dataclasses import dataclass, field
 
@@ -21,23 +21,62 @@ class Mechanisms:
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes of samples and of trials."""
+    """Sizes of samples, models and trials of a kernel model."""
 
-    exact_rows: int = 10_000  # of an exact model; local models of more rows are faster and nearly as accurate
-    exact_work: float = 2e10  # pairs of its rows times inputs
-    wide_work: float = 1e12  # the same where inputs are many, and all kernels products of matrices
-    cell_rows: int = 1500  # maximum of trees of a local model
-    hurried_rows: int = 3000  # kept by any time limit, and used after Ctrl-C
+    exact_rows: int = 10_000  # rows of an exact model; local models of more rows are faster and nearly as accurate
+    exact_work: float = 2e10  # pairs of rows times inputs of an exact model
+    wide_work: float = 1e12  # pairs of rows times inputs if inputs are many; kernels are then products of matrices
+    cell_rows: int = 1500  # rows of a cell of a local model
+    hurried_rows: int = 3000  # rows that any time limit keeps, and training rows after Ctrl-C
     hurried_out: int = 1000  # validation rows after Ctrl-C
-    n_steps: int = 60  # of a search for length scales
-    sample_rows: int = 40_000  # that kinds of features are compared on
+    n_steps: int = 60  # steps of a search for length scales
+    sample_rows: int = 40_000  # training rows on which kinds of features are compared
     sample_out: int = 10_000  # validation rows of a sample
-    row_grids: int = 2_000_000  # rows times grids of a sample: few rows need many grids to tell two kernels apart
+    row_grids: int = 2_000_000  # rows times grids of a sample: with few rows, two kernels differ on many grids only
     sample_grids: tuple[int, int] = (50, 400)  # minimum and maximum of grids in a sample; also at the start of growth
-    few_grids: int = 20  # enough to compare penalties and overall factors on all rows
+    few_grids: int = 20  # grids that suffice to compare penalties and overall factors on all rows
     work_of_a_row: int = 20_000  # grids times iterations of all solves: half a minute for 400,000 rows on two cores
-    work: int = 500_000_000  # the limit for all rows together, in addition
-    n_fourier: int = 1024  # random Fourier features to begin with
-    fourier_bytes: int = 2**30  # that they may take to be tried
-    fourier_products: float = 2e11  # multiplications of the Gram matrix of more of them
+    work: int = 500_000_000  # rows times grids times iterations of all solves
+    n_fourier: int = 1024  # random Fourier features at the start
+    fourier_bytes: int = 2**30  # bytes of Fourier features that are compared with grids
+    fourier_products: float = 2e11  # multiplications of the Gram matrix of more Fourier features
     mechanisms: Mechanisms = field(default_factory=Mechanisms)
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """Figures of the search for length scales, which kernel models and `learn_gamma` share.
+
+    Each step computes the leave-one-out error of an exact model of fresh rows of the table.
+    """
+
+    look_steps: int = 5  # steps between looks at the clock
+    step_rows: int = 300  # rows of a step: more steps of fewer rows have lower errors in the same time
+    most_step_rows: int = 1000  # rows of a step, for any table
+    fewest_step_rows: int = 150  # rows of a step, for any number of inputs
+    step_work: float = 3e7  # pairs of rows times inputs of a step
+    row_share: float = 0.6  # share of few rows in a step, so that steps differ
+    table_rows: int = 40  # rows of the table for each row of a step: many rows have kernels with short length scales
+    late_step_rows: int = 500  # rows of the last steps
+    late_table_rows: int = 8  # rows of the table for each row of the last steps
+    many_rows: int = 150_000  # rows of a table above which there are more steps
+    most_times_steps: float = 2.5  # factor of the number of steps for very many rows
+    rates: tuple[float, float] = (0.2, 0.01)  # longest steps of logarithms, at the start and at the end
+    start_exponent: float = 0.3  # sum of gamma times mean distance at the start; all pairs of rows are informative
+    distance_rows: int = 10_000  # rows for mean distances
+    prior: float = 3.0  # weight of squared deviations of log gamma from their mean, in rows
+    prior_inputs: int = 20  # inputs above which the prior is weaker, because few of many inputs are relevant
+    compared_rows: int = 1000  # rows on which kernels are compared
+    far_error: float = 1.12  # ratio of errors above which the worse kernel is dropped
+    better_error: float = 0.97  # ratio of the errors of a radial kernel and the kernel of the grids to keep both
+    unseen_rows: int = 1000  # rows for validation that no step uses, and at most a third of all rows
+    least_gain: float = 2.0  # paired standard errors by which linear maps and single length scales lower the error
+    map_rows: int = 500  # rows of a step for a linear map
+    map_table_rows: int = 300  # rows of the smallest table for which a linear map is searched
+    map_inputs: int = 200  # numeric inputs of a linear map
+    map_rates: tuple[float, float] = (0.05, 0.003)  # longest steps of entries of the map, at the start and at the end
+    wide_rows: int = 500  # rows that determine a common length scale of many inputs
+    wide_std_rows: int = 10_000  # rows for standard deviations of many inputs
+
+
+SEARCH = SearchLimits()

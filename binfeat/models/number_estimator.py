@@ -22,8 +22,6 @@ from binfeat.models.table.findings import NoveltyPolicy, Report
 from binfeat.models.target.targets import Targets
 from binfeat.models.target.transforms import LogLink
 
-_SCALES = 3  # most degrees of freedom of the length scales, which the prior keeps together; measured
-_FORMS = 3  # degrees of freedom of the selection of a kernel and its scaling
 _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 
@@ -172,9 +170,12 @@ class NumbersMachineBase(ServedMachineBase):
         return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
 
     def _choices(self) -> dict[str, Any]:
-        """The number of degrees of freedom of the selections, for the widening of intervals."""
-        scales = min(_SCALES, self.n_features_in_) if is_word(self.gamma, "learn") else 0
-        chosen = is_word(self.alpha, "auto") + _FORMS * is_word(self.kernel, "auto") + scales
+        """The number of degrees of freedom of the selections, for the widening of intervals.
+
+        Length scales count as at most 3, because the prior keeps them together; the kernel and its scaling count as 3.
+        """
+        scales = min(3, self.n_features_in_) if is_word(self.gamma, "learn") else 0
+        chosen = is_word(self.alpha, "auto") + 3 * is_word(self.kernel, "auto") + scales
         return {"_n_chosen": int(chosen)}
 
     def _spread_of_noise(self) -> Spread:

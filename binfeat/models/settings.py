@@ -19,8 +19,6 @@ from binfeat.models.target.deviance import DEVIANCES
 # Options of single representations, see `solver_params`; regressors also have "n_posterior_samples".
 SOLVER_OPTIONS = "n_trees", "cell_rows", "n_grids", "max_grids"
 
-_RADIAL = "features='exact', 'local' or 'fourier'"
-
 
 @dataclass(frozen=True, eq=False)
 class Settings:
@@ -130,4 +128,4 @@ def _kernel(kernel: object, features: str, n_grids: int | None) -> Kernel | None
         return exact_kernel(kernel, asked)
     if features == "fourier" and is_radial(known := any_kernel(kernel, asked)):
         return known
-    return binning_kernel(kernel, instead=_RADIAL)
+    return binning_kernel(kernel, instead="features='exact', 'local' or 'fourier'")

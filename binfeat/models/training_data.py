@@ -29,7 +29,6 @@ from binfeat.models.target.targets import Targets
 from binfeat.models.warm_start import known_targets, previous_fit
 
 _NEITHER, _TRAIN, _HELD_OUT = range(3)
-_NAMED = 5  # columns of codes in the summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,4 +212,4 @@ def _note_codes(machine: BaseEstimator, coded: np.ndarray, run: Run) -> None:
     names = getattr(machine, "feature_names_in_", range(machine.n_features_in_))
     known = [str(names[j]) for j in coded]
     if known:
-        run.note("codes", ", ".join(known[:_NAMED]) + ", ..." * (len(known) > _NAMED), np.nan)
+        run.note("codes", ", ".join(known[:5]) + ", ..." * (len(known) > 5), np.nan)

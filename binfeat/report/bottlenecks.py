@@ -13,8 +13,6 @@ from binfeat.models.kernel_algebra.matrices import Frame, kernel_matrix
 from binfeat.models.target.deviance import DEVIANCES
 from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
 
-_ROWS = 1000  # test rows that are compared with their neighbours
-_CERTAIN = 2.0  # standard errors
 _MUCH = 0.03  # a smaller relative reduction of the error is not worth more grids or rows
 
 
@@ -80,7 +78,7 @@ def _rows(model):
     if gain is None:
         return Limit("Rows", "The leave-one-out error of the training rows is 0.", False)
     share, spread = gain
-    is_certain = share > _CERTAIN * spread
+    is_certain = share > 2.0 * spread
     figure = f"{share:.1%} ± {spread:.1%}"
     effect = f"by about {figure}" if is_certain else f"by {figure}, which is within chance"
     text = (
@@ -96,7 +94,7 @@ def _noise(model, evaluation):
     Half the mean squared difference of neighbouring residuals estimates the variance of the noise from above
     (Rice 1984), because the function may differ between neighbours, too.
     """
-    chosen = evenly_spaced(len(evaluation.table), _ROWS)
+    chosen = evenly_spaced(len(evaluation.table), 1000)
     R = np.ascontiguousarray(evaluation.residuals[chosen], np.float32)
     squares = (R**2).mean(dtype=np.float64)
     if not squares:

@@ -9,8 +9,6 @@ from binfeat._common.subsets import thinned
 from binfeat.models.explained.shapley import background_of, contributions
 from binfeat.models.target.targets import as_columns
 
-_INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
-
 
 @dataclass(frozen=True, eq=False)
 class Effect:
@@ -29,7 +27,7 @@ class Effect:
 def effects_of(model, table, names):
     """Compute the effects of the most important inputs on predictions, or on the probabilities of some classes."""
     importances = model.feature_importances_
-    chosen = [j for j in np.argsort(-importances, kind="stable")[:_INPUTS] if importances[j] > 0]
+    chosen = [j for j in np.argsort(-importances, kind="stable")[:6] if importances[j] > 0]
     found = []
     for j in chosen:
         encoder = model._fitted.encoder
@@ -45,12 +43,12 @@ def _effect(model, table, j, name):
     levels: list = []
     if encoder.categorical[j]:
         codes, counts = np.unique(column, return_counts=True)
-        values = np.sort(codes[np.argsort(-counts, kind="stable")][:_LEVELS])
+        values = np.sort(codes[np.argsort(-counts, kind="stable")][:10])
         levels, kind = [encoder.inputs.levels.name(j, int(code)) for code in values], "categories"
     else:
-        values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, _POINTS)))
+        values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, 25)))
         kind = "dates" if j < encoder.inputs.n_inputs and encoder.inputs.times[j].startswith("dates") else "numbers"
-    background = thinned(table, _ROWS)
+    background = thinned(table, 100)
     outputs, label, words = _outputs(model)
     tables = (fitted.scaled(encoder.with_value(background, j, value)) for value in values)
     means = [outputs(fitted.scores(rows, model.n_jobs)) for rows in tables]
@@ -67,7 +65,7 @@ def _outputs(model):
     if isinstance(classes, list):
         words = [str(own[-1]) for own in classes]
         return (lambda scores: _last(model._fitted.targets.probabilities(scores))), "probability", words
-    chosen = [1] if classes.size == 2 else list(range(min(classes.size, _CLASSES)))
+    chosen = [1] if classes.size == 2 else list(range(min(classes.size, 4)))
     words = [str(classes[k]) for k in chosen]
     label = f"probability of {words[0]}" if len(words) == 1 else "probability"
     return (lambda scores: model._fitted.targets.probabilities(scores)[:, chosen]), label, words
@@ -76,9 +74,6 @@ def _outputs(model):
 def _last(probabilities):
     """Return the probability of the last class of each column of labels."""
     return np.column_stack([own[:, -1] for own in probabilities])
-
-
-_EXPLAINED_ROWS, _BACKGROUND, _PERMUTATIONS = 200, 100, 2  # permutations where values are sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +94,13 @@ class Reasons:
 def reasons_of(model, table):
     """Compute the Shapley values of some encoded rows, for the first target or the last class."""
     fitted = model._fitted
-    table = thinned(table, _EXPLAINED_ROWS)
+    table = thinned(table, 200)
     rows = fitted.scaled(table)
     try:
         background = background_of(fitted)
     except ValueError:  # the model stores no rows
-        background = thinned(rows, _BACKGROUND)
-    found = contributions(fitted, rows, background, _PERMUTATIONS, 0, model.n_jobs).in_units_of(fitted.targets)
+        background = thinned(rows, 100)
+    found = contributions(fitted, rows, background, 2, 0, model.n_jobs).in_units_of(fitted.targets)
     data, values, base = table[:, : model.n_features_in_], found.values[:, :, -1], found.base[:, -1]
     if is_classifier(model):
         return Reasons(values, base, data, f"the score of {model.classes_[-1]}")

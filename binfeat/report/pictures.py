@@ -26,17 +26,15 @@ _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
     "svg.hashsalt": "binfeat",
     "text.usetex": False,
 }
-_SIZE = 3.8, 2.7  # inches
 CELLS = 12  # labels of a table
 BARS = 12
-_STEPS, _DOTS = 8, 2000
 _LONGEST = 22  # maximum number of characters in a name
 _CHARACTER = 5.2  # points, the width of most characters
 
 
 def figure_of(draw, *arguments):
     """Return a figure drawn by a function of this module."""
-    figure = Figure(figsize=_SIZE, layout="constrained")
+    figure = Figure(figsize=(3.8, 2.7), layout="constrained")
     ax = figure.subplots()
     draw(ax, *arguments)
     _keep_inside(figure, ax)
@@ -106,7 +104,7 @@ def waterfall(ax, reasons, names):
 
 
 def _largest(sizes):
-    return np.argsort(-sizes, kind="stable")[:_STEPS]
+    return np.argsort(-sizes, kind="stable")[:8]
 
 
 def search(ax, errors):
@@ -212,5 +210,5 @@ def calibration(ax, p, right):
 
 
 def _some(*arrays):
-    rows = evenly_spaced(len(arrays[0]), _DOTS)
+    rows = evenly_spaced(len(arrays[0]), 2000)
     return [values[rows] for values in arrays]

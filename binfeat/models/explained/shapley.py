@@ -25,16 +25,14 @@ from binfeat.models.table.columns import RawTable
 from binfeat.models.target.targets import Targets
 
 _RATES = 0.225 * 2.2 ** np.arange(24)  # of Gaussian kernels, to choose from
-_N_SMOOTH = 12  # as many serve kernels without a cusp
 _SQUARES = np.append(0.0, np.exp(np.linspace(np.log(1e-5), np.log(1e3), 600)))  # distances where they are compared
-_AT_ZERO = 100.0  # weight of the value at 0, which is 1
 
 
 @functools.cache
 def _of_matern(kernel: Matern) -> tuple[np.ndarray, np.ndarray]:
-    weights = np.where(_SQUARES == 0, _AT_ZERO, 1.0)
+    weights = np.where(_SQUARES == 0, 100.0, 1.0)  # the value at 0 has to be 1
     values = kernel(np.sqrt(_SQUARES)[:, np.newaxis], np.zeros((1, 1)), gamma=1.0)[:, 0]
-    rates = _RATES if has_cusp(kernel) else _RATES[:_N_SMOOTH]
+    rates = _RATES if has_cusp(kernel) else _RATES[:12]
     shares, _ = nnls(np.exp(-np.outer(_SQUARES, rates)) * weights[:, np.newaxis], values * weights, maxiter=100_000)
     kept = shares > 0
     return rates[kept], shares[kept] / shares.sum()
@@ -48,10 +46,6 @@ def gaussian_mixture(kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
     nu 1/2, whose cusp at 0 takes narrow ones.
     """
     return _of_matern(kernel) if isinstance(kernel, Matern) else (np.ones(1), np.ones(1))
-
-
-_MOST_BACKGROUND = 100  # rows that are taken where none are given
-_MOST_NODES = 8  # of a quadrature along t: more change nothing in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +66,11 @@ class Contributions:
 
 
 def background_of(fitted: Fitted) -> np.ndarray:
-    """Return some stored scaled training rows; ValueError if the model stores none."""
+    """Return up to 100 stored scaled training rows; ValueError if the model stores none."""
     known = fitted.function if isinstance(fitted.function, KernelFunction) else fitted.spread
     if known is None:
         raise ValueError("This machine keeps no rows of fit: give some as background.")
-    rows = known.support[:, evenly_spaced(known.n_rows, _MOST_BACKGROUND)]
+    rows = known.support[:, evenly_spaced(known.n_rows, 100)]
     return np.ascontiguousarray(rows.T) * known.unit + known.center
 
 
@@ -194,7 +188,7 @@ def _add_products(
     n_players, terms = values.shape[1], (function.support, *decays, function.categorical, players)
     means = np.empty((n_players, function.n_rows), np.float32)
     mean_factors(others, *terms, means)
-    nodes, weights = np.polynomial.legendre.leggauss(min(_MOST_NODES, -(-n_players // 2)))
+    nodes, weights = np.polynomial.legendre.leggauss(min(8, -(-n_players // 2)))  # more nodes change nothing in float32
     add_at = product_values if values.ndim == 3 else product_interactions
     along = ((nodes + 1) / 2).astype(np.float32), (weights / 2).astype(np.float32)
     coef = np.ascontiguousarray(share * function.coef)

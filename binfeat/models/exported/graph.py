@@ -14,8 +14,6 @@ from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.levels import NO_COLUMN
 from binfeat.models.kernel_algebra.matrices import Linear
 
-_OPSET, _IR = 18, 9  # which runtimes since 2023 read
-
 
 class Graph:
     """A graph under way; values are known by their names."""
@@ -78,7 +76,7 @@ class Graph:
             self._constants,
         )
         model = helper.make_model(
-            graph, producer_name="binfeat", opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR
+            graph, producer_name="binfeat", opset_imports=[helper.make_opsetid("", 18)], ir_version=9
         )
         helper.set_model_props(model, about)
         return model

@@ -14,11 +14,10 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.limits import SEARCH
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.length_scales import (
-    CHUNK,
-    MOST_ROWS,
     LengthScaleSearch,
     SearchPlan,
     exponent_shares,
@@ -79,10 +78,6 @@ class ScaledKernels:
         return exponent_shares(part.gamma, mean_distances(self.X[rows], problem.categorical, rng, part.kernel.power))
 
 
-_SCALED_ROWS = 1000  # for each step, at least, rows are scaled
-_FIRST_ALPHA = 0.3  # of kernels with given gammas
-
-
 @dataclass(frozen=True, eq=False)
 class SearchSetup:
     """Makes searches for one problem."""
@@ -95,7 +90,7 @@ class SearchSetup:
     @cached_property
     def rows(self) -> np.ndarray:
         """Numbers of the rows that searches see."""
-        return self.problem.train[: self.plan.n_steps * max(_SCALED_ROWS, self.plan.late_rows)]
+        return self.problem.train[: self.plan.n_steps * max(SEARCH.most_step_rows, self.plan.late_rows)]
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -113,7 +108,7 @@ class SearchSetup:
     def given(self) -> list[Trial]:
         """The kernels with gammas that are not learned."""
         parts = [KernelPart(kernel, self._given_gamma(kernel.power)) for kernel in self.kernels]
-        return [Trial(KernelSum([part], _FIRST_ALPHA), np.nan) for part in parts]
+        return [Trial(KernelSum([part], 0.3), np.nan) for part in parts]
 
     def _given_gamma(self, power: int) -> np.ndarray:
         """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""
@@ -141,11 +136,6 @@ class SearchSetup:
 
 _Result = TypeVar("_Result")
 
-FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
-_BETTER = 0.97  # maximum error of a radial kernel, relative to the kernel of the grids
-_COMMON_ROWS = 1000  # on which kernels are compared
-_MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
-
 
 def kind_of(kernel: Kernel) -> str:
     """Return the kind of features for a kernel."""
@@ -168,7 +158,7 @@ class Race:
     def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
         self.searches = list[LengthScaleSearch]()
         self._needed, self._plan, self._run = needed, plan, run
-        self._negligible, self._far = (0.0, np.inf) if problem.is_grouped else (problem.negligible, FAR)
+        self._negligible, self._far = (0.0, np.inf) if problem.is_grouped else (problem.negligible, SEARCH.far_error)
 
     @property
     def is_perfect(self) -> bool:
@@ -182,7 +172,7 @@ class Race:
     def step(self, last: int, n_rows: int) -> None:
         """Run all searches to a step, side by side in threads, while there is time."""
         done = min(search.n_done for search in self.searches)
-        for until in (*range(done + CHUNK, last, CHUNK), last):
+        for until in (*range(done + SEARCH.look_steps, last, SEARCH.look_steps), last):
             if done and not self.may_step():
                 break
             done, gone = until, self._run.clock.gone(Phase.SEARCH)
@@ -195,13 +185,13 @@ class Race:
         plan, late_rows = self._plan, self._plan.late_rows
         if self._needed:
             self.step(plan.half, plan.rows)
-            enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
+            enough = SEARCH.better_error * min(search.error for search in self.searches if self._is_needed(search))
             self._drop(lambda search: not search.error < enough)
         self.step(plan.early, plan.rows)
         far = self._far * min(search.error for search in self.searches)
         self._drop(lambda search: search.error > far)
-        if self.may_step() and self._revived(_MORE * late_rows):
-            late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
+        if self.may_step() and self._revived(2 * late_rows):
+            late_rows = max(late_rows, min(SEARCH.most_step_rows, 2 * late_rows))
         is_open = self._run.settings.kernel is None
         radial = [search for search in self.searches if is_open and is_radial(search.kernel)]
         self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
@@ -221,14 +211,14 @@ class Race:
         self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
 
     def _revived(self, n_rows: int) -> bool:
-        """Return True if seemingly irrelevant inputs lower the error on this number of rows."""
+        """Return True if seemingly irrelevant inputs lower the error on this number of rows by a tenth."""
         if not self._run.limits.mechanisms.revival:
             return False
-        return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
+        return min(self._side_by_side(lambda search: search.revive(n_rows))) < 0.9
 
     def _compared(self) -> list[Trial]:
         """Return the results, with errors on the same rows."""
-        errors = self._side_by_side(lambda search: search.error_on(_COMMON_ROWS))
+        errors = self._side_by_side(lambda search: search.error_on(SEARCH.compared_rows))
         return [replace(search.found, error=error) for search, error in zip(self.searches, errors)]
 
     @property
@@ -236,9 +226,6 @@ class Race:
         """Each kernel with the errors and the gammas of all its steps."""
         whole = [(search, len(search.gammas)) for search in self.searches]  # Ctrl-C may come between the two
         return [(search.kernel, np.array(search.errors[:n]), np.array(search.gammas)) for search, n in whole if n]
-
-
-_JUDGED = 2 / 3  # steps for a linear map, by those for length scales
 
 
 class KernelSearch:
@@ -291,7 +278,7 @@ class KernelSearch:
         linear_map = self._linear_map()
         if linear_map is None:
             return
-        linear_map.run(int(_JUDGED * self._plan.n_steps), self._race.may_step)
+        linear_map.run(int(2 / 3 * self._plan.n_steps), self._race.may_step)
         if linear_map.pays():
             self._run.note("linear map", "of all inputs", linear_map.error)
             self._found = [linear_map.found if is_radial(own.kernel.main.kernel) else own for own in self._found]
@@ -300,7 +287,7 @@ class KernelSearch:
         """A search for a linear map of the inputs of the radial kernel."""
         if not self._run.limits.mechanisms.linear_maps:
             return None
-        far = FAR * min(own.error for own in self._found)
+        far = SEARCH.far_error * min(own.error for own in self._found)
         for own in self._found:
             kernel = own.kernel.main.kernel
             if is_radial(kernel) and own.error <= far:

@@ -22,6 +22,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     weighted_squares,
 )
 from binfeat.models.kernel_algebra.matrices import Frame, differentiable_matrix
+from binfeat.models.limits import SEARCH
 
 _MOMENTUM, _SECOND = 0.9, 0.99
 
@@ -42,15 +43,6 @@ class Adam:
         return quotients(direction, scale)
 
 
-CHUNK = 5  # steps between looks at the clock
-MOST_ROWS = 1000  # of a step
-_STEP_ROWS = 300  # of a step: more steps of fewer rows do better in the same time
-_TABLE_ROWS = 40  # of the table, for a row of a step: many rows take finer kernels, which need more rows of a step
-_LATE_ROWS, _LATE_TABLE_ROWS = 500, 8  # of the last steps: an eighth of the table, if that is more, up to 500 rows
-_MANY_ROWS, _TIMES_STEPS = 150_000, 2.5  # steps grow with more rows than that, and by this factor at most
-_RACE_SHARE = 3  # radial kernels race in the last third of the steps
-
-
 @dataclass(frozen=True)
 class SearchPlan:
     """Numbers of steps, and of rows of a step; and the steps after which searches are compared."""
@@ -62,9 +54,10 @@ class SearchPlan:
     @classmethod
     def of(cls, n_steps: int, n_rows: int) -> Self:
         """Plan for a table of `n_rows` rows: `n_steps` steps, or more for the finer kernels that many rows take."""
-        times = np.clip(n_rows / _MANY_ROWS, 1.0, _TIMES_STEPS)
-        rows = int(np.clip(n_rows // _TABLE_ROWS, _STEP_ROWS, MOST_ROWS))
-        return cls(round(n_steps * times), rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_TABLE_ROWS)))
+        times = np.clip(n_rows / SEARCH.many_rows, 1.0, SEARCH.most_times_steps)
+        rows = int(np.clip(n_rows // SEARCH.table_rows, SEARCH.step_rows, SEARCH.most_step_rows))
+        late_rows = max(rows, min(SEARCH.late_step_rows, n_rows // SEARCH.late_table_rows))
+        return cls(round(n_steps * times), rows, late_rows)
 
     @property
     def half(self) -> int:
@@ -73,13 +66,13 @@ class SearchPlan:
 
     @property
     def early(self) -> int:
-        """The step after which kernels are compared."""
-        return self.n_steps - self.n_steps // _RACE_SHARE
+        """The step after which kernels are compared: two thirds of the steps."""
+        return self.n_steps - self.n_steps // 3
 
     @property
     def race(self) -> int:
         """The step after which radial kernels are compared."""
-        return min(self.early + CHUNK, self.n_steps)
+        return min(self.early + SEARCH.look_steps, self.n_steps)
 
     def n_looks(self, needs_kernel: bool) -> int:
         """Number of looks at the clock in a race, if a kernel is needed or none is."""
@@ -89,25 +82,11 @@ class SearchPlan:
 
 def n_chunks(done: int, last: int) -> int:
     """Number of chunks of steps, with a look at the clock after every chunk."""
-    return max(1, -(-(last - done) // CHUNK))
+    return max(1, -(-(last - done) // SEARCH.look_steps))
 
 
-_RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
-_START = 0.3  # sum over inputs of gamma times mean distance; small, so that every pair of rows is informative
-_SHORTER = 4.0 ** np.arange(1, 5)  # times these gammas, which are tried where the first ones tell nothing
-_TELLS = 0.95  # of the error of the mean, below which gammas tell something
-_SURELY = 2.0  # standard errors
-_FIRST_ALPHA = 0.5
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e3
-SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
-_PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as this multiple of a row's log error
-_PRIOR_INPUTS = 20  # with more inputs the prior is weaker: of many inputs a few matter
-_WORK = 3e7  # pairs of rows times inputs in a step
-_FEWEST = 150
-MOST_INPUTS = int(_WORK / _FEWEST**2)  # with which the fewest rows are no more work than that
-_LAST = 10  # the error of a search is the mean over this number of steps
-_DISTANCE_ROWS = 10_000
-_LEAST_PART = 1 / 2  # of the mean part in the exponent, which a revived input has
+MOST_INPUTS = int(SEARCH.step_work / SEARCH.fewest_step_rows**2)  # of a step with the fewest rows
 
 
 def mean_distances(X: np.ndarray, categorical: np.ndarray, rng: np.random.Generator, power: int = 1) -> np.ndarray:
@@ -171,16 +150,16 @@ class LengthScaleSearch:
         self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
         self._rng = np.random.default_rng(seed)
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        some = X[self._rng.permutation(used)[:_DISTANCE_ROWS]]
+        some = X[self._rng.permutation(used)[: SEARCH.distance_rows]]
         self.rows = SearchRows(X, Y, weights, used, Frame.of(some, categorical))
         self._distance = mean_distances(some, categorical, self._rng, kernel.power)
         self._live = self._distance > 0
         distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
-        share = _START / max(1.0, float(np.count_nonzero(self._live)))
+        share = SEARCH.start_exponent / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
             gamma = quotients(share, distance)
             logs = np.log(self.rows.frame.gamma(kernel, gamma))
-        self._theta = np.append(logs, np.log(alpha or _FIRST_ALPHA))
+        self._theta = np.append(logs, np.log(alpha or 0.5))
         self.learns_alpha = alpha is None
         self._adam = Adam(self._theta.shape)
         self._order, self._place = self._rng.permutation(used), 0
@@ -205,8 +184,8 @@ class LengthScaleSearch:
 
     @property
     def error(self) -> float:
-        """Mean error of the last steps, on the same rows for searches of the same seed and number of steps."""
-        return float(np.mean(self.errors[-_LAST:])) if self.errors else np.nan
+        """Mean error of the last 10 steps, on the same rows for searches of the same seed and number of steps."""
+        return float(np.mean(self.errors[-10:])) if self.errors else np.nan
 
     @property
     def found(self) -> Trial:
@@ -219,16 +198,18 @@ class LengthScaleSearch:
 
         `progress` is the share of the time that is gone: if time ends the search earlier, the rate falls earlier.
         """
-        affordable, n_used = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._distance.size)))), len(self.rows.used)
-        self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SHARE * n_used)))
+        n_used, by_work = len(self.rows.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
+        affordable = max(SEARCH.fewest_step_rows, by_work)
+        self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SEARCH.row_share * n_used)))
         if not self.n_done and self._live.any():
             with suppress(SingularKernelError):
                 self._shorten()
+        first, last = SEARCH.rates
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():
                 with suppress(SingularKernelError):
-                    self._step(self._draw(), _RATE + (_LAST_RATE - _RATE) * max(k / n_steps, progress))
+                    self._step(self._draw(), first + (last - first) * max(k / n_steps, progress))
         return self
 
     def of_kernel(self, kernel: Kernel, n_done: int) -> "LengthScaleSearch":
@@ -258,17 +239,18 @@ class LengthScaleSearch:
         Kernels so wide have no slopes towards what changes fast. Every other row chooses, and the others judge.
         """
         _, Y, weights = part = self.rows.part(self.rows.spread(self.n_rows))
-        mean = _TELLS * constant_squares(self.alpha, weights, Y).mean(axis=1)
+        mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)
+        factors = 4.0 ** np.arange(1, 5)
 
         def losses(factor: float) -> np.ndarray:
             return self._squares(*part, factor).mean(axis=1, dtype=np.float64)
 
         if losses(1.0).mean() < mean.mean():
             return
-        tries = [losses(factor) for factor in _SHORTER]
+        tries = [losses(factor) for factor in factors]
         best = int(np.argmin([own[::2].mean() for own in tries]))
-        if surely_less(tries[best][1::2], mean[1::2], _SURELY):
-            self._theta[:-1] += np.log(_SHORTER[best])
+        if surely_less(tries[best][1::2], mean[1::2], 2.0):
+            self._theta[:-1] += np.log(factors[best])
 
     def revive(self, n_rows: int) -> float:
         """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
@@ -278,7 +260,7 @@ class LengthScaleSearch:
         further. Returned is the ratio of the error to the error before.
         """
         parts = self.gamma * self._distance
-        least = _LEAST_PART * parts.sum() / max(1, np.count_nonzero(self._live))
+        least = 0.5 * parts.sum() / max(1, np.count_nonzero(self._live))
         idle = self._live & (parts < least)
         if not idle.any():
             return 1.0
@@ -327,6 +309,6 @@ class LengthScaleSearch:
         """Slopes of the logarithm of the error plus the prior, by the logarithms of gamma and alpha."""
         logs = self._theta[:-1]
         apart = np.where(self._live, logs, 0.0) - logs[self._live].mean()
-        prior = _PRIOR * min(1.0, np.sqrt(_PRIOR_INPUTS / len(logs))) / len(self.rows.used)
+        prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(logs))) / len(self.rows.used)
         gammas = np.where(self._live, left_out.slopes / left_out.error + 2 * prior * apart, 0.0)
         return np.append(gammas, self.learns_alpha * left_out.alpha_slope / left_out.error)

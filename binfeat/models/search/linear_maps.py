@@ -14,17 +14,8 @@ from binfeat._common.held_out import surely_less
 from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
 from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, differentiable_matrix
-from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, Adam, LengthScaleSearch
-
-_ROWS = 500  # of a step, at most
-_UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most
-_LEAST_GAIN = 2.0  # of the search, in paired standard errors
-_LOOKS = {1 / 4: 1.0, 1 / 2: 1.5}  # parts of the steps, and the least gain by then
-_FEWEST = 300  # rows, with which the search is worth its time
-_RATE, _LAST_RATE = 0.05, 0.003  # of the entries of the map
-_MOST_INPUTS = 200
-_FEW_INPUTS = 8  # with more inputs the rate is lower, as the steps of all entries add up
-_ALPHA_RATE = 4.0  # times the rate of the map: of the logarithm of the penalty
+from binfeat.models.limits import SEARCH
+from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, Adam, LengthScaleSearch
 
 
 class LinearMapSearch:
@@ -43,17 +34,17 @@ class LinearMapSearch:
         n_inputs, used = search.gamma.size, search.rows.used
         self.linear_map = np.eye(n_inputs)
         self._adam, self._alpha_adam = Adam(self.linear_map.shape), Adam(())
-        self._rate = min(1.0, float(np.sqrt(_FEW_INPUTS / n_inputs)))
+        self._rate = min(1.0, float(np.sqrt(8 / n_inputs)))  # the steps of all entries add up
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
-        self._unseen = search.rows.spread(min(_UNSEEN, int(_UNSEEN_SHARE * used.size)))
+        self._unseen = search.rows.spread(min(SEARCH.unseen_rows, used.size // 3))
         self._seen = np.setdiff1d(used, self._unseen)
-        self._n_rows = min(_ROWS, search.n_rows, int(SHARE * self._seen.size))
+        self._n_rows = min(SEARCH.map_rows, search.n_rows, int(SEARCH.row_share * self._seen.size))
 
     @staticmethod
     def suits(search: LengthScaleSearch, categorical: np.ndarray) -> bool:
         """Return True if several numeric inputs have positive gammas, and a map has at most as many entries as rows."""
         n_inputs, n_rows = int(np.count_nonzero(search.gamma[~categorical])), search.rows.used.size
-        return 1 < n_inputs <= _MOST_INPUTS and n_rows >= max(_FEWEST, n_inputs**2)
+        return 1 < n_inputs <= SEARCH.map_inputs and n_rows >= max(SEARCH.map_table_rows, n_inputs**2)
 
     @property
     def found(self) -> Trial:
@@ -65,7 +56,7 @@ class LinearMapSearch:
 
     def run(self, n_steps: int, goes_on: Callable[[], bool]) -> Self:
         """`n_steps` steps, while `goes_on()`; fewer if rows that no step sees do not have less error after some."""
-        looks = {math.ceil(part * n_steps): gain for part, gain in _LOOKS.items()}
+        looks = {math.ceil(n_steps / 4): 1.0, math.ceil(n_steps / 2): 1.5}  # least gains, in standard errors
         for k in range(n_steps):
             if not goes_on():
                 break
@@ -78,7 +69,7 @@ class LinearMapSearch:
 
     def pays(self) -> bool:
         """Return True if the leave-one-out error of unseen rows is certainly lower than before the search."""
-        return not self._given_up and self._gains(_LEAST_GAIN)
+        return not self._given_up and self._gains(SEARCH.least_gain)
 
     @property
     def _matrix(self) -> DifferentiableMatrix:
@@ -87,14 +78,15 @@ class LinearMapSearch:
 
     def _step(self, progress: float) -> None:
         """One step, when this share of the steps is done."""
-        rate = self._rate * (_RATE + (_LAST_RATE - _RATE) * progress)
+        first, last = SEARCH.map_rates
+        rate = self._rate * (first + (last - first) * progress)
         rows = self._search.rows.part(self._rng.permutation(self._seen)[: self._n_rows])
         left_out = leave_one_out(self._matrix, *rows, self._gamma, self.alpha, self._rng, self._scratch)
         if not left_out.error > 0:
             return
         self.linear_map = self.linear_map - rate * self._adam.step(left_out.slopes / left_out.error)
         if self._search.learns_alpha:
-            step = _ALPHA_RATE * rate * self._alpha_adam.step(left_out.alpha_slope / left_out.error)
+            step = 4.0 * rate * self._alpha_adam.step(left_out.alpha_slope / left_out.error)
             self.alpha = float(np.clip(self.alpha * np.exp(-step), LEAST_ALPHA, MOST_ALPHA))
 
     def _gains(self, n_deviations: float) -> bool:

@@ -14,22 +14,15 @@ from binfeat.kernels.families import RBF, Matern
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat.models.kernel_algebra.matrices import radial_values
+from binfeat.models.limits import SEARCH
 from binfeat.models.problem import Losses, MarginProblem, Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.search.length_scales import CHUNK, MOST_INPUTS, LengthScaleSearch, SearchPlan
+from binfeat.models.search.length_scales import MOST_INPUTS, LengthScaleSearch, SearchPlan
 from binfeat.models.settings import Settings
 from binfeat.models.table.scalers import NoScaler
 
-_KERNELS = Matern(1.5), RBF()
-_ROWS, _STD_ROWS = 500, 10_000  # that the one length scale is chosen by, and standard deviations
-_UNSEEN = 1000  # rows that no step sees, a third of all at most
-_SEEN = 1000  # others that predict them
-_LOOK, _LEAST_GAIN = 0.0, 2.0  # of steps, half of them and all, in paired standard errors
-_FACTORS = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # of a penalty, as rows that steps saw like it small
-_EXPONENTS = 4.0 ** np.arange(-2, 2)  # mean squared distances in kernels: with the least they are nearly linear
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
-_FINER = 10.0 ** np.arange(2.0, -5.0, -0.5)  # of the one that is taken
 
 
 def is_wide(problem: Problem, settings: Settings) -> bool:
@@ -74,21 +67,22 @@ class WideSearch:
 
     def _of_all(self) -> tuple[Trial, bool]:
         """Return the best common length scale, and True if it is for standardized inputs."""
-        problem, settings, some = self._problem, self._run.settings, thinned(self._rows, _ROWS)
-        std, X = problem.table[thinned(self._rows, _STD_ROWS)].std(axis=0), problem.table[some]
+        problem, settings, some = self._problem, self._run.settings, thinned(self._rows, SEARCH.wide_rows)
+        std, X = problem.table[thinned(self._rows, SEARCH.wide_std_rows)].std(axis=0), problem.table[some]
         squares = SquaredErrors(problem.Y[some], problem.weights_of(some))
 
         def look(unit: str) -> Trial:
             gamma = _gamma(std, unit == "standard")
             scaled = ((X - X.mean(axis=0)) * np.sqrt(gamma)).astype(np.float32)
             products, found = scaled @ scaled.T, []
-            for kernel, exponent in product(_KERNELS, _EXPONENTS):
+            for kernel, exponent in product((Matern(1.5), RBF()), 4.0 ** np.arange(-2, 2)):
                 K = _values(kernel, products, exponent)
                 error, alpha = self._least_error(some, K, exponent * _PENALTIES, squares)
                 own = KernelSum([KernelPart(kernel, exponent * gamma)], alpha, len(some))
                 found.append((Trial(own, error), K, exponent))
             best, K, exponent = min(found, key=lambda own: own[0].error)
-            _, alpha = self._least_error(some, K, exponent * _FINER, problem.losses_of_wide(some))
+            finer = exponent * 10.0 ** np.arange(2.0, -5.0, -0.5)
+            _, alpha = self._least_error(some, K, finer, problem.losses_of_wide(some))
             return replace(best, kernel=replace(best.kernel, alpha=alpha))
 
         units = ["none", "standard"]
@@ -109,12 +103,12 @@ class WideSearch:
     def _learn(self, start: Trial, is_standard: bool) -> Trial:
         """A length scale for each input, or the start, if rows that no step has seen do not surely gain by it."""
         plan, n_rows = SearchPlan.of(self._run.limits.n_steps, len(self._rows)), len(self._rows)
-        unseen = evenly_spaced(n_rows, min(_UNSEEN, n_rows // 3))
+        unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
         search = self._search_of(start.kernel.main.kernel, seen, is_standard)
-        judge = _Judge(self._problem, thinned(seen, _SEEN), unseen, search)
+        judge = _Judge(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
         _, before = judge.of(start)
-        for until, n_deviations in ((plan.n_steps // 2, _LOOK), (plan.n_steps, _LEAST_GAIN)):
+        for until, n_deviations in ((plan.n_steps // 2, 0.0), (plan.n_steps, SEARCH.least_gain)):
             self._step(search, plan, until)
             if not search.errors:
                 return start
@@ -129,7 +123,7 @@ class WideSearch:
     def _step(self, search: LengthScaleSearch, plan: SearchPlan, last: int) -> None:
         """Steps of the search up to the last one, while time and callbacks allow more."""
         while search.n_done < last and self._may_step():
-            until = min(search.n_done + CHUNK, last)
+            until = min(search.n_done + SEARCH.look_steps, last)
             search.run(plan.n_steps, plan.late_rows, until, self._run.clock.gone(Phase.SEARCH))
             self._run.step()
 
@@ -182,7 +176,8 @@ class _Judge:
         (gamma,), known = trial.kernel.gammas(self._search.rows.frame), trial.kernel.alpha
         K = self._search.matrix(self._columns, self._columns, gamma)
         found = [(known, np.zeros((len(self._unseen), self._problem.n_targets)))]
-        for alpha in known * _FACTORS if self._search.learns_alpha else [known]:
+        factors = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # rows that steps used prefer small penalties
+        for alpha in known * factors if self._search.learns_alpha else [known]:
             with suppress(SingularKernelError):
                 found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
         judged = ((self._losses(predictions), alpha, predictions) for alpha, predictions in found)

@@ -11,8 +11,6 @@ from binfeat._common.subsets import evenly_spaced
 
 _ROWS, _RANGES = 2**16, 4  # rows that tell, evenly spaced ones, or those in ranges of values
 _MOST_COLUMNS = 256  # of numbers; with more, as of counts of words, none is looked at
-_FEWEST = 8  # codes
-_ROWS_OF_A_CODE = 1.5  # in the mean, at least
 _SURE = 4.0  # standard errors
 _SHARE = 0.5  # of what codes tell, that neighbours differ by
 _SAME = 1.1  # groups of rows by two columns, over those by one
@@ -72,9 +70,9 @@ def _recurring(values: np.ndarray, some: np.ndarray) -> _Recurring | None:
 
 
 def _come_again(values: np.ndarray) -> bool:
-    """Return True if sorted numbers repeat often enough for codes."""
+    """Return True if sorted numbers repeat often enough for codes: 8 numbers or more, of 1.5 rows on average."""
     n_codes = 1 + np.count_nonzero(np.diff(values))
-    return bool(_FEWEST <= n_codes <= values.size / _ROWS_OF_A_CODE)
+    return bool(8 <= n_codes <= values.size / 1.5)
 
 
 def _is_name(

@@ -1,5 +1,6 @@
 """The columns of a raw table: their numbers, or the distinct objects in them; anything else is refused."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,16 +20,14 @@ from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
-from binfeat.models.table.findings import ORDER, STRINGS, WORDS, Finding, Findings, few
+from binfeat.models.table.findings import Finding, Findings, few
 from binfeat.models.table.strings import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
-_TINY, _LARGEST = 1e-100, np.finfo(np.float64).max.item()
 RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
-_FEW_NAMES = 4  # in a message
 _CONVERSIONS = {  # of objects of these types
     "bytes": "Decode it; in files, text is to be UTF-8",
     **dict.fromkeys(("date", "datetime", "Timestamp"), "Convert it, as pandas.to_datetime does"),
@@ -37,7 +36,46 @@ _CONVERSIONS = {  # of objects of these types
     "time": "Make hours of it",
 }
 _SEVERAL = "several values in a row; make a column of each value"
-_CONTAINERS = list, tuple, set, dict, np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryKeys:
+    """Numbers and strings that represent the categories of rows, or of the distinct objects in a column."""
+
+    numbers: np.ndarray  # float64, NaN for strings and missing values
+    are_strings: np.ndarray  # mask
+    strings: np.ndarray
+    places: np.ndarray | None  # of each row among the distinct objects; None if there is a key for each row
+
+    def missing(self) -> np.ndarray:
+        """Mask of the rows without a category."""
+        return self._of_rows(np.isnan(self.numbers) & ~self.are_strings)
+
+    def categories(self) -> Categories:
+        """The distinct numbers, sorted, the distinct strings, sorted, and whether some values are missing."""
+        missing = np.isnan(self.numbers)
+        return np.unique(self.numbers[~missing]), np.unique(self.strings), bool((missing & ~self.are_strings).any())
+
+    def codes(self, known_numbers: np.ndarray, known_strings: np.ndarray, missing: bool) -> np.ndarray:
+        """The code of every row's category; a number and its digits as a string are the same category."""
+        n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
+        unseen, are_numbers = n_known + missing, ~np.isnan(self.numbers)
+        of_numbers = places_among(self.numbers, known_numbers, unseen)
+        of_strings = places_among(self.strings, known_strings, unseen - n_numbers) + n_numbers
+        fresh = (of_numbers == unseen) & are_numbers
+        if fresh.any():
+            digits, places = numbers_of_digits(known_strings)
+            found = places_among(self.numbers[fresh], digits, places.size)
+            of_numbers[fresh] = np.append(n_numbers + places, unseen)[found]
+        if known_numbers.size and (of_strings == unseen).any():
+            digits, places = numbers_of_digits(np.where(of_strings == unseen, self.strings, ""))
+            of_strings[places] = places_among(digits, known_numbers, unseen)
+        codes = np.where(are_numbers, of_numbers, n_known)
+        codes[self.are_strings] = of_strings
+        return self._of_rows(codes)
+
+    def _of_rows(self, values: np.ndarray) -> np.ndarray:
+        return values if self.places is None else values[self.places]
 
 
 class Column:
@@ -86,7 +124,7 @@ class Column:
         except (TypeError, ValueError, OverflowError) as error:
             if self._are_dates:
                 raise ValueError(f"{self.name} of X must hold dates, of the form 2026-12-31: {error}.") from None
-            if any(isinstance(value, _CONTAINERS) for value in distinct):
+            if any(isinstance(value, list | tuple | set | dict | np.ndarray) for value in distinct):
                 raise TypeError(f"{self.name} of X has {_SEVERAL}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
             message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
@@ -107,23 +145,24 @@ class Column:
             return np.nan
         return day_of(value, self._zone) if self._are_dates else float(value)
 
-    def _is_word(self, value: Any) -> bool:
-        try:
-            return bool(np.isinf(self._number_of(value)))
-        except (TypeError, ValueError, OverflowError):
-            return True
-
     def words(self) -> tuple[list[Finding], np.ndarray]:
         """Return values that are neither finite numbers (or dates) nor missing, and a mask of their rows."""
+
+        def is_word(value: Any) -> bool:
+            try:
+                return bool(np.isinf(self._number_of(value)))
+            except (TypeError, ValueError, OverflowError):
+                return True
+
         if self._are_finished:
             rows = np.isinf(self._values)
             distinct = np.unique(self._values[rows]).tolist()
         else:
             distinct, places = self._distinct
-            are_words = np.fromiter(map(self._is_word, distinct), bool, len(distinct))
+            are_words = np.fromiter(map(is_word, distinct), bool, len(distinct))
             distinct, rows = compress(distinct, are_words), are_words[places]
         known = "dates" if self._are_dates else "numbers"
-        return Finding.among(self.name, WORDS, rows, map(repr, distinct), known), rows
+        return Finding.among(self.name, "no numbers", rows, map(repr, distinct), known), rows
 
     def at(self, rows: np.ndarray) -> "Column":
         """The column of these rows alone."""
@@ -135,43 +174,34 @@ class Column:
         values[rows] = None
         return Column(values, self.name, kind=self._kind)
 
-    def said(self) -> str:
-        """Return the content of strings (see `said_by`) if all values are strings, numbers or missing."""
-        strings, n_others = self._texts
-        kind = said_by(strings) if strings else ""
-        return kind if kind == NUMBERS or not n_others else ""
-
-    def doubt(self) -> str:
-        """As `doubt_of` its strings."""
-        return doubt_of(self._texts[0])
-
-    @cached_property
-    def _texts(self) -> tuple[list[str], int]:
-        """Distinct strings that may say something else, and the number of other values that are not missing."""
+    def content(self) -> tuple[str, str]:
+        """What strings represent (see `said_by`) if all values are strings, numbers or missing; and `doubt_of` them."""
         if not (self._is_text and self.holds_strings):
-            return [], 0
+            return "", ""
         known = [value for value in self._distinct[0] if not _is_missing(value)]
         strings = [value for value in known if isinstance(value, str)]
-        return strings, len(known) - len(strings)
+        kind = said_by(strings) if strings else ""
+        return kind if kind == NUMBERS or len(strings) == len(known) else "", doubt_of(strings)
 
     def read_as(self, kind: str) -> "Column":
         """The column as one of the numbers, or days, that its strings say."""
         return Column(self._values, self.name, kind=kind)
 
     @cached_property
-    def _keys(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers, NaN for other values; a mask of the other values that are strings; and these strings."""
+    def keys(self) -> CategoryKeys:
+        """Keys of the values as categories."""
         if self._are_exact:
-            keys = self._values.astype(np.float64), np.zeros(self._values.size, dtype=bool), NO_STRINGS
+            keys = CategoryKeys(self._values.astype(np.float64), np.zeros(self._values.size, bool), NO_STRINGS, None)
         else:
-            known = [None if _is_missing(value) else key_of(value) for value in self._distinct[0]]
-            strings = [isinstance(value, str) for value in known]
-            keys = (
+            distinct, places = self._distinct
+            known = [None if _is_missing(value) else key_of(value) for value in distinct]
+            keys = CategoryKeys(
                 np.array([value if isinstance(value, float) else np.nan for value in known]),
-                np.array(strings, dtype=bool),
+                np.array([isinstance(value, str) for value in known], dtype=bool),
                 np.array([value for value in known if isinstance(value, str)], dtype=np.str_),
+                places,
             )
-        if np.isinf(keys[0]).any():
+        if np.isinf(keys.numbers).any():
             raise ValueError(infinite_in([self.name]))
         return keys
 
@@ -182,45 +212,15 @@ class Column:
         distinct, places = self._distinct
         are_strings = np.array([isinstance(value, str) for value in distinct])
         return Finding.among(
-            self.name, STRINGS, are_strings[places], map(repr, compress(distinct, are_strings)), "numbers"
+            self.name, "numbers as strings", are_strings[places], map(repr, compress(distinct, are_strings)), "numbers"
         )
-
-    def missing(self) -> np.ndarray:
-        """Mask of the rows without a category."""
-        values, are_strings, _ = self._keys
-        missing = np.isnan(values) & ~are_strings
-        return missing if self._are_exact else missing[self._distinct[1]]
-
-    def categories(self) -> Categories:
-        """The distinct numbers, sorted, the distinct strings, sorted, and whether some values are missing."""
-        values, are_strings, strings = self._keys
-        missing = np.isnan(values)
-        return np.unique(values[~missing]), np.unique(strings), bool((missing & ~are_strings).any())
-
-    def codes(self, known_numbers: np.ndarray, known_strings: np.ndarray, missing: bool) -> np.ndarray:
-        """The code of every row's category; numbers and the digits that say them are the same."""
-        values, are_strings, strings = self._keys
-        n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
-        unseen = n_known + missing
-        of_numbers = places_among(values, known_numbers, unseen)
-        of_strings = places_among(strings, known_strings, unseen - n_numbers) + n_numbers
-        fresh = (of_numbers == unseen) & ~np.isnan(values)
-        if fresh.any():
-            digits, places = numbers_of_digits(known_strings)
-            of_numbers[fresh] = np.append(n_numbers + places, unseen)[places_among(values[fresh], digits, places.size)]
-        if known_numbers.size and (of_strings == unseen).any():
-            digits, places = numbers_of_digits(np.where(of_strings == unseen, strings, ""))
-            of_strings[places] = places_among(digits, known_numbers, unseen)
-        codes = np.where(np.isnan(values), n_known, of_numbers)
-        codes[are_strings] = of_strings
-        return codes if self._are_exact else codes[self._distinct[1]]
 
     def lost(self) -> tuple[int, int]:
         """Different numbers of a column, and how many of these are left in float64; zeros where none can be lost."""
         if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
             return 0, 0
         numbers: list[Any] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
-        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= _LARGEST}
+        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
 
 
@@ -235,7 +235,7 @@ def _are_large(values: np.ndarray) -> bool:
 def infinite_in(names: list[str]) -> str:
     """A message for infinite values in columns of these names."""
     words = [name.removeprefix("Column ") for name in names]
-    few = words if len(words) <= _FEW_NAMES else [*words[:_FEW_NAMES], f"{len(words) - _FEW_NAMES} others"]
+    few = words if len(words) <= 4 else [*words[:4], f"{len(words) - 4} others"]
     listed = f"column {few[0]}" if len(few) == 1 else f"columns {', '.join(few[:-1])} and {few[-1]}"
     return f"{INFINITE.removesuffix('.')}; it is in {listed}. If it represents a missing value, replace it by NaN."
 
@@ -265,9 +265,11 @@ class Columns:
 
     def without_texts(self) -> "Columns":
         """A table with numbers and days where strings say them, with a warning."""
-        kinds = [column.said() for column in self.columns]
-        for column, kind in zip(self.columns, kinds):
-            if not kind and (doubt := column.doubt()):
+        kinds = list[str]()
+        for column in self.columns:
+            kind, doubt = column.content()
+            kinds.append(kind)
+            if not kind and doubt:
                 warn(f"{column.name} of X {doubt}")
             if kind:
                 warn(
@@ -279,10 +281,10 @@ class Columns:
 
     def require_size(self, largest: np.ndarray) -> None:
         """Raise ValueError for columns of numbers with squares that underflow, given their largest magnitudes."""
-        tiny = np.flatnonzero((largest > 0) & (largest < _TINY))
+        tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))
         if tiny.size:
             name = self.columns[tiny[0]].name
-            raise ValueError(f"{name} of X has no number of {_TINY} or more in magnitude; multiply it by a constant.")
+            raise ValueError(f"{name} of X has no number of 1e-100 or more in magnitude; multiply it by a constant.")
 
 
 def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Columns:
@@ -307,7 +309,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
     for j, (column, known) in enumerate(zip(columns, times)):
         if known in (NUMBERS, DATES) or zone_in(known):
             columns[j] = column.read_as(known)
-        elif known and not column.missing().all():
+        elif known and not column.keys.missing().all():
             raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
     matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     return Columns(columns, times, X.shape, matrix)
@@ -323,7 +325,9 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
         return X, Findings()
     others = [name for name in frame.columns if name not in names]
     which = few(map(repr, others)) or ("another order",)
-    return frame.select(names).to_native(), Findings([Finding("All columns", ORDER, len(frame), which, "not so")])
+    return frame.select(names).to_native(), Findings(
+        [Finding("All columns", "other columns", len(frame), which, "not so")]
+    )
 
 
 def _numbers_in(series: nw.Series) -> np.ndarray:

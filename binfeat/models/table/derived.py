@@ -125,11 +125,7 @@ class Codes:
 Derived = DateParts | Gaps | Ranks | Codes
 
 
-_RANK_ROWS = 2**14  # evenly spaced rows that tell how values are distributed
-_FEWEST_VALUES = 20
-_NORMAL = 0.865  # least squared correlation with normal scores; samples of an exponential distribution have 0.82
 _MOST_RANKED = 64
-_FARTHEST = 3.0  # normal score
 NO_RANKS = {"rank_starts": np.zeros(1, np.int64), "rank_knots": np.empty(0), "rank_values": np.empty(0)}
 
 
@@ -139,20 +135,20 @@ def columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     Their statistic of Shapiro and Francia (1972) is small. Where there are very many, as in bags of words, none is
     taken.
     """
-    some = evenly_spaced(len(matrix), _RANK_ROWS)
+    some = evenly_spaced(len(matrix), 2**14)
     far = (j for j in np.flatnonzero(numbers) if _is_far_from_normal(np.sort(matrix[some, j])))
     first = np.array(list(islice(far, _MOST_RANKED + 1)), dtype=np.int64)
     return first if first.size <= _MOST_RANKED else first[:0]
 
 
 def _is_far_from_normal(values: np.ndarray) -> bool:
-    if np.count_nonzero(np.diff(values)) < _FEWEST_VALUES:
+    if np.count_nonzero(np.diff(values)) < 20:
         return False
     scores = ndtri((np.arange(values.size) + 0.5) / values.size)
-    return bool(np.corrcoef(values, scores)[0, 1] ** 2 < _NORMAL)
+    return bool(np.corrcoef(values, scores)[0, 1] ** 2 < 0.865)  # samples of an exponential distribution have 0.82
 
 
 def scored_ranks(matrix: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Starts of the knots of these columns, the knots, and their normal scores."""
     ranks = Quantiles.fit(matrix[:, columns], np.zeros(columns.size, dtype=bool))
-    return ranks.starts, ranks.knots, ndtri(np.clip(ranks.ranks, *ndtr([-_FARTHEST, _FARTHEST])))
+    return ranks.starts, ranks.knots, ndtri(np.clip(ranks.ranks, *ndtr([-3.0, 3.0])))

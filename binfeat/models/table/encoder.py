@@ -12,7 +12,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.derived import Codes, DateParts, Derived, Gaps, Ranks
-from binfeat.models.table.findings import CODES, Finding, Findings, Report
+from binfeat.models.table.findings import Finding, Findings, Report
 from binfeat.models.table.inputs import Inputs, Levels, ranges_of
 
 
@@ -104,7 +104,7 @@ class TableEncoder:
             if (known == np.rint(known)).all():
                 fresh = ~np.isnan(values) & ~np.isin(values, known)
                 examples = (f"{value:g}" for value in np.unique(values[fresh]))
-                found += Finding.among(table.columns[j].name, CODES, fresh, examples, f"{known.size:,} codes")
+                found += Finding.among(table.columns[j].name, "unseen codes", fresh, examples, f"{known.size:,} codes")
         found += self.inputs.news(X, table, matrix, words, self.gaps.columns(self.inputs.n_inputs))
         return Findings(found, len(matrix)), self.inputs.clipped(self._complete(matrix, np.isnan(matrix)))
 

@@ -13,15 +13,6 @@ from binfeat._common.warned import warn
 from binfeat.features.binning.two_samples import Drift
 from binfeat.models.table.unique_rows import TableRows
 
-MISSING, CATEGORIES, CODES, OUTSIDE, STRINGS, WORDS, ORDER = (
-    "missing values",
-    "unseen categories",
-    "unseen codes",
-    "far outside",
-    "numbers as strings",
-    "no numbers",
-    "other columns",
-)
 POLICIES = "warn", "ignore", "error"
 _NAMED = 5  # findings of a warning
 
@@ -93,7 +84,7 @@ class Findings(list[Finding]):
     @property
     def matter(self) -> bool:
         """True for a new category, or a finding in more than 1 % of the rows (at least two)."""
-        return any(each.found == CATEGORIES or each.n_rows >= max(2.0, 0.01 * self.n_rows) for each in self)
+        return any(each.found == "unseen categories" or each.n_rows >= max(2.0, 0.01 * self.n_rows) for each in self)
 
     @property
     def words(self) -> str:

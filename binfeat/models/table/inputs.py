@@ -17,7 +17,7 @@ from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_categorical, checked_array, is_word
 from binfeat._common.warned import warn
 from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Columns, RawTable, infinite_in, read_table
-from binfeat.models.table.findings import CATEGORIES, MISSING, OUTSIDE, Finding
+from binfeat.models.table.findings import Finding
 from binfeat.models.table.strings import NUMBERS
 
 
@@ -74,9 +74,7 @@ class Levels(ArrayRecord):
         )
 
 
-_ID_ROWS, _ID_SHARE = 50, 0.9  # with this many rows and a larger share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 s for 400,000 x 54
-_MEDIAN_VALUES = 2**18  # that are read at a time, and stay in a cache
 
 
 def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,9 +109,9 @@ def categories_in(table: Columns, chosen: np.ndarray) -> list[Categories]:
 
 def _repeated(column: Column, n_rows: int) -> Categories:
     """The categories of a column; no categories, with a warning, if nearly every row has its own category."""
-    numbers, strings, missing = column.categories()
+    numbers, strings, missing = column.keys.categories()
     n_levels = numbers.size + strings.size
-    if n_rows < _ID_ROWS or n_levels <= _ID_SHARE * n_rows:
+    if n_rows < 50 or n_levels <= 0.9 * n_rows:
         return numbers, strings, missing
     warn(
         f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
@@ -127,14 +125,11 @@ def medians_of(matrix: np.ndarray) -> np.ndarray:
     gaps = np.isnan(matrix)
     n_gaps = np.count_nonzero(gaps, axis=0)
     medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
-    for columns in np.array_split(whole, 1 + whole.size * len(some) // _MEDIAN_VALUES):
+    for columns in np.array_split(whole, 1 + whole.size * len(some) // 2**18):  # values that fit in a cache
         medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)
     for j in np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix))):
         medians[j] = np.median(every_nth(matrix[~gaps[:, j], j], _MEDIAN_ROWS))
     return medians
-
-
-_ROUNDING = 1e-6  # relative tolerance for rounding at the ends of a range
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +193,7 @@ class Inputs:
             matrix = np.empty(table.shape) if matrix is None else matrix.copy()
             for j, column in enumerate(table.columns):
                 if self.are_categories[j]:
-                    matrix[:, j] = column.codes(*self.levels.of(j))
+                    matrix[:, j] = column.keys.codes(*self.levels.of(j))
                 elif table.matrix is None:
                     matrix[:, j] = column.numbers()
         try:
@@ -223,28 +218,20 @@ class Inputs:
         for j, column in enumerate(table.columns):
             values = matrix[:, j]
             if self.are_categories[j]:
-                yield from self._unseen_categories(j, column, values > ends[1, j])
+                n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
+                yield from _unseen_categories(column, values > ends[1, j], n_categories)
                 continue
             has_numbers = self.lows[j] <= self.highs[j]
             if has_numbers and not had_gaps[j]:
-                yield from Finding.among(column.name, MISSING, np.isnan(values) & ~words[:, j], ["NaN"], "none")
-            shown = partial(_shown, times=str(self.times[j]))
+                fresh = np.isnan(values) & ~words[:, j]
+                yield from Finding.among(column.name, "missing values", fresh, ["NaN"], "none")
             beyond = (values < ends[0, j]) | (values > ends[1, j])
             if beyond.any():
+                shown = partial(_shown, times=str(self.times[j]))
                 known = f"{shown(self.lows[j])} to {shown(self.highs[j])}" if has_numbers else "missing everywhere"
-                yield from Finding.among(column.name, OUTSIDE, beyond, map(shown, np.unique(values[beyond])), known)
+                examples = map(shown, np.unique(values[beyond]))
+                yield from Finding.among(column.name, "far outside", beyond, examples, known)
             yield from column.strings()
-
-    def _unseen_categories(self, j: int, column: Column, unknown: np.ndarray) -> Iterator[Finding]:
-        """New categories and missing values of a column, by a mask of the rows; a column of ids has no findings."""
-        n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
-        if n_categories and unknown.any():
-            missing = column.missing() & unknown
-            yield from Finding.among(column.name, MISSING, missing, ["NaN"], "none")
-            fresh = unknown & ~missing
-            numbers, strings, _ = column.at(fresh).categories()
-            examples = map(repr, [*numbers.tolist(), *strings.tolist()])
-            yield from Finding.among(column.name, CATEGORIES, fresh, examples, f"{n_categories:,} categories")
 
     @cached_property
     def ends(self) -> np.ndarray:
@@ -252,7 +239,7 @@ class Inputs:
         most, lows, highs = np.finfo(np.float64).max, self.lows, self.highs
         far = np.zeros(lows.size)
         np.subtract(highs, lows, out=far, where=np.isfinite(lows))
-        far += _ROUNDING * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
+        far += 1e-6 * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
         chosen = self.are_categories
         last_codes = np.maximum(self.levels.counts - 1, 0)
         ends = np.where(chosen, 0.0, lows - far), np.where(chosen, last_codes, highs + far)
@@ -305,6 +292,17 @@ class Inputs:
             and self._are_numbers
             and not hasattr(estimator, "feature_names_in_")
         )
+
+
+def _unseen_categories(column: Column, unknown: np.ndarray, n_categories: int) -> Iterator[Finding]:
+    """New categories and missing values, by a mask of the rows; a column of ids has no categories and no findings."""
+    if n_categories and unknown.any():
+        missing = column.keys.missing() & unknown
+        yield from Finding.among(column.name, "missing values", missing, ["NaN"], "none")
+        fresh = unknown & ~missing
+        numbers, strings, _ = column.at(fresh).keys.categories()
+        examples = map(repr, [*numbers.tolist(), *strings.tolist()])
+        yield from Finding.among(column.name, "unseen categories", fresh, examples, f"{n_categories:,} categories")
 
 
 def _shown(value: float, times: str) -> str:

@@ -10,9 +10,6 @@ from binfeat._common.array_record import ArrayRecord
 from binfeat._common.subsets import cached_parts
 
 _KEPT = 8192  # maximum number of hashes in a model
-_MANY = 0.25  # share of copies above which they are merged
-_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values above which rows are not equal by chance
-_CONFLICTS = 0.05  # pairs of rows with equal inputs and different targets, relative to any pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +42,9 @@ class TableRows:
 
     @property
     def are_fine(self) -> bool:
-        """Return True if an input has too many values for equal rows by chance."""
-        some = self.table[:_FINE_ROWS]
-        return any(np.unique(values).size > _FINE * len(some) for values in some.T)
+        """Return True if an input has too many values for equal rows by chance: more than a fourth of the rows."""
+        some = self.table[:10_000]
+        return any(np.unique(values).size > 0.25 * len(some) for values in some.T)
 
     def at(self, rows: np.ndarray) -> Self:
         """Select rows by their numbers."""
@@ -67,7 +64,7 @@ def unique_rows(rows: TableRows, cells: np.ndarray | int = 0) -> tuple[TableRows
     if kept.size < 2:
         raise ValueError("sample_weight must be above 0 for at least 2 rows, got 1. Pass more weighted rows.")
     keys = (rows.hashes + np.uint64(0x9E3779B97F4A7C15) * np.asarray(cells, np.uint64))[kept]
-    are_many = _share_of_copies(keys) > _MANY
+    are_many = _share_of_copies(keys) > 0.25
     if rows.weights is None and not are_many:
         return rows, kept
     weights = np.ones(kept.size) if rows.weights is None else rows.weights[kept, 0]
@@ -80,10 +77,10 @@ def unique_rows(rows: TableRows, cells: np.ndarray | int = 0) -> tuple[TableRows
 
 
 def _targets_agree(rows: TableRows) -> bool:
-    """Return True if rows with equal inputs nearly always have equal targets."""
+    """Return True if rows with equal inputs rarely have different targets: 5 % as often as any rows, or less."""
     of_inputs, of_answers = (_equal_pairs(row_hashes(part, part[:, :0])) for part in (rows.table, rows.answers))
     conflicts = 1 - _equal_pairs(rows.hashes) / of_inputs
-    return conflicts <= _CONFLICTS * (1 - of_answers / (len(rows) * (len(rows) - 1)))
+    return conflicts <= 0.05 * (1 - of_answers / (len(rows) * (len(rows) - 1)))
 
 
 def row_hashes(table: np.ndarray, Y: np.ndarray) -> np.ndarray:
