@@ -167,12 +167,11 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             survey = Survey(X, self._check, RowSample.in_turn(seed))
-            blocks, n_rows, sample = survey.rows(), survey.n_rows, survey.sum
+            rows, n_rows, sample = with_orders(survey.rows(), seed), survey.n_rows, survey.sum
         else:
             X = self._check(X, reset=True)
-            blocks, n_rows, sample = [X], X.shape[0], RowSample.of(X, seed)
-        rows = with_orders(blocks, seed), n_rows, self.n_jobs
-        self._learn(lambda grids, turns: Counts.of(grids, turns, *rows), n_rows, sample, seed)
+            rows, n_rows, sample = with_orders([X], seed), X.shape[0], RowSample.of(X, seed)
+        self._learn(lambda grids, turns: Counts.of(grids, turns, rows, n_rows, self.n_jobs), n_rows, sample, seed)
         return self
 
     @all_or_nothing
