@@ -108,8 +108,8 @@ print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
 # in one input by many standard deviations are found as well by an isolation forest. Transform inputs with very long
 # tails, for example by a logarithm.
 #
-# If a kernel regressor is fitted to the table, its standard deviations, ``predict(X, return_std=True)``, detect unfamiliar
-# rows better (mean AUC 0.82 instead of 0.77 on 15 tables), at ten times the cost.
+# If a kernel regressor is fitted to the table, its standard deviations, ``predict(X, return_std=True)``, detect
+# unfamiliar rows better (mean AUC 0.82 instead of 0.77 on 15 tables), at ten times the cost.
 #
 # Each grid counts 4,096 rows that it draws at random, so the fit of a table of many million rows takes about as long as
 # the fit of a small table. Scores are coarse where fewer than 1 in 4,096 rows are similar; increase ``max_samples`` to
