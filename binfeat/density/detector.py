@@ -167,12 +167,11 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             summary = SourceSummary(X, self._check, RowSample.in_turn(seed))
-            blocks, n_rows, sample = summary.rows(), summary.n_rows, summary.sum
+            rows, n_rows, sample = with_orders(summary.rows(), seed), summary.n_rows, summary.sum
         else:
             X = self._check(X, reset=True)
-            blocks, n_rows, sample = [X], X.shape[0], RowSample.of(X, seed)
-        rows = with_orders(blocks, seed), n_rows, self.n_jobs
-        self._learn(lambda grids, turns: Counts.of(grids, turns, *rows), n_rows, sample, seed)
+            rows, n_rows, sample = with_orders([X], seed), X.shape[0], RowSample.of(X, seed)
+        self._learn(lambda grids, turns: Counts.of(grids, turns, rows, n_rows, self.n_jobs), n_rows, sample, seed)
         return self
 
     @all_or_nothing

