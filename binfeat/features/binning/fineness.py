@@ -86,7 +86,7 @@ def warn_of_collisions(codes: np.ndarray, offsets: np.ndarray) -> None:
         warn(
             f"n_features={int(offsets[-1]):,} leaves {n_columns} columns for each of {n_grids:,} grids. Two different "
             f"bins of a grid share a column with probability 1 / {n_columns}, and this bias of kernel estimates "
-            "exceeds half of their largest standard error, 1 / (2 * sqrt(n_grids)). "
+            "exceeds their largest standard error, 1 / (2 * sqrt(n_grids)). "
             f"Pass n_features={wanted:,} or more."
         )
         return
