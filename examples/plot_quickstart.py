@@ -3,9 +3,9 @@ Features, linear models and kernel models
 =========================================
 
 binfeat has three parts. `transform` and `RandomBinning` compute sparse features: the inner product of the features of
-two rows estimates a kernel (Rahimi & Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007). `CGRidge` and
-`CGRidgeClassifier` are linear models for these features. `KernelMachineRegressor` and `KernelMachineClassifier` accept
-raw tables and select all hyperparameters.
+two rows estimates a kernel (Rahimi & Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007). `CGRidge`
+and `CGRidgeClassifier` are linear models for these features. `KernelMachineRegressor` and `KernelMachineClassifier`
+accept raw tables and select all hyperparameters.
 
 This example times the features and compares the three parts on two data sets that ship with scikit-learn.
 """

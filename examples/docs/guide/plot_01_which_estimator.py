@@ -6,8 +6,8 @@ This page is for readers who see binfeat for the first time. Choose by your data
 
 - *A table of mixed columns*, up to about 100,000 rows: a kernel model, :class:`binfeat.KernelMachineRegressor` or
   :class:`binfeat.KernelMachineClassifier`. It accepts a raw data frame and needs no tuning.
-- *More rows, sparse inputs, or your own pipeline*: :class:`binfeat.RandomBinning` features and a linear model, for example
-  :class:`binfeat.CGRidge` or a linear model of scikit-learn.
+- *More rows, sparse inputs, or your own pipeline*: :class:`binfeat.RandomBinning` features and a linear model, for
+  example :class:`binfeat.CGRidge` or a linear model of scikit-learn.
 - *A smooth target, or a model that needs dense features*: :class:`binfeat.RandomFourier` and a linear model.
 """
 
@@ -53,10 +53,11 @@ ax.set_xlabel("share of the variance that is not explained, 1 - R^2")
 # - :func:`binfeat.learn_gamma` learns one length scale per input, for use in several feature maps.
 # - :class:`binfeat.RandomFeatureUnion` concatenates the features of several maps, which adds their kernels.
 # - :class:`binfeat.OutlierDetector` finds outliers and drift.
-# - :class:`binfeat.SpectralClustering` finds clusters, and :class:`binfeat.LabelSpreading` classifies rows from few labels.
+# - :class:`binfeat.SpectralClustering` finds clusters, and :class:`binfeat.LabelSpreading` classifies rows from few
+#   labels.
 #
 # All classes are scikit-learn estimators: they work in pipelines and in parameter searches. Both classifiers accept
 # several labels per row, as an indicator matrix.
 #
-# The next pages are :doc:`plot_14_features`, :doc:`plot_15_linear_models`, and :doc:`plot_03_decisions` for kernel models.
-# :doc:`/compare` lists cases in which other software is the better choice.
+# The next pages are :doc:`plot_14_features`, :doc:`plot_15_linear_models`, and :doc:`plot_03_decisions` for kernel
+# models. :doc:`/compare` lists cases in which other software is the better choice.

@@ -4,8 +4,8 @@ Kernels and length scales
 
 This page is for readers who choose a kernel themselves. A kernel measures the similarity of two rows, from 1 for equal
 rows down to 0 for distant rows. The length scale of an input is the distance over which the kernel decays along this
-input: for the Laplacian kernel, to ``exp(-1) = 0.37``. Estimators have a parameter ``gamma``, the inverse length scale: one
-number for all inputs, or one number per input. A gamma of 0 ignores the input.
+input: for the Laplacian kernel, to ``exp(-1) = 0.37``. Estimators have a parameter ``gamma``, the inverse length scale:
+one number for all inputs, or one number per input. A gamma of 0 ignores the input.
 """
 
 import matplotlib.pyplot as plt
@@ -21,9 +21,9 @@ ax.set(xlabel="difference of two rows with one input", ylabel="kernel value, gam
 ax.legend(frameon=False)
 
 # %%
-# Use a kernel with a kink at 0, such as the Laplacian, for targets with steps. Use a smooth kernel, such as the Gaussian
-# (``RBF``) or ``Matern``, for smooth targets. In ``RBF`` and ``Matern``, gamma multiplies squared distances, as in
-# scikit-learn.
+# Use a kernel with a kink at 0, such as the Laplacian, for targets with steps. Use a smooth kernel, such as the
+# Gaussian (``RBF``) or ``Matern``, for smooth targets. In ``RBF`` and ``Matern``, gamma multiplies squared distances,
+# as in scikit-learn.
 #
 # Features estimate a kernel
 # --------------------------

@@ -6,8 +6,8 @@ This page is for readers who look for outliers in a table, or for changes in a s
 divides the input space into bins by random grids, and counts the training rows in each bin. A row is an outlier if its
 bins are nearly empty. The time is linear in the number of rows, and no parameter is required.
 
-The page uses a table of payments that contains a few frauds. It finds and explains the frauds, updates the detector with a
-sliding window, and tests whether payments have changed from one month to the next.
+The page uses a table of payments that contains a few frauds. It finds and explains the frauds, updates the detector
+with a sliding window, and tests whether payments have changed from one month to the next.
 """
 
 import matplotlib.pyplot as plt
@@ -59,8 +59,8 @@ print(f"{flagged.sum()} of {len(january):,} rows are flagged, among them {np.mea
 # %%
 # Explain them
 # ------------
-# The contribution of an input is the mean increase in the score when its value is replaced by its values in typical rows.
-# Inputs with large contributions make the row abnormal.
+# The contribution of an input is the mean increase in the score when its value is replaced by its values in typical
+# rows. Inputs with large contributions make the row abnormal.
 
 ContributionDisplay.from_estimator(detector, january[:1])
 plt.title("A fraud: which inputs are abnormal")
@@ -69,9 +69,9 @@ plt.show()
 # %%
 # Densities
 # ---------
-# ``density`` returns a kernel density estimate: the mean kernel value between a row and all training rows. Its estimate is
-# the mean over the grids of the share of training rows in the row's bin. It is unbiased, and its standard error over the
-# grids is also returned. Here the first two rows are frauds, and the last two are normal payments.
+# ``density`` returns a kernel density estimate: the mean kernel value between a row and all training rows. Its estimate
+# is the mean over the grids of the share of training rows in the row's bin. It is unbiased, and its standard error over
+# the grids is also returned. Here the first two rows are frauds, and the last two are normal payments.
 
 density, error = detector.density(january[58:62])
 print(pd.DataFrame({"density": density, "standard error": error}))
@@ -85,29 +85,29 @@ print(pd.DataFrame({"density": density, "standard error": error}))
 february = month(20_000, seed=1)
 window = detector.partial_fit(february).forget(january)
 print(
-    f"{window.n_rows_:,} training rows; {np.mean(window.predict(january[fraud]) == -1):.0%} of the frauds of January are flagged"
+    f"{window.n_rows_:,} training rows; {np.mean(window.predict(january[fraud]) == -1):.0%} of the frauds are flagged"
 )
 
 # %%
 # Test for drift
 # --------------
 # ``drift`` tests whether new rows have the distribution of the training rows. The test statistic is the squared maximum
-# mean discrepancy (MMD), and its p-value comes from random permutations of the rows. The result also contains the share of
-# each input in the difference. March has the same distribution as February; in April, amounts are 15 % higher.
+# mean discrepancy (MMD), and its p-value comes from random permutations of the rows. The result also contains the share
+# of each input in the difference. March has the same distribution as February; in April, amounts are 15 % higher.
 
 print("March:", window.drift(month(2_000, seed=2)))
 print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
 
 # %%
-# ``check(X)`` of a fitted kernel model makes the same test, and returns its result as the attribute ``drift``. The command
-# ``binfeat check MODEL TABLE`` prints it.
+# ``check(X)`` of a fitted kernel model makes the same test, and returns its result as the attribute ``drift``. The
+# command ``binfeat check MODEL TABLE`` prints it.
 
 # %%
 # Limits
 # ------
-# - *Long tails.* Distances are measured in standard deviations of each input. Transform inputs with very long tails, for
-#   example by a logarithm.
+# - *Long tails.* Distances are measured in standard deviations of each input. Transform inputs with very long tails,
+#   for example by a logarithm.
 # - *Extreme values of single inputs.* An isolation forest finds them as well.
 # - *Rare groups.* Each grid counts a random sample of 4,096 training rows, so a fit takes about the same time for a
-#   million rows as for a small table. Groups with fewer than 1 in 4,096 rows are not distinguished from outliers. Increase
-#   ``max_samples`` to distinguish them.
+#   million rows as for a small table. Groups with fewer than 1 in 4,096 rows are not distinguished from outliers.
+#   Increase ``max_samples`` to distinguish them.

@@ -3,9 +3,9 @@ Random binning features
 =======================
 
 This page is for readers who want kernel features for a linear model of their own. A kernel k measures the similarity of
-two rows x and y of a table, from 0 to 1. Random binning maps each row to a sparse vector of features, and the inner product
-of two vectors estimates ``k(x, y)``. So a linear model on the features approximates a kernel method, and its cost grows
-linearly with the number of rows.
+two rows x and y of a table, from 0 to 1. Random binning maps each row to a sparse vector of features, and the inner
+product of two vectors estimates ``k(x, y)``. So a linear model on the features approximates a kernel method, and its
+cost grows linearly with the number of rows.
 """
 
 import warnings
@@ -27,15 +27,15 @@ from binfeat import CGRidge, RandomBinning
 # What random binning is
 # ----------------------
 # A *grid* divides the input space into cells. For every input it has a random cell width, the *pitch*, and a random
-# shift. The kernel k determines the distribution of the pitches, so that x and y are in the same cell of a random grid with
-# probability ``k(x, y)``.
+# shift. The kernel k determines the distribution of the pitches, so that x and y are in the same cell of a random grid
+# with probability ``k(x, y)``.
 #
 # Each cell is one column of the feature matrix Z. A row has one non-zero entry per grid, ``1 / sqrt(n_grids)``, in the
-# column of its cell. The inner product of two rows of Z is therefore the share of grids in which x and y are in the same
-# cell. It is an unbiased estimate of ``k(x, y)``.
+# column of its cell. The inner product of two rows of Z is therefore the share of grids in which x and y are in the
+# same cell. It is an unbiased estimate of ``k(x, y)``.
 #
-# :func:`binfeat.transform` computes these features in one call, without ``fit``. The example compares the inner products
-# with the exact kernel.
+# :func:`binfeat.transform` computes these features in one call, without ``fit``. The example compares the inner
+# products with the exact kernel.
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1000, 4))
@@ -49,21 +49,21 @@ print(f"root mean squared error of the kernel: {np.sqrt(np.mean(error**2)):.4f}"
 # Kernel and gamma
 # ----------------
 # The default kernel is the Laplacian, ``exp(-sum_j gamma_j |x_j - y_j|)``. Other choices are "hat" and some classes of
-# `binfeat.kernels`; :doc:`plot_02_kernels` compares them. No distribution of pitches corresponds to the Gaussian kernel, so
-# use :class:`binfeat.RandomFourier` for it.
+# `binfeat.kernels`; :doc:`plot_02_kernels` compares them. No distribution of pitches corresponds to the Gaussian
+# kernel, so use :class:`binfeat.RandomFourier` for it.
 #
-# ``gamma`` is the inverse length scale: the larger gamma, the smaller the cells. Pass one number for all inputs, one number
-# per input, or one of these values:
+# ``gamma`` is the inverse length scale: the larger gamma, the smaller the cells. Pass one number for all inputs, one
+# number per input, or one of these values:
 #
-# - ``None`` (`transform` only, the default): ``1 / n_inputs`` for every input, as in scikit-learn. Scale the inputs to unit
-#   variance first.
-# - ``"scale"`` (the default of :class:`binfeat.RandomBinning`): ``1 / (n_inputs * std_j)``, where ``std_j`` is the standard
-#   deviation of input j. The inputs need no scaling.
+# - ``None`` (`transform` only, the default): ``1 / n_inputs`` for every input, as in scikit-learn. Scale the inputs to
+#   unit variance first.
+# - ``"scale"`` (the default of :class:`binfeat.RandomBinning`): ``1 / (n_inputs * std_j)``, where ``std_j`` is the
+#   standard deviation of input j. The inputs need no scaling.
 # - ``"learn"`` (not in `transform`): one gamma per input, learned from the targets in ``fit(X, y)``. The
 #   inputs need no scaling. Use it if some inputs may be irrelevant, or if accuracy matters most.
 #
-# In this example only the first five inputs are informative. ``"learn"`` finds them: it sets the gamma of the irrelevant
-# inputs to nearly 0.
+# In this example only the first five inputs are informative. ``"learn"`` finds them: it sets the gamma of the
+# irrelevant inputs to nearly 0.
 
 X_friedman, y_friedman = make_friedman1(n_samples=1500, n_features=10, noise=0.5, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X_friedman, y_friedman, random_state=0)
@@ -73,8 +73,8 @@ for gamma in ("scale", "learn"):
     print(f"gamma={gamma!r}: R^2 {model.score(X_test, y_test):.3f}, gamma_ {np.round(binning.gamma_, 2)}")
 
 # %%
-# ``"learn"`` minimizes the leave-one-out error of kernel ridge regression. It then selects a common factor for all gammas
-# by the validation error of ridge regression on the features. To learn length scales once for several maps, call
+# ``"learn"`` minimizes the leave-one-out error of kernel ridge regression. It then selects a common factor for all
+# gammas by the validation error of ridge regression on the features. To learn length scales once for several maps, call
 # :func:`binfeat.learn_gamma` and pass its result as ``gamma``.
 #
 # Number of grids
@@ -97,18 +97,19 @@ for standard_error in (0.1, 0.05, 0.01):
 #
 # Fitted or hashed columns
 # ------------------------
-# *Fitted columns* are the default of :class:`binfeat.RandomBinning`. Each cell that contains a training row, an *occupied
-# bin*, is one column. Different bins never share a column. A new row in an empty cell has no entry in this grid.
+# *Fitted columns* are the default of :class:`binfeat.RandomBinning`. Each cell that contains a training row, an
+# *occupied bin*, is one column. Different bins never share a column. A new row in an empty cell has no entry in this
+# grid.
 #
-# *Hashed columns* are the columns of `transform`, and of :class:`binfeat.RandomBinning` with an int ``n_features``. Each
-# grid has ``n_features // n_grids`` columns, and a hash of the cell selects one of them. They need no training rows, and
-# are the same in every process and on every computer. Use them for streams.
+# *Hashed columns* are the columns of `transform`, and of :class:`binfeat.RandomBinning` with an int ``n_features``.
+# Each grid has ``n_features // n_grids`` columns, and a hash of the cell selects one of them. They need no training
+# rows, and are the same in every process and on every computer. Use them for streams.
 #
-# Two different bins of a grid share a hashed column with probability ``n_grids / n_features``. With the defaults, 256 grids
-# and 2\ :sup:`20` columns, this adds at most 0.00024 to a kernel estimate, far less than its standard error of up to 0.031.
-# A warning appears if ``n_features`` is less than ``2 * n_grids ** 1.5``, because the bias can then exceed the
-# largest standard error. The default seed of `transform` is public, so its collisions can be constructed. Use a secret
-# ``random_state`` for rows from untrusted users.
+# Two different bins of a grid share a hashed column with probability ``n_grids / n_features``. With the defaults, 256
+# grids and 2\ :sup:`20` columns, this adds at most 0.00024 to a kernel estimate, far less than its standard error of up
+# to 0.031. A warning appears if ``n_features`` is less than ``2 * n_grids ** 1.5``, because the bias can then exceed
+# the largest standard error. The default seed of `transform` is public, so its collisions can be constructed. Use a
+# secret ``random_state`` for rows from untrusted users.
 
 new_rows = np.vstack([X[:1], X[1:2] + 0.5, X[2:3] + 100])
 fitted = RandomBinning(gamma=0.25, random_state=0).fit(X)
@@ -120,8 +121,8 @@ print("share of grids without a training row in the bin:", fitted.unseen_shares(
 
 # %%
 # The third row is far from all training rows. Its fitted features are empty, so a linear model predicts its intercept.
-# `RandomBinning.unseen_shares` detects rows far from the training rows, and ``transform`` of a fitted map warns if most rows
-# of a batch are far.
+# `RandomBinning.unseen_shares` detects rows far from the training rows, and ``transform`` of a fitted map warns if most
+# rows of a batch are far.
 #
 # CSR or codes
 # ------------
@@ -137,13 +138,14 @@ w = rng.normal(size=codes.shape[1])
 print("equal products:", np.allclose(codes @ w, csr @ w))
 
 # %%
-# Use codes with ``CGRidge`` and ``CGRidgeClassifier``, which accept both forms and are faster on codes. A ``BinMatrix`` is a
-# SciPy ``LinearOperator``, so `scipy.sparse.linalg.lsqr` and ``svds`` also accept it. scikit-learn's models need CSR.
+# Use codes with ``CGRidge`` and ``CGRidgeClassifier``, which accept both forms and are faster on codes. A ``BinMatrix``
+# is a SciPy ``LinearOperator``, so `scipy.sparse.linalg.lsqr` and ``svds`` also accept it. scikit-learn's models need
+# CSR.
 #
 # With the linear models of scikit-learn
 # --------------------------------------
-# All linear models that accept sparse matrices work. The features need no scaling, because each row has length 1 (at most 1
-# with fitted columns).
+# All linear models that accept sparse matrices work. The features need no scaling, because each row has length 1 (at
+# most 1 with fitted columns).
 
 digits = train_test_split(*load_digits(return_X_y=True), random_state=0)
 pixels_train, pixels_test, labels_train, labels_test = digits
@@ -157,8 +159,8 @@ print(f"logistic regression on bins:   {on_bins.score(pixels_test, labels_test):
 # Read the coefficients
 # ---------------------
 # A column of Z is a box in input space, and its coefficient is the contribution of the box to predictions.
-# `RandomBinning.bin_bounds` returns the bounds of the box. In this example the target is 1 in a rectangle (red points) and
-# 0 elsewhere. The 25 boxes with the largest coefficients are mostly inside the rectangle.
+# `RandomBinning.bin_bounds` returns the bounds of the box. In this example the target is 1 in a rectangle (red points)
+# and 0 elsewhere. The 25 boxes with the largest coefficients are mostly inside the rectangle.
 
 plane = rng.uniform(-2, 2, size=(2000, 2))
 in_rectangle = (np.abs(plane[:, 0] - 0.5) < 0.7) & (np.abs(plane[:, 1]) < 0.4)
@@ -193,8 +195,8 @@ for gamma in (50.0, 1e-6):
 #
 # When other features are better
 # ------------------------------
-# scikit-learn's ``Nystroem`` adapts its components to the data. With few components its kernel error is several times lower
-# than the error of random binning. In this example, both methods have 128 components or grids.
+# scikit-learn's ``Nystroem`` adapts its components to the data. With few components its kernel error is several times
+# lower than the error of random binning. In this example, both methods have 128 components or grids.
 
 for n_inputs in (2, 4):
     rows, gamma = X[:, :n_inputs], 1 / n_inputs
