@@ -26,10 +26,10 @@ from binfeat.distributed._chunks import (
 class OutlierDetector(InMemory):
     """`binfeat.OutlierDetector` for the rows of a Dask array or dataframe.
 
-    It counts exactly what `binfeat.OutlierDetector` counts for the same rows, for any chunks. The rows of each chunk
-    are counted on the worker that holds them, and counts are added up in a tree. A fitted detector takes both Dask
-    collections and rows in memory; for Dask collections `score_samples`, `decision_function` and `predict` return Dask
-    arrays that are not yet computed. The other methods take rows in memory.
+    For the same rows, counts and scores are the same as with `binfeat.OutlierDetector`, for any chunks. Each worker
+    counts the rows of its chunks, and the counts are added in a tree. A fitted detector accepts Dask collections and
+    rows in memory. For Dask collections, `score_samples`, `decision_function` and `predict` return lazy Dask arrays.
+    The other methods require rows in memory.
 
     See Also
     --------
@@ -69,15 +69,15 @@ class OutlierDetector(InMemory):
         return self
 
     def score_samples(self, X: Any) -> Any:
-        """Score of each row; lower is more abnormal. A Dask array for a Dask collection."""
+        """Compute the score of each row; lower is more abnormal. A Dask array for a Dask collection."""
         return self._lazily("score_samples", X, np.float64)
 
     def decision_function(self, X: Any) -> Any:
-        """Score of each row minus the threshold; negative for outliers. A Dask array for a Dask collection."""
+        """Compute the score of each row minus the threshold. A Dask array for a Dask collection."""
         return self._lazily("decision_function", X, np.float64)
 
     def predict(self, X: Any) -> Any:
-        """Label of each row, -1 for outliers and 1 for other rows. A Dask array for a Dask collection."""
+        """Predict -1 for outliers and 1 for other rows. A Dask array for a Dask collection."""
         return self._lazily("predict", X, np.int64)
 
     def _lazily(self, method, X, dtype):

@@ -50,7 +50,7 @@ class Fineness:
         return self.kappa > self.n_rows / 2
 
     def warn(self) -> bool:
-        """Warn if features of these grids cannot generalise, or are nearly constant; return whether they are."""
+        """Warn if features of these grids cannot generalize, or are nearly constant; return whether they are."""
         if self.n_rows <= _FEWEST_ROWS or not (self.too_fine or self.shared > _COARSE):
             return False
         if _in_search():  # one text for all candidates, so that Python shows it once
