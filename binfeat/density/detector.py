@@ -23,45 +23,47 @@ __all__ = ["OutlierDetector"]
 
 
 class OutlierDetector(OutlierMixin, CountingEstimator):
-    """Outlier and novelty detection by the counts of random bins, at linear cost.
+    """Detect outliers and drift by counting rows in random bins, in linear time.
 
-    Each of `n_grids` random grids divides the input space into bins. The share of the training rows in the bin of a row
-    is, on average over grids, the mean kernel value between the row and the training rows: a kernel density estimate
-    that needs one hash and one look-up per grid. The score of a row x is
+    Each of `n_grids` random grids divides the input space into bins, and counts the training rows in each bin. The
+    share of the training rows in the bin of a row, averaged over the grids, estimates the kernel density at this row.
+    The score of a row x is
 
         ``mean_p log((1 + n_p(x)) / m_p)``
 
-    where grid p counts m_p training rows, drawn at random, of which ``n_p(x)`` are in the bin of x. A training row is
-    left out of its own bins, which also applies to any row that equals a training row.
+    where grid p counts m_p random training rows, and ``n_p(x)`` of them are in the bin of x. A training row is not
+    counted in its own bins, and neither is the training row that equals a new row.
 
     Parameters
     ----------
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        Kernel with a pitch law, as in `RandomBinning`.
+        Kernel, as in `RandomBinning`.
     gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
-        Unit of the inverse length scales, one for all inputs or one for each; 0 ignores an input. "scale" is
-        ``1 / (n_inputs * std)`` for each input, where a categorical or constant input has a standard deviation of 1
-        and constant inputs are not counted.
+        Inverse length scale before multiplication by `fineness`, one for all inputs or one per input; 0 ignores an
+        input. "scale" is ``1 / (n_inputs * std_j)``, where std_j is the standard deviation of input j, or 1 if it is
+        categorical or constant. Constant inputs are not counted in n_inputs.
     fineness : "auto", float or sequence of float, default="auto"
-        Multiples of `gamma`. Grids are divided equally among several values. "auto" is the logarithm of the number of
-        rows that a grid counts, limited to the range from 1 to 8. Increase it to detect outliers near dense regions,
-        decrease it for outliers far from all other rows.
+        Factor of `gamma`; a larger value means smaller bins. Increase it to detect outliers near dense regions,
+        decrease it to detect only outliers far from all other rows. "auto" is the logarithm of the number of rows that
+        a grid counts, limited to the range from 1 to 8. Several values share the grids equally.
     input_share : "auto", float or sequence of float, default="auto"
-        Probability that a grid uses an input; the length scales of the inputs that it uses are shortened by this
-        factor. Grids are divided equally among several values. "auto" is 1 and 0.5, or 1 for up to 4 inputs.
+        Probability that a grid uses an input. Smaller values detect outliers in subsets of the inputs. The length
+        scales of the used inputs are multiplied by this number. "auto" is 1 and 0.5, or 1 for up to 4 inputs. Several
+        values share the grids equally.
     n_grids : int, default=64
-        Number of grids. The standard deviation of a score falls with its square root.
+        Number of grids. The random error of a score is proportional to ``1 / sqrt(n_grids)``.
     max_samples : int or None, default=4096
-        Number of training rows that each grid counts, on average. Every grid draws its own rows, so that all training
-        rows are used if there are at most ``n_grids * max_samples``. None counts all rows in every grid, which is
-        slower for large tables. Increase it to distinguish regions with fewer than 1 in 4,096 of the rows.
+        Mean number of training rows that a grid counts. Every grid draws its own rows, so all training rows are used if
+        there are at most ``n_grids * max_samples``. None counts all rows in every grid, which is slower for large
+        tables. Increase it if groups with fewer than 1 in 4,096 of the rows are not outliers.
     contamination : "auto" or float, default="auto"
-        Share of outliers among the training rows, above 0 and at most 0.5. "auto" sets the threshold to the first
-        quartile of their scores minus 1.5 interquartile ranges, or to the 1 % quantile if that is higher.
+        Share of outliers among the training rows, above 0 and at most 0.5. With "auto", the threshold is the first
+        quartile of the scores of the training rows minus 1.5 interquartile ranges, or their 1 % quantile if it is
+        higher.
     categorical_features : array-like of bool, int or str, default=None
-        Inputs that hold category numbers: a mask, positions, or column names.
+        Inputs that contain category numbers: a mask, positions, or column names.
     n_jobs : int, default=None
-        Number of threads. None is Numba's current setting, initially all threads.
+        Number of threads. None is Numba's current setting, by default all threads.
     random_state : int, RandomState instance or None, default=None
         Seed of the random number generator.
 
@@ -70,7 +72,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     offset_ : float
         Threshold: rows with lower scores are outliers.
     gamma_ : ndarray of shape (n_inputs,)
-        Unit of the inverse length scales.
+        Inverse length scale of each input before multiplication by `fineness`.
     n_rows_ : int
         Number of training rows.
     n_features_in_ : int
@@ -86,10 +88,10 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
 
     Notes
     -----
-    Thresholds, length scales, explanations and drift tests are computed from a uniform sample of at most 10,000
-    training rows. Scores are bitwise the same for any number of threads, any split
-    into batches or blocks, dense and CSR input, and float32 values and their float64 copies. A missing value is similar
-    to other missing values only.
+    The threshold, the length scales, contributions and drift tests are computed from a random sample of at most 10,000
+    training rows. Scores are bitwise the same for any number of threads, any split into batches or blocks, dense and
+    CSR input, and float32 values and their float64 copies. A missing value (NaN) matches other missing values and
+    nothing else. See :doc:`/user_guide/plot_13_outliers`.
 
     References
     ----------
@@ -216,8 +218,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Raises
         ------
         ValueError
-            If some of the rows are not training rows, no training row would be left, or grids count a part of the rows
-            only: more than ``n_grids * max_samples``.
+            If some of the rows are not training rows, if no training row would be left, or if there are more than
+            ``n_grids * max_samples`` training rows, because grids then count only a part of them.
         """
         self._require_sample("forget")
         X = self._check(X)
@@ -233,7 +235,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Score of each row; lower is more abnormal.
+        """Compute the score of each row; lower is more abnormal.
 
         Parameters
         ----------
@@ -251,15 +253,35 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         return np.concatenate([self._counted.scores(rows) for rows in self._blocks(X)])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score of each row minus the threshold: ``score_samples(X) - offset_``, negative for outliers."""
+        """Compute the score of each row minus the threshold; negative for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+            ``score_samples(X) - offset_``.
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Label of each row of `score_samples`: -1 for outliers, the rows with scores below `offset_`, 1 for others."""
+        """Predict -1 for outliers and 1 for other rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,), int
+            -1 for outliers, 1 for other rows.
+        """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def density(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Kernel density estimate: mean kernel value between each row and all training rows.
+        """Estimate the kernel density: the mean kernel value between each row and all training rows.
 
         Parameters
         ----------
@@ -280,7 +302,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         return density, standard_error
 
     def contributions(self, X: Any) -> np.ndarray:
-        """Contribution of each input to the score of each row.
+        """Compute the contribution of each input to the score of each row.
 
         Parameters
         ----------
@@ -289,8 +311,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Returns
         -------
         contributions : ndarray of shape (n_rows, n_inputs)
-            Mean increase in the score when the input is replaced by its value in 16 training rows with scores above the
-            median. High values mark the inputs that make a row abnormal.
+            Mean increase in the score when the value of the input is replaced by its values in 16 training rows with
+            scores above the median. Inputs with high values make the row abnormal.
         """
         self._require_sample("contributions")
         return self._counted.rises(dense(self._check(X)), self._sample.rows)
@@ -298,7 +320,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     def drift(
         self, X: Any, *, n_permutations: int = N_PERMUTATIONS, random_state: int | np.random.RandomState | None = 0
     ) -> Drift:
-        """Test whether new rows are distributed as the training rows.
+        """Test whether new rows have the same distribution as the training rows.
 
         Parameters
         ----------
@@ -326,10 +348,11 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         return drift_between(*samples, law, *scales, n_permutations, seed, self.n_jobs)
 
     def compact(self) -> Self:
-        """Make a copy for deployment that only scores rows: smaller in memory and in files.
+        """Return a smaller copy for deployment, which only scores rows.
 
-        The copy has no bins of a single training row, which lowers the scores of some new rows slightly, and no
-        sample of training rows. It cannot update, explain, or test for drift, and scores training rows as new rows.
+        The copy does not contain the bins of single training rows, so the scores of some new rows are slightly lower.
+        It does not contain the sample of training rows, so it cannot update, explain, or test for drift. It scores
+        training rows like new rows.
 
         Returns
         -------

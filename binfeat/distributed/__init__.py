@@ -1,9 +1,9 @@
 """Feature maps, linear models, kernel models and the outlier detector on Dask arrays and dataframes.
 
-They run on the current `distributed.Client`, or on the scheduler set in `dask.config`. From the same rows they learn
-the same bins in the same columns as the classes with the same names in `binfeat`, and the same coefficients up to the
-solver's tolerance, for any chunks. They also accept rows in memory. Install the required packages by ``pip install
-"binfeat[dask]"``.
+The classes have the names, parameters and methods of the classes in `binfeat`. For the same rows, bins and columns are
+the same as in memory, and coefficients are the same up to the solver's tolerance, for any chunks. They run on the
+current `distributed.Client`, or on the scheduler that is set in `dask.config`, and also accept rows in memory. Install
+the required packages by ``pip install "binfeat[dask]"``.
 """
 
 from binfeat.distributed.binning import BinBlocks, RandomBinning

@@ -77,7 +77,7 @@ class BinBlocks:
         return BinBlocks(persist(self._blocks), self._lengths, self.shape[1], self.dtype)
 
     def compute(self) -> BinMatrix:
-        """All rows in one `BinMatrix` in this process.
+        """Compute all rows, and return one `BinMatrix` in this process.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class BinBlocks:
         return BinMatrix._trusted(codes, blocks[0].offsets, self.dtype, None)
 
     def tocsr(self) -> Any:
-        """The same as a Dask array of CSR chunks.
+        """Convert to a Dask array of CSR chunks.
 
         Returns
         -------
@@ -101,10 +101,9 @@ class BinBlocks:
 class RandomBinning(InMemory):
     """`binfeat.RandomBinning` for the rows of a Dask array or dataframe.
 
-    For the same rows, it has exactly the grids, the bins and the order of columns of `binfeat.RandomBinning`, for any
-    chunks. A fitted map takes both Dask collections and rows in memory. For Dask collections `transform` returns a Dask
-    array of CSR chunks, or `BinBlocks` with ``output="codes"``, not yet computed. Parameters and attributes are those
-    of `binfeat.RandomBinning`.
+    For the same rows, grids, bins and columns are the same as with `binfeat.RandomBinning`, for any chunks. A fitted
+    map accepts Dask collections and rows in memory. For a Dask collection, `transform` returns a lazy Dask array of CSR
+    chunks, or lazy `BinBlocks` with ``output="codes"``. `binfeat.RandomBinning` describes parameters and attributes.
 
     See Also
     --------
@@ -112,11 +111,11 @@ class RandomBinning(InMemory):
 
     Notes
     -----
-    The bins of each chunk are found and counted on the worker that holds it, with one thread per task, and merged in a
-    tree: 16 bytes are sent for each bin of each chunk, and the merged bins once to each worker. ``gamma="scale"`` reads
-    the rows once more; hashed columns (``n_features=int``) need no pass over the rows. `fit_transform` hashes
-    each row once and keeps the codes on the workers, 2 or 4 bytes for each row and grid. If a worker is lost, Dask
-    computes its codes again.
+    Each worker counts the bins of its chunks, with one thread per task. The bins of chunks are merged in a tree: each
+    bin of each chunk sends 16 bytes, and each worker receives the merged bins once. ``gamma="scale"`` reads the rows
+    one more time. Hashed columns (an int `n_features`) need no pass over the rows. `fit_transform` hashes each row
+    once, and keeps the codes on the workers: 2 or 4 bytes per row and grid. If a worker is lost, Dask computes its
+    codes again.
 
     Examples
     --------
@@ -140,7 +139,7 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit and transform; of a Dask collection, the features are on the workers."""
+        """Fit and transform. The features of a Dask collection stay on the workers."""
         if not is_chunked(X):
             return super().fit_transform(X, y, sample_weight)
         chunks = self._begin_chunks(X, y, sample_weight)
@@ -153,13 +152,13 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """As `binfeat.RandomBinning.partial_fit`, for rows in memory only; TypeError for a Dask collection."""
+        """Append bins as in `binfeat.RandomBinning.partial_fit`. A Dask collection raises a TypeError."""
         if is_chunked(X):
             raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
         return super().partial_fit(X)
 
     def encode(self, X: Any) -> Any:
-        """Features of `binfeat.RandomBinning` as codes; for a Dask collection `BinBlocks` that are not yet computed."""
+        """Map rows to codes; for a Dask collection, lazy `BinBlocks`."""
         if not is_chunked(X):
             return super().encode(X)
         check_is_fitted(self)

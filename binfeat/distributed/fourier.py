@@ -14,8 +14,9 @@ from binfeat.features.fourier.random_fourier import RandomFourier as InMemory
 class RandomFourier(InMemory):
     """`binfeat.RandomFourier` for the rows of a Dask array or dataframe.
 
-    It is the map of `binfeat.RandomFourier`, and has its parameters and attributes. A fitted map takes both Dask
-    collections and rows in memory. `fit` reads the rows for ``gamma="scale"`` only, once.
+    For the same rows, features are the same as with `binfeat.RandomFourier`, which describes parameters and attributes.
+    A fitted map accepts Dask collections and rows in memory. `fit` reads the rows once for ``gamma="scale"``, reads a
+    sample for "learn", and reads no rows for given gammas.
 
     See Also
     --------
@@ -42,7 +43,7 @@ class RandomFourier(InMemory):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Features of `binfeat.RandomFourier`; for a Dask collection a Dask array that is not yet computed."""
+        """Map rows to their features; for a Dask collection, a lazy Dask array."""
         if not is_chunked(X):
             return super().transform(X)
         check_is_fitted(self)

@@ -121,33 +121,26 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
 
     Notes
     -----
-    **Selections** are the same as for a source of blocks with the same rows, for any chunks. This process fetches a
-    random sample of up to 200,000 rows for all selections that use a sample. Then a local model is fitted to all rows,
-    if their inputs in float32 fit into this process's `max_bytes`. If they do not fit, the model uses binning features:
-    the overall length scale, the penalty, the number of grids and the coefficients use all rows, by the solver of
-    `CGRidge`. If the sample contains all rows, the model is the same as for rows in memory.
+    **Method.** Hyperparameters are selected on a random sample of up to 200,000 rows, which this process fetches. If
+    the sample contains all rows, the model is the same as for rows in memory. Otherwise a local model is fitted to all
+    rows, if their inputs in float32 fit into `max_bytes` of this process. If they do not fit, the model uses binning
+    features, and the overall length scale, the penalty, the number of grids and the coefficients are fitted to all
+    rows. Results do not depend on the chunks.
 
     **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels require all rows in
     memory. "n_posterior_samples" in `solver_params` requires rows in memory or a source of blocks. A transformer for
     `target_transform` is fitted to the sample.
 
-    **Cost of cells.** The collection is read three times: for checks, for the sample, and for all rows. The workers
-    keep all rows and this process fetches them, with 4 bytes per input and 8 per target. This process splits the rows
-    into cells, which `max_seconds` does not enlarge. A task gathers and solves one cell, or several cells if there are
-    many cells and chunks, and returns coefficients and leave-one-out predictions.
+    **Memory.** For a local model, the collection is read three times, and this process stores 4 bytes per input value
+    and 8 per target of all rows. For binning features, the collection is read again for each overall length scale and
+    whenever grids are added; persist it if the workers have enough memory. The workers store 32 bytes per row, 8 per
+    target, and 2 or 4 per row and grid, twice as much while grids are added. `max_bytes` limits the memory of this
+    process; None is half of the computer's memory for binning features, and a quarter for a local model.
 
-    **Cost of grids.** The collection is read again for each trial of the overall length scale, and whenever grids are
-    added: persist it if the workers have room. For each row the workers store 8 bytes per target, 32 bytes, and 2 or 4
-    bytes per code in each grid, twice as much while grids are added; Dask spills to disk if memory is short. A round of
-    the solver sends the coefficients to the workers and receives a sum of the same size. This process receives 16 bytes
-    for each bin of each chunk and merges the bins. `max_bytes` limits these bins and the solver's vectors here; None is
-    half of the computer's memory for grids, and a quarter for cells.
-
-    **Workers.** If a worker is lost, Dask recomputes its results, provided that the collection can be computed again
-    from its source; without any worker, a fit waits for one. A task uses `n_jobs` threads, or one thread for None. One
-    worker per computer, with `n_jobs` equal to the number of cores and one chunk, needs fewer tasks than many workers
-    of one thread, and receives coefficients only once. Results are the same. The graph of predictions contains the
-    model once, so a lost worker does not lose it; for models above 10 MB, ignore Dask's warning about a large graph.
+    **Workers.** A task uses `n_jobs` threads, or one thread for None. One worker per computer, with `n_jobs` equal to
+    the number of cores, needs fewer tasks than many workers of one thread. If a worker is lost, Dask recomputes its
+    results, provided that the collection can be computed again from its source. For models above 10 MB, ignore Dask's
+    warning about a large graph.
 
     Examples
     --------

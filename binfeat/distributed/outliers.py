@@ -26,10 +26,10 @@ from binfeat.distributed._chunks import (
 class OutlierDetector(InMemory):
     """`binfeat.OutlierDetector` for the rows of a Dask array or dataframe.
 
-    It counts exactly what `binfeat.OutlierDetector` counts for the same rows, for any chunks. The rows of each chunk
-    are counted on the worker that holds them, and counts are added up in a tree. A fitted detector takes both Dask
-    collections and rows in memory; for Dask collections `score_samples`, `decision_function` and `predict` return Dask
-    arrays that are not yet computed. The other methods take rows in memory.
+    For the same rows, counts and scores are the same as with `binfeat.OutlierDetector`, for any chunks. Each worker
+    counts the rows of its chunks, and the counts are added in a tree. A fitted detector accepts Dask collections and
+    rows in memory. For Dask collections, `score_samples`, `decision_function` and `predict` return lazy Dask arrays.
+    The other methods require rows in memory.
 
     See Also
     --------

@@ -22,10 +22,10 @@ def learn_gamma(
     random_state: int | np.random.RandomState | None = None,
     **options: Any,
 ) -> LearnedGamma:
-    """`binfeat.learn_gamma` on a random sample of the rows of a Dask array or dataframe.
+    """Learn length scales, as `binfeat.learn_gamma`, from a random sample of the rows of a Dask collection.
 
-    The sample depends only on the seed and the number of rows, not on the chunks. It is fetched to this process. If the
-    sample is all rows, the result is the same as the result of `binfeat.learn_gamma`.
+    This process fetches the sample. The sample depends only on the seed and the number of rows, not on the chunks. If
+    it contains all rows, the result is the same as the result of `binfeat.learn_gamma`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def learn_gamma(
     sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
         Weights of the rows in the errors.
     max_steps : int, default=60
-        Number of steps, at most 10,000.
+        Number of gradient steps, at most 10,000.
     max_rows : int, default=500
         Maximum number of rows of a step; the sample has at most as many rows as all steps together.
     random_state : int, RandomState instance or None, default=None

@@ -130,20 +130,17 @@ class CGRidge(_OnDask, regressor.CGRidge):
 
     Notes
     -----
-    Features, targets and weights stay on the workers. An iteration sends the search direction to the workers, one
-    number per column and target, and receives a sum of the same size; `traffic_` counts these bytes. Every worker
-    receives the direction once. Sums of chunks are added in a tree, 8 in each task; sums of one worker can stay on it.
-    A few large chunks per worker are best.
+    Features, targets and weights stay on the workers. An iteration sends the search direction to each worker, one
+    number per column and target, and receives a sum of the same size. `traffic_` contains these bytes. Sums of chunks
+    are added in a tree, 8 in each task. Use a few large chunks per worker.
 
     If a worker is lost, Dask recomputes its results and the fit continues, provided that the collection can be computed
     again from its source. `alphas` and `early_stopping` use the same validation set as in memory. They fetch y to this
     process, and predictions of the validation set for each score.
 
-    An estimate for one billion rows on 100 workers, from measurements on a 2-core x86-64 computer with two workers of
-    one thread: binning takes 17 ns per row and grid, an iteration 3 ns with 50,000 bins per grid (2.2 ns with 1,500),
-    and 2 ns per byte that a worker receives. With 64 grids of 50,000 bins, a worker computes the codes of 10^7 rows,
-    1.3 GB, in 11 s. An iteration sends and receives 25.6 MB here, moves 5.2 GB in total, and takes 3 to 4 s, half of it
-    for products: 20 iterations take about a minute, or less with several threads per worker.
+    One billion rows on 100 workers, with 64 grids of 50,000 bins, should take about 10 s for the codes (1.3 GB per
+    worker) and 3 to 4 s per iteration. This is an estimate from a computer with two workers of one thread: binning
+    takes 17 ns per row and grid, an iteration 3 ns per row and grid, and a worker receives a byte in 2 ns.
 
     Examples
     --------

@@ -46,41 +46,44 @@ def transform(
     dtype: DTypeLike | None = None,
     n_jobs: int | None = None,
 ) -> sparse.csr_matrix | sparse.csr_array:
-    """Random binning features with hashed columns, in one call and without fit.
+    """Compute random binning features with hashed columns, without fit.
 
     Each of `n_grids` random grids divides the input space into bins, and a row of Z has one non-zero entry per grid, in
-    the column of its bin. The inner product of two rows of Z estimates the kernel of the two rows of X. Equal arguments
-    give equal columns for equal rows, in every call, process and computer.
+    the column of its bin. The inner product of two rows of Z estimates the kernel value of the two rows of X. Equal
+    rows and equal arguments give equal features in every call, in every process and on every computer.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_inputs)
-        Rows. NaN matches NaN and nothing else.
+        Rows. A missing value (NaN) matches other missing values and nothing else.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        Kernel with a pitch law: "laplacian", "hat", `kernels.Laplacian`, `Hat`, `GammaPitch`, `Product` or `Skip`.
+        Kernel: "laplacian", "hat", or an object of class `Laplacian`, `Hat`, `GammaPitch`, `Product` or `Skip`.
     gamma : float, array-like of shape (n_inputs,) or LearnedGamma, default=None
-        Inverse length scale of each input; 0 ignores an input. None is ``1 / n_inputs``, as in
-        `sklearn.metrics.pairwise`, and suits inputs of unit variance. `learn_gamma` learns it from targets.
+        Inverse length scale, one for all inputs or one per input; 0 ignores an input. None is ``1 / n_inputs``, as in
+        `sklearn.metrics.pairwise`, and requires inputs of similar scale. `learn_gamma` learns it from targets.
     n_grids : int, default=256
         Number of grids, which is the number of non-zeros in each row. The standard error of an estimate of the kernel
         value k is ``sqrt(k (1 - k) / n_grids)``.
     n_features : int, default=2**20
         Number of columns, at least ``2 * n_grids``. Two bins of a grid share a column with probability
-        ``n_grids / n_features``, which adds ``(1 - k) * n_grids / n_features`` to the expected estimate.
+        ``n_grids / n_features``, so estimates of the kernel value k are too large by ``(1 - k) * n_grids / n_features``
+        on average.
     categorical_features : array-like of bool, int or str, default=None
         Inputs that contain categories: a mask, positions, or column names. They contain category numbers, or labels of
         any kind if X is a data frame. Different categories of input j multiply the kernel by ``exp(-gamma_j)``.
     random_state : int, default=0
-        Seed of the grids. Anyone who knows the seed can construct rows that collide, and the default is public.
+        Seed of the grids. Use a secret seed for rows from untrusted users: a known seed suffices to construct rows that
+        share their columns.
     dtype : {numpy.float32, numpy.float64}, default=None
         Type of the values; None is float32 for float32 `X`, else float64.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, all threads at first.
+        Number of threads. None is Numba's current setting, by default all threads.
 
     Returns
     -------
     Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_features)
-        ``1 / sqrt(n_grids)`` in one column of each grid. The type follows scikit-learn's `sparse_interface` setting.
+        Features: ``1 / sqrt(n_grids)`` in one column of each grid. The type follows scikit-learn's `sparse_interface`
+        setting.
 
     Raises
     ------

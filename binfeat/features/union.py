@@ -36,11 +36,12 @@ def _check_union(state: dict[str, Any]) -> None:
 
 
 class RandomFeatureUnion(FeatureMap, Persistent):
-    """Concatenated random features of several maps. Their inner products approximate a sum of kernels.
+    """Concatenate the random features of several maps, which adds their kernels.
 
-    With maps z_i of kernels k_i and weights w_i, the features are ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``
-    and ``z(x)' z(y)`` approximates ``sum_i w_i k_i(x, y)`` (Rahimi & Recht 2007, section 6: hybrids of random
-    binning and random Fourier features).
+    With maps z_i of kernels k_i and weights w_i, the features of a row x are
+    ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``. The inner product of the features of x and y estimates
+    ``sum_i w_i k_i(x, y)``. Use it for targets that are partly smooth and partly have steps (Rahimi & Recht 2007,
+    section 6).
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ class RandomFeatureUnion(FeatureMap, Persistent):
     weights : array-like of shape (n_transformers,), default=None
         Non-negative weight of each kernel. None: all weights are 1.
     sparse_output : bool, default=True
-        If True, `transform` returns CSR, otherwise a dense array. It is ignored if a map returns a `BinMatrix`
-        (``RandomBinning(output="codes")``): `transform` then returns blocks, like `encode`.
+        If True, `transform` returns CSR, otherwise a dense array. If a map returns a `BinMatrix`
+        (``RandomBinning(output="codes")``), it is ignored, and `transform` returns the same blocks as `encode`.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         self.sparse_output = sparse_output
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the union and, if `deep`, of its maps as ``name__parameter``.
+        """Return the parameters of the union and, if `deep`, of its maps as ``name__parameter``.
 
         Parameters
         ----------
@@ -206,7 +207,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
     @config_context(transform_output="default")  # of the maps inside
     def encode(self, X: Any) -> StackedFeatures:
-        """The features of X as blocks: binning features as codes, Fourier features recomputed for each product.
+        """Return the features as blocks: binning features as codes, Fourier features recomputed for each product.
 
         Parameters
         ----------
@@ -223,7 +224,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         return StackedFeatures(parts, self._scales)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Names of the columns: the name of the map, two underscores, and the column's name in that map.
+        """Return the names of the columns: the name of the map, two underscores, and the column's name in that map.
 
         Parameters
         ----------

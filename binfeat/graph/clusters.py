@@ -25,12 +25,13 @@ _ROWS_AT_A_TIME = 2**15  # of a thread that assigns clusters
 
 
 class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
-    """Spectral embedding of rows on the graph of random binning features, at linear cost, also for new rows.
+    """Compute spectral coordinates of rows, also of new rows, in linear time.
 
-    Rows that are connected by many similar rows have similar coordinates. With the similarities W of the training rows
-    and their row sums D, a coordinate of a row is the mean of ``D^-1/2 u`` over the 16 most similar training rows (the
-    row itself included), where u is one of the leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. The same
-    mean defines coordinates of new rows. It approximates the diffusion map of one step (Coifman & Lafon 2006).
+    The graph connects similar rows, which often share bins of random binning features. Rows that are connected by many
+    paths have similar coordinates. With the similarities W of the training rows and their row sums D, a coordinate of a
+    row is the mean of ``D^-1/2 u`` over the 16 most similar training rows (the row itself included), where u is one of
+    the leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. The same mean defines coordinates of new rows. It
+    approximates the diffusion map of one step (Coifman & Lafon 2006).
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         Coordinates of the training rows. The degree-weighted mean square of a coordinate is about its squared
         eigenvalue.
     eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalised similarities in descending order, without the first eigenvalue 1 of the
+        Largest eigenvalues of the normalized similarities in descending order, without the first eigenvalue 1 of the
         constant vector. One more than the number of coordinates.
     eigengaps_ : ndarray of shape (n_gammas,)
         Eigengap for each value of `gammas`. Only with `gammas`.
@@ -190,11 +191,12 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
 
 
 class SpectralClustering(ClusterMixin, SpectralEstimator):
-    """Spectral clustering on the graph of random binning features, at linear cost, with labels for new rows.
+    """Find clusters of any shape by spectral clustering, in linear time, and assign new rows to them.
 
-    Clusters can have any shape, as long as few rows of different clusters are similar. A row is represented by the
-    coordinate 1 and ``n_clusters - 1`` coordinates of `SpectralEmbedding`, divided by the length of this vector, and
-    k-means finds clusters of these vectors (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
+    The graph connects similar rows, which often share bins of random binning features, and clusters are parts of the
+    graph with few edges between them. A row is represented by the coordinate 1 and ``n_clusters - 1`` coordinates of
+    `SpectralEmbedding`, divided by the length of this vector. k-means finds clusters of these vectors (Ng, Jordan &
+    Weiss 2001; with random binning, Wu et al. 2018).
 
     Parameters
     ----------
@@ -226,9 +228,9 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     labels_ : ndarray of shape (n_rows,), int32
         Cluster of each training row.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
-        Centres of the clusters in normalised coordinates.
+        Centres of the clusters in normalized coordinates.
     eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalised similarities in descending order, without the first eigenvalue 1 of the
+        Largest eigenvalues of the normalized similarities in descending order, without the first eigenvalue 1 of the
         constant vector. One more than the number of coordinates.
     eigengaps_ : ndarray of shape (n_gammas,)
         Eigengap for each value of `gammas`. Only with `gammas`.
@@ -368,6 +370,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
 
 def _directions(coordinates: np.ndarray) -> np.ndarray:
-    """Normalised vectors of 1 and the coordinates."""
+    """Normalized vectors of 1 and the coordinates."""
     whole = np.column_stack([np.ones(len(coordinates)), coordinates])
     return whole / np.linalg.norm(whole, axis=1, keepdims=True)

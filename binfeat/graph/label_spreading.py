@@ -38,7 +38,7 @@ _UNLABELLED = -1
 
 
 class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
-    """Semi-supervised classification: few labels are spread over the graph of all rows.
+    """Classify a table with few labels, by spreading them over the graph of similar rows.
 
     The class scores of a row are a weighted average of its neighbours' scores and its own label. `predict` uses the
     mean score of the 16 most similar training rows, also for new rows.
@@ -274,7 +274,7 @@ class _SpreadingSystem:
 
     def apply(self, V: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
         """``-alpha S V``, in the rows that are not held."""
-        image = self._graph.normalised(V)
+        image = self._graph.normalized(V)
         image *= -self._alpha
         if self._free is not None:
             image *= self._free

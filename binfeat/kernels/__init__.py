@@ -1,15 +1,16 @@
-"""Kernels, their exact values, and the distributions (laws) that random features are drawn from.
+"""Kernels: their exact values, and the distributions (laws) from which random features are drawn.
 
-A kernel object has no length scale: `gamma` is a parameter of the map and of each call. Product kernels are
-``prod_j k(gamma_j |x_j - y_j|)`` with a profile ``k`` on ``[0, inf)``, so gamma is an inverse length scale. Radial
-kernels depend on ``s = sum_j gamma_j (x_j - y_j)^2``, so their gamma is one over a squared length. A gamma of 0 ignores
-the input.
+Call a kernel for its exact values: ``kernel(X, Y, gamma=...)``. Pass it as ``kernel=`` to a feature map. A kernel
+object has no length scale; `gamma` is a parameter of the map and of the call. A gamma of 0 ignores the input. There are
+two kinds of kernels:
 
-Random binning needs the *pitch law* of a product's profile: the law of the cell widths, with distribution function
-``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no second derivative
-is needed). Random Fourier features need the *spectral law*: the law of frequencies w with
-``E[cos(w @ (x - y))] = k(x, y)``. The maps and samplers of each kernel follow; D_j is ``x_j - y_j``, q the share of
-`Skip`, k_j its kernel along input j:
+- Product kernels, ``prod_j k(gamma_j |x_j - y_j|)`` with a profile k on ``[0, inf)``. Gamma is an inverse length scale.
+- Radial kernels, functions of ``s = sum_j gamma_j (x_j - y_j)^2``. Gamma is an inverse squared length scale.
+
+Random binning draws cell widths from the *pitch law* of the profile, with the distribution function
+``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once). Random Fourier features
+draw frequencies w from the *spectral law*, for which ``E[cos(w @ (x - y))] = k(x, y)``. The table lists the features of
+each kernel. D_j is ``x_j - y_j``, q is the share of `Skip`, and k_j is its kernel along input j:
 
 ============  ==========================================  =======  ==============================
 kernel        value                                       binning  Fourier

@@ -56,7 +56,7 @@ class Kernel:
             return gamma if self.power == 1 else np.sqrt(2.0 * gamma)
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None, *, gamma: float | ArrayLike = 1.0) -> np.ndarray:
-        """Exact kernel matrix.
+        """Compute the exact kernel matrix.
 
         Parameters
         ----------
@@ -64,7 +64,8 @@ class Kernel:
         Y : array-like of shape (m, n_inputs), default=None
             None means `X`.
         gamma : float or array-like of shape (n_inputs,), default=1.0
-            Inverse length scale of each input; for `RBF` and `Matern` one over the square of a length.
+            Inverse length scale, one for all inputs or one per input; for `RBF` and `Matern` the inverse squared length
+            scale.
 
         Returns
         -------

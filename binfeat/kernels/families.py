@@ -23,7 +23,7 @@ from binfeat.kernels.quantiles import (
 
 @dataclass(frozen=True)
 class Laplacian(ProductKernel):
-    """``exp(-sum_j gamma_j |x_j - y_j|)``.
+    """Laplacian kernel, ``exp(-sum_j gamma_j |x_j - y_j|)``.
 
     Its pitch law is Gamma(2) with scale ``1 / gamma``, its spectral law independent Cauchy variables of
     scale `gamma`.
@@ -45,7 +45,7 @@ class Laplacian(ProductKernel):
 
 @dataclass(frozen=True)
 class Hat(ProductKernel):
-    """``prod_j max(0, 1 - gamma_j |x_j - y_j|)``.
+    """Hat kernel, ``prod_j max(0, 1 - gamma_j |x_j - y_j|)``, which is 0 beyond a distance of ``1 / gamma_j``.
 
     Every pitch is ``1 / gamma``. The spectral law is independent variables of density
     ``(1 - cos(w / gamma)) gamma / (pi w^2)``, drawn to 2e-15 in probability.
@@ -77,11 +77,12 @@ def _above(least: float, value: object, wanted: str) -> float:
 
 @dataclass(frozen=True)
 class GammaPitch(ProductKernel):
-    """The kernel of Gamma-distributed pitches with mean ``2 / gamma``, which vary less for a larger shape.
+    """Family of kernels between the Laplacian and the hat kernel, with Gamma-distributed cell widths (pitches).
 
-    With ``t = gamma |x - y| shape / 2`` and Q the regularised upper incomplete gamma function, its
-    profile is ``Q(shape, t) - t / (shape - 1) Q(shape - 1, t)``. Shape 2 is the `Laplacian`; an
-    infinite shape is ``max(0, 1 - gamma |x - y| / 2)``.
+    Shape 2 is the `Laplacian`. An infinite shape is the `Hat` kernel of twice the length scale,
+    ``max(0, 1 - gamma |x - y| / 2)``. The mean pitch is ``2 / gamma``, and pitches vary less for a larger shape. With
+    ``t = gamma |x - y| shape / 2`` and Q the regularized upper incomplete gamma function, the profile is
+    ``Q(shape, t) - t / (shape - 1) Q(shape - 1, t)``.
 
     Parameters
     ----------
@@ -116,14 +117,14 @@ class GammaPitch(ProductKernel):
 
 @dataclass(frozen=True)
 class Product(ProductKernel):
-    """``prod_j profile(gamma_j |x_j - y_j|)`` for a convex profile that falls from 1 to 0.
+    """Product kernel of a convex profile that decreases from 1 to 0, ``prod_j profile(gamma_j |x_j - y_j|)``.
 
     Parameters
     ----------
     profile : callable
-        Takes an array of distances ``t >= 0`` and returns an array of the same shape.
-        ``F(t) = 1 - k(t) + t k'(t)`` must be a distribution function, which holds when k is
-        convex with ``k(0) = 1`` and ``k -> 0``; it may have kinks.
+        Function k of an array of distances ``t >= 0``, which returns an array of the same shape. It must be convex with
+        ``k(0) = 1`` and ``k -> 0``, so that ``F(t) = 1 - k(t) + t k'(t)`` is a distribution function. Kinks are
+        allowed.
 
     Raises
     ------
@@ -170,7 +171,7 @@ class Product(ProductKernel):
 
 @dataclass(frozen=True)
 class Cauchy(ProductKernel):
-    """``prod_j 1 / (1 + (gamma_j (x_j - y_j))^2)``; its spectral law is independent Laplace variables."""
+    """Cauchy kernel, ``prod_j 1 / (1 + (gamma_j (x_j - y_j))^2)``; its spectral law is a product of Laplace laws."""
 
     __module__ = "binfeat.kernels"  # as saved files name it
 
@@ -185,7 +186,7 @@ class Cauchy(ProductKernel):
 
 @dataclass(frozen=True)
 class RBF(RadialKernel):
-    """``exp(-sum_j gamma_j (x_j - y_j)^2)``; its spectral law is independent normals of variance ``2 gamma``."""
+    """Gaussian kernel, ``exp(-sum_j gamma_j (x_j - y_j)^2)``; its spectral law is normal with variance ``2 gamma``."""
 
     __module__ = "binfeat.kernels"  # as saved files name it
 
@@ -201,12 +202,12 @@ class RBF(RadialKernel):
 
 @dataclass(frozen=True)
 class Matern(RadialKernel):
-    """``2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` with ``z = sqrt(2 nu) r``, ``r = sqrt(2 sum_j gamma_j (x_j - y_j)^2)``.
+    """Matern kernel, from ``exp(-r)`` for ``nu = 1/2`` to the `RBF` of the same gamma for ``nu = inf``.
 
-    K_nu is the modified Bessel function. ``nu = 1/2`` is ``exp(-r)``, ``nu = inf`` the `RBF` of the same gamma. A
-    function drawn from the Gaussian process of this kernel has derivatives of all orders below nu. The `length_scale`
-    of `sklearn.gaussian_process.kernels.Matern` is ``1 / sqrt(2 gamma)``. The spectral law is Student's t with ``2 nu``
-    degrees of freedom in as many dimensions as there are inputs, of scale ``sqrt(2 gamma)``.
+    With ``r = sqrt(2 sum_j gamma_j (x_j - y_j)^2)``, ``z = sqrt(2 nu) r`` and the modified Bessel function K_nu, it is
+    ``2^(1-nu) / Gamma(nu) z^nu K_nu(z)``. Functions drawn from the Gaussian process of this kernel have derivatives of
+    all orders below nu. The `length_scale` of `sklearn.gaussian_process.kernels.Matern` is ``1 / sqrt(2 gamma)``. The
+    spectral law is the multivariate Student's t with ``2 nu`` degrees of freedom and scale ``sqrt(2 gamma)``.
 
     Parameters
     ----------
@@ -254,10 +255,10 @@ class Matern(RadialKernel):
 
 @dataclass(frozen=True)
 class Spectral(Kernel):
-    """The kernel ``E[cos(sum_j gamma_j w_j (x_j - y_j))]`` of frequencies w that the caller draws.
+    """Kernel of frequencies w from your own sampler, ``E[cos(sum_j gamma_j w_j (x_j - y_j))]``.
 
-    Their law may be anything; if it is chosen for the task and not for a kernel, the features are the random kitchen
-    sinks of Rahimi & Recht (2009).
+    Any distribution of frequencies is allowed. A distribution that is chosen for the task, and not for a kernel, yields
+    the random kitchen sinks of Rahimi & Recht (2009).
 
     Parameters
     ----------

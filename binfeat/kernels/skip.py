@@ -11,17 +11,18 @@ from binfeat.kernels.lookup import binning_kernel
 
 @dataclass(frozen=True)
 class Skip(ProductKernel):
-    """``prod_j (share + (1 - share) k(gamma_j |x_j - y_j|))``: every grid skips each input with probability `share`.
+    """Kernel of grids that skip inputs at random, ``prod_j (share + (1 - share) k(gamma_j |x_j - y_j|))``.
 
-    Multiplied out, it is a sum of products of fewer inputs each, which suits targets that are sums of functions of few
-    inputs. The pitch is infinite with probability `share`, and else has the pitch law of k.
+    Every grid skips each input with probability `share`. Use it for targets that are sums of functions of few inputs,
+    because the expanded product is a sum of kernels of subsets of the inputs. The pitch is infinite with probability
+    `share`, and otherwise has the pitch law of k.
 
     Parameters
     ----------
     kernel : object of this module that has a pitch law
-        Kernel with the profile k.
+        Kernel with the profile k: `Laplacian`, `Hat`, `GammaPitch` or `Product`.
     share : float
-        At least 0 and below 1.
+        Probability that a grid skips an input, at least 0 and below 1.
 
     Raises
     ------

@@ -46,24 +46,24 @@ def lacks_probabilities(estimator: Any) -> str | None:
 class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     """Ridge classification on random features, by preconditioned conjugate gradients.
 
-    Each class is a target of `CGRidge`, 1 for its rows and -1 for all other rows, and `predict` returns the class with
-    the largest score. Two classes share one target. Each label of an indicator matrix is a target.
-    ``loss="squared_hinge"`` fits an L2 SVM in the primal by Newton's method, with a ridge system of the rows inside the
-    margin at every step.
+    Each class is a target of `CGRidge`: 1 for the rows of the class and -1 for all other rows. `predict` returns the
+    class with the largest score. Two classes share one target. Each label of an indicator matrix is a target.
+    ``loss="squared_hinge"`` fits a linear support vector machine instead.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
-        Ridge penalty, at least 0; an array has one for each target.
+        Ridge penalty, at least 0; an array contains one penalty per target. Increase it if the test error is much
+        higher than the training error.
     alphas : array-like of shape (n_alphas,), default=None
         Candidate penalties. The penalty with the best mean validation score is used to fit all rows, and `alpha` is
         ignored.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
+        If True, fit an intercept, which is not penalized. Sparse features stay sparse.
     tol : float, default=None
-        Stopping tolerance. None stops once four iterations lowered the objective by at most 0.04 %: on 29 tables with
-        four penalties each, test errors were then within 1 % of the converged errors. A number is a tolerance of the
-        residual of the normal equations, relative to their right-hand side; 1e-6 gives nearly exact coefficients.
+        Stopping tolerance. None stops when four iterations have decreased the objective by at most 0.04 %: on 29 tables
+        with four penalties each, test errors were then within 1 % of the converged errors. A number is a tolerance for
+        the residual of the normal equations, relative to their right-hand side. Use 1e-6 for nearly exact coefficients.
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
@@ -81,10 +81,11 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     random_state : int, RandomState instance or None, default=None
         Seed of the random validation set.
     loss : {"squared_error", "squared_hinge"}, default="squared_error"
-        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``. For the squared
-        hinge ``tol=None`` is 1e-2, which kept test losses within 0.5 % of the converged losses.
+        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``. The squared hinge
+        is minimized in the primal by Newton's method. With it, ``tol=None`` means 1e-2: test losses were then within
+        0.5 % of the converged losses.
     class_weight : dict or "balanced", default=None
-        Class weights, which multiply the sample weights. "balanced": all classes have the same total weight.
+        Class weights, which multiply the sample weights. "balanced" gives all classes the same total weight.
     probability : bool, default=False
         If True, `fit` also calibrates the scores on validation rows, and `predict_proba` is available. This needs one
         more solve for each split of `cv`.
@@ -98,7 +99,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
     multilabel_ : bool
-        Whether y was an indicator matrix.
+        True if y was an indicator matrix.
     solver_ : {"cg", "gram", "newton-cg"}
         The solver used: conjugate gradients, the Gram matrix of dense features, or, for the squared hinge, Newton's
         method with conjugate gradients.
@@ -219,7 +220,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         return self
 
     def decision_function(self, X: Design) -> np.ndarray:
-        """Scores of the classes: predictions of the targets 1 for a class and -1 for all others.
+        """Compute the scores of the classes: predictions of the targets, 1 for a class and -1 for all others.
 
         Parameters
         ----------
@@ -254,7 +255,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray:
-        """Class probabilities, calibrated on validation scores.
+        """Predict class probabilities, calibrated on validation scores.
 
         Parameters
         ----------

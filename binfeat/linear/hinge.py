@@ -42,7 +42,7 @@ class _Machines:
 
 
 def solve_hinge(rows: ProcessRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
-    """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target, -1 or 1.
+    """Minimize ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target, -1 or 1.
 
     The loss is quadratic between kinks, and its Newton step is a ridge model of the rows inside the
     margin (Keerthi & DeCoste, JMLR 2005); a line search along it is exact. All targets share the products.

@@ -78,7 +78,7 @@ def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions)
 def solve_ridge(
     rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None
 ) -> Iterator[Result]:
-    """Minimise ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
+    """Minimize ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
 
     Yields a result for each penalty, unless a callback stops a solve. The first solve starts from `start`, by default
     from 0. Ctrl-C raises SolveInterrupted, with the result so far; ValueError if sums of products, or

@@ -39,13 +39,10 @@ def csr_container() -> type:
 class BinMatrix(CodedFeatures, RowMatrix):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 
-    Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
-    unless the code is the largest value of its type, which means "no bin". It is a
-    `scipy.sparse.linalg.LinearOperator`: ``Z @ W`` and ``Z.T @ V`` use only the codes, with an order of summation
-    that does not depend on the number of threads. Products with sparse matrices are sparse and use the CSR form; write
-    ``(Z.T @ S.T).T`` for a sparse matrix S on the left.
-
-    A pickle or a deep copy contains the codes, even if they are in a scratch file. A shallow copy shares them.
+    ``RandomBinning(output="codes")`` and `RandomBinning.encode` return it. It is a
+    `scipy.sparse.linalg.LinearOperator`, so `CGRidge` and the solvers of SciPy accept it. Row i has the value
+    ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p. The largest value of the type of
+    `codes` means "no bin".
 
     Parameters
     ----------
@@ -65,12 +62,30 @@ class BinMatrix(CodedFeatures, RowMatrix):
     nbytes : int
         Bytes held by the codes and the offsets.
     y, sample_weight : ndarray or None
-        Targets and weights of the rows, if the rows came from a source of blocks.
+        Targets and weights of the rows, if the rows are from a source of blocks.
 
     Raises
     ------
     ValueError
-        If the shapes or types of `codes` and `offsets` do not fit together, or a code is out of its grid.
+        If the shapes or types of `codes` and `offsets` are inconsistent, or a code is outside of its grid.
+
+    Notes
+    -----
+    ``Z @ W`` and ``Z.T @ V`` use only the codes. Their order of summation does not depend on the number of threads.
+    Products with sparse matrices are sparse, and use the CSR form. Write ``(Z.T @ S.T).T`` for a sparse matrix S on the
+    left. A pickle or a deep copy contains the codes, even if they are in a scratch file. A shallow copy shares them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import RandomBinning
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> Z = RandomBinning(gamma=0.3, n_grids=100, output="codes", random_state=0).fit_transform(X)
+    >>> Z.codes.shape, Z.codes.dtype
+    ((100, 1000), dtype('uint16'))
+    >>> w = np.ones(Z.shape[1])
+    >>> bool(np.allclose(Z @ w, Z.tocsr() @ w))
+    True
     """
 
     _instead = "output='csr', or its tocsr()"
@@ -213,7 +228,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
         return Z
 
     def toarray(self) -> np.ndarray:
-        """The same matrix as a dense array.
+        """Convert to a dense array.
 
         Returns
         -------
@@ -229,7 +244,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
         return self.tocsr().toarray()
 
     def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        """Diagonal of ``Z.T @ Z``: the rows in each bin over the number of grids.
+        """Compute the diagonal of ``Z.T @ Z``: the number of rows in each bin, divided by the number of grids.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ class Fineness:
         return self.kappa > self.n_rows / 2
 
     def warn(self) -> bool:
-        """Warn if features of these grids cannot generalise, or are nearly constant; return whether they are."""
+        """Warn if features of these grids cannot generalize, or are nearly constant; return whether they are."""
         if self.n_rows <= _FEWEST_ROWS or not (self.too_fine or self.shared > _COARSE):
             return False
         if _in_search():  # one text for all candidates, so that Python shows it once
@@ -86,7 +86,7 @@ def warn_of_collisions(codes: np.ndarray, offsets: np.ndarray) -> None:
         warn(
             f"n_features={int(offsets[-1]):,} leaves {n_columns} columns for each of {n_grids:,} grids. Two different "
             f"bins of a grid share a column with probability 1 / {n_columns}, and this bias of kernel estimates "
-            "exceeds half of their largest standard error, 1 / (2 * sqrt(n_grids)). "
+            "exceeds their largest standard error, 1 / (2 * sqrt(n_grids)). "
             f"Pass n_features={wanted:,} or more."
         )
         return

@@ -39,34 +39,35 @@ __all__ = ["RandomBinning"]
 class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     """Sparse random binning features. Their inner products approximate a kernel.
 
-    Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)``
-    in the column of its cell. Two rows x and y share a cell of one grid with probability
-    ``prod_j E[max(0, 1 - |x_j - y_j| / pitch_j)] = k(x, y)``, so ``z(x) @ z(y)`` is the average of `n_grids`
-    independent 0/1 variables of mean ``k(x, y)``.
+    Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)`` in
+    the column of its cell. Two rows x and y are in the same cell of a grid with probability ``k(x, y)``, where k is the
+    kernel. The inner product of their features is the share of grids in which they are in the same cell: an unbiased
+    estimate of ``k(x, y)``.
 
     Parameters
     ----------
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        Kernel with a pitch law: "laplacian", "hat", `kernels.Laplacian`, `Hat`, `GammaPitch`, `Product` or `Skip`.
+        Kernel: "laplacian", "hat", or an object of class `Laplacian`, `Hat`, `GammaPitch`, `Product` or `Skip`.
     gamma : "scale", "learn", float, array-like of shape (n_inputs,) or LearnedGamma, default="scale"
-        Inverse length scale of each input; 0 ignores an input. "scale" is ``1 / (n_inputs * std_j)``, with the standard
-        deviation of input j, or 1 if it is constant. "learn" learns one length scale per input from y, as `learn_gamma`
-        does, and one common factor by the validation error of ridge regression on the features; neither needs scaled
-        inputs. Different categories of a categorical input j multiply the kernel by ``exp(-gamma_j)``.
+        Inverse length scale, one for all inputs or one per input; 0 ignores an input. "scale" is
+        ``1 / (n_inputs * std_j)``, where std_j is the standard deviation of input j, or 1 if it is constant. "learn"
+        learns one length scale per input from y, like `learn_gamma`, and then one common factor by the validation error
+        of ridge regression on the features. With "scale" and "learn", inputs need no scaling. Different categories of a
+        categorical input j multiply the kernel by ``exp(-gamma_j)``.
     n_grids : int, default=256
         Number of grids, P in the paper. A row of Z has at most one non-zero entry per grid. The standard error of an
         estimate of the kernel value k is ``sqrt(k (1 - k) / n_grids)``; see `min_grids`.
     n_features : int, default=None
-        None creates one column for each bin that contains a training row; other bins have no entry. An int is a number
-        of hashed columns, ``n_features // n_grids`` for each grid, at least 2: two bins of a grid share a column with
-        probability ``n_grids / n_features``.
+        None creates one column for each bin that contains a training row; rows in other bins have no entry in the grid.
+        An int is the number of hashed columns, ``n_features // n_grids`` for each grid, at least 2. Two bins of a grid
+        share a hashed column with probability ``n_grids / n_features``. Use hashed columns for streams.
     min_count : int, default=1
         Minimum number of training rows of a bin that has a column. Only for ``n_features=None``.
     categorical_features : array-like of bool, int or str, default=None
         Inputs that contain categories: a mask, positions, or column names. They contain category numbers, or labels of
         any kind if X is a data frame.
     output : {"csr", "codes"}, default="csr"
-        Type of the features: CSR, or the compact `BinMatrix`.
+        Type of the features: CSR, or the compact `BinMatrix`, with which `CGRidge` is faster.
     max_bytes : int, default=None
         Memory limit for the codes of a source of blocks, see `binfeat.blocks`. None is half of the computer's memory.
         Larger codes are stored in an anonymous scratch file in the folder `tempfile.gettempdir`. If the disk is full,
@@ -85,7 +86,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     bin_offsets_ : ndarray of shape (n_grids + 1,), int64
         First column of each grid, and the number of columns.
     bin_counts_ : ndarray of shape (n_bins,), int64
-        Number of training rows in each bin, in descending order within a grid and, where equal, in ascending order of
+        Number of training rows in each bin, in descending order within a grid. Equal counts are in ascending order of
         the hash. Only for ``n_features=None``.
     kappa_ : float
         Mean number of occupied bins per grid. Only for ``n_features=None``.
@@ -109,8 +110,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     Notes
     -----
     Bins are bitwise the same for any number of threads, any split into batches and any memory order, for dense and CSR
-    input, and for float32 values and their float64 copies. All values further than ``2^51 - 1`` pitches from the
-    origin share the border cell. NaN matches NaN and nothing else.
+    input, and for float32 values and their float64 copies. All values further than ``2^51 - 1`` cells from the origin
+    are in the same cell. A missing value (NaN) matches other missing values and nothing else. The guide describes the
+    choice of kernel, gamma and number of grids: :doc:`/user_guide/plot_14_features`.
 
     References
     ----------
@@ -300,7 +302,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         return as_output(self.encode(X), self.output)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Names of the columns: "randombinning_{grid}_{code}".
+        """Return the names of the columns, "randombinning_{grid}_{code}".
 
         Parameters
         ----------
@@ -318,7 +320,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
 
     @unavailable_if(lacks_bins)
     def unseen_shares(self, X: Any) -> np.ndarray:
-        """For each row, the share of the grids in which its bin contains no training row.
+        """Return the share of the grids in which the bin of a row contains no training row, for each row.
 
         Parameters
         ----------
@@ -333,7 +335,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         return unseen_shares(codes, no_bin(codes.dtype))
 
     def bin_bounds(self, X: Any, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """The box of input space that a column of Z represents, for the interpretation of linear coefficients.
+        """Return the bounds of the box in input space that a column represents, to interpret linear coefficients.
 
         Parameters
         ----------
@@ -366,7 +368,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
 
     @staticmethod
     def min_grids(standard_error: float, kernel_value: float = 0.5) -> int:
-        """Smallest number of grids for estimates of a kernel value with at most this standard error.
+        """Return the smallest number of grids for estimates of a kernel value with at most this standard error.
 
         Parameters
         ----------

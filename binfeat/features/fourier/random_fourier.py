@@ -51,27 +51,28 @@ _ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
     """Dense random Fourier features. Their inner products approximate a kernel.
 
-    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w with the
-    spectral law of the kernel (Bochner's theorem). With frequencies ``w_1, ..., w_D`` drawn from this law, the map is
+    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w. Their
+    distribution, the *spectral law*, is determined by the kernel (Bochner's theorem). With frequencies
+    ``w_1, ..., w_D`` drawn from this law, the features of a row x are
 
     - ``phase="pair"``: ``sqrt(1/D) [cos(w_1 @ x), ..., cos(w_D @ x), sin(w_1 @ x), ..., sin(w_D @ x)]`` with
       ``D = n_components / 2`` (Algorithm 1 of the paper, section 3);
     - ``phase="offset"``: ``sqrt(2/D) [cos(w_1 @ x + b_1), ..., cos(w_D @ x + b_D)]`` with
       ``D = n_components`` and b uniform on ``[0, 2 pi)``; the map of scikit-learn's `RBFSampler`.
 
-    In both cases ``z(x) @ z(y)`` is an unbiased estimate of ``k(x - y)``.
+    In both cases the inner product ``z(x) @ z(y)`` is an unbiased estimate of ``k(x - y)``.
 
     Parameters
     ----------
     kernel : str or object of `binfeat.kernels`, default="rbf"
-        A kernel that has a spectral law: "rbf", "laplacian", "cauchy", "hat", or one of `kernels.RBF`,
-        `Laplacian`, `Cauchy`, `Hat`, `Matern`, `Spectral`.
+        Kernel: "rbf", "laplacian", "cauchy", "hat", or an object of class `RBF`, `Laplacian`, `Cauchy`, `Hat`, `Matern`
+        or `Spectral`.
     gamma : "scale", "learn", float, array-like of shape (n_inputs,) or LearnedGamma, default="scale"
-        Inverse length scale of each input, as the kernel defines it: for `RBF` and `Matern` one over the square of a
-        length; 0 ignores an input. "scale" is ``1 / (n_inputs * std_j)``, with the standard deviation of input j, or 1
-        if it is constant; for `RBF` and `Matern` ``1 / (n_inputs * std_j^2)``. "learn" learns one length scale per
-        input from y, as `learn_gamma` does, and one common factor by the validation error of ridge regression on the
-        features; neither needs scaled inputs.
+        Inverse length scale, one for all inputs or one per input; 0 ignores an input. For `RBF` and `Matern`, gamma
+        multiplies squared distances. "scale" is ``1 / (n_inputs * std_j)``, for `RBF` and `Matern`
+        ``1 / (n_inputs * std_j^2)``, where std_j is the standard deviation of input j, or 1 if it is constant. "learn"
+        learns one length scale per input from y, like `learn_gamma`, and then one common factor by the validation error
+        of ridge regression on the features. With "scale" and "learn", inputs need no scaling.
     rotation : array-like of shape (n_inputs, rank), default=None
         Linear map of the scaled inputs, for example `linear_map_` of a kernel model. The kernel is evaluated at
         ``(s * x) @ rotation`` with gamma 1, where s is `gamma`, or its square root for `RBF` and `Matern`. None is the
@@ -79,9 +80,10 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     n_components : int, default=512
         Number of features; even for ``phase="pair"``.
     sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"
-        Method of drawing frequencies; see Notes.
+        Method of drawing frequencies. "auto" is "orthogonal" for `RBF` and `Matern`, and "iid" for other kernels.
+        "qmc" is more accurate for few inputs, "fastfood" is faster for hundreds of inputs; see Notes.
     phase : {"pair", "offset"}, default="pair"
-        "pair": a cosine and a sine for each frequency. "offset": a cosine with a random offset. See above.
+        "pair": a cosine and a sine for each frequency. "offset": a cosine with a random offset for each frequency.
     n_jobs : int, default=None
         Number of threads. None is Numba's current setting, by default all threads. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None
@@ -112,22 +114,21 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
     Notes
     -----
-    Samplers. Errors are RMS errors of the estimated kernel divided by the RMS error of "iid", for pairs with kernel
-    values between 0.15 and 0.9 and 64 to 1,024 frequencies.
+    Samplers. Numbers in brackets are the RMS error of kernel estimates divided by the RMS error with "iid", for kernel
+    values between 0.15 and 0.9 and for 64 to 1,024 frequencies.
 
-    - "iid", independent frequencies: every kernel. "auto" for all kernels except `RBF` and `Matern`.
-    - "orthogonal", blocks of orthogonal directions (Yu et al. 2016): `RBF` (0.55 to 0.65 from 4 inputs on) and
-      `Matern` (0.8 for nu = 1.5); other laws are not isotropic. "auto" for these two kernels.
-    - "qmc", quasi-random points (Avron et al. 2016): every kernel except `Spectral`. Never worse than "iid". The best
-      sampler for few inputs and many frequencies (RBF: 0.05 to 0.2 at 2 inputs, 0.3 to 0.6 at 10), and always for
-      `Laplacian`, `Cauchy` and `Hat` (Laplacian: 0.6 to 0.8 at 10).
-    - "fastfood", products of Hadamard and diagonal matrices (Le et al. 2013): `RBF` and `Matern` with hundreds of
-      inputs, in time ``n_components log(n_inputs)`` per row and without a matrix of frequencies; 8 times as fast as
-      the other samplers with 1,024 inputs. Its error is 1 to 1.4.
+    - "iid": independent frequencies, for every kernel.
+    - "orthogonal": blocks of orthogonal directions (Yu et al. 2016), for `RBF` (0.55 to 0.65 with 4 or more inputs) and
+      `Matern` (0.8 for nu = 1.5).
+    - "qmc": quasi-random points (Avron et al. 2016), for every kernel except `Spectral`. The best sampler for few
+      inputs and many frequencies (`RBF`: 0.05 to 0.2 with 2 inputs, 0.3 to 0.6 with 10), and for `Laplacian`, `Cauchy`
+      and `Hat` (`Laplacian`: 0.6 to 0.8 with 10 inputs).
+    - "fastfood": products of Hadamard and diagonal matrices (Le et al. 2013), for `RBF` and `Matern` with hundreds of
+      inputs (1 to 1.4). The time per row is proportional to ``n_components log(n_inputs)``: 8 times as fast as the
+      other samplers with 1,024 inputs.
 
-    Features are float32 for float32 X, and float64 otherwise. CSR input is made dense only block by block, with
-    fastfood or if more than a quarter of the values are stored. The last digits of a row's features can depend on the
-    other rows of X, because BLAS products do.
+    CSR input becomes dense only in blocks of rows, with fastfood or if more than a quarter of the values are stored.
+    The last digits of a row's features can depend on the other rows of X, because of rounding in BLAS products.
 
     References
     ----------
@@ -298,7 +299,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
     def encode(self, X: Any) -> LazyFeatures:
-        """The features of X as an operator that recomputes them for each product, a block of rows at a time.
+        """Return an operator that recomputes the features of X for each product, one block of rows at a time.
 
         Train `CGRidge` on it if the features do not fit in memory.
 
@@ -317,7 +318,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
     @staticmethod
     def min_components(standard_error: float) -> int:
-        """Smallest number of features for estimates of any kernel value with at most this standard error.
+        """Return the smallest number of features for estimates of a kernel value with at most this standard error.
 
         Parameters
         ----------

@@ -36,10 +36,12 @@ def learn_gamma(
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> LearnedGamma:
-    """Learn one length scale per input (ARD) from the gradient of a leave-one-out error.
+    """Learn one length scale per input from targets (automatic relevance determination).
 
-    The length scales are optimal for the few hundred rows of a step. More rows support shorter length scales, so
-    ``RandomBinning(gamma="learn")`` and ``RandomFourier(gamma="learn")`` also select a common factor of all gammas.
+    Each gradient step decreases the leave-one-out error of kernel ridge regression on a few hundred rows. More rows
+    support shorter length scales. Therefore ``RandomBinning(gamma="learn")`` and ``RandomFourier(gamma="learn")`` also
+    select a common factor of all gammas; use `learn_gamma` alone to inspect the length scales or to use them in several
+    maps.
 
     Parameters
     ----------
@@ -48,13 +50,13 @@ def learn_gamma(
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         Targets. Floats are numbers. Strings, booleans, and integers with at most 50 different values are classes.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        A kernel with a pitch law, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity.
+        A kernel of `RandomBinning`, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity.
     categorical_features : array-like of bool, int or str, default=None
         Inputs that contain category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
         Weights of the rows in the errors.
     max_steps : int, default=60
-        Number of steps, at most 10,000.
+        Number of gradient steps, at most 10,000.
     max_rows : int, default=500
         Maximum number of rows of a step; a step has fewer rows if the table is small or has many inputs.
     n_jobs : int, default=None
@@ -65,8 +67,9 @@ def learn_gamma(
     Returns
     -------
     learned : LearnedGamma
-        `gamma`, `relevances`, `alpha`, and the errors and gammas of all steps. `transform`, `RandomBinning` and
-        `RandomFourier` accept it as `gamma`.
+        Object with the attributes `gamma`, `relevances` (one number per input, larger for inputs on which the target
+        depends more), `alpha`, and the errors and gammas of all steps. `transform`, `RandomBinning` and `RandomFourier`
+        accept it as `gamma`.
 
     Raises
     ------
@@ -77,8 +80,8 @@ def learn_gamma(
     Notes
     -----
     The leave-one-out error of kernel ridge regression, and its gradient with respect to the logarithms of all gammas
-    and of the penalty, have closed forms. Adam minimises the error with fresh rows in every step. A prior keeps the
-    logarithms of the gammas together if rows are few. See :doc:`/user_guide/plot_11_mathematics`.
+    and of the penalty, have closed forms. Adam minimizes the error, with other random rows in every step. If there are
+    few rows, a prior shrinks the differences between the gammas. See :doc:`/user_guide/plot_11_mathematics`.
 
     References
     ----------

@@ -35,7 +35,7 @@ class LearnedGamma:
     alpha : float
         Penalty that was learned with these gammas.
     errors : ndarray of shape (n_steps,)
-        Leave-one-out mean squared error of standardised targets before each step, on the rows of the step.
+        Leave-one-out mean squared error of standardized targets before each step, on the rows of the step.
     gammas : ndarray of shape (n_steps, n_inputs)
         Inverse length scales before each step.
     """
@@ -87,7 +87,7 @@ def learnable_kernel(kernel: Any) -> Kernel:
 
 
 def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Standardised targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
+    """Standardized targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
 
     Strings, flags, and integers with few different values are classes; floats are numbers.
     """

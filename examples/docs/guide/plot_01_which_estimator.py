@@ -2,10 +2,13 @@
 Which estimator?
 ================
 
-This page is for readers who see binfeat for the first time. Use :class:`binfeat.KernelMachineRegressor` or
-:class:`binfeat.KernelMachineClassifier` for a table of mixed columns: both accept a raw data frame and need no tuning.
-Use the features and the linear models if you want to build your own pipeline, or if you know the kernel and its length
-scales.
+This page is for readers who see binfeat for the first time. Choose by your data:
+
+- *A table of mixed columns*, up to about 100,000 rows: a kernel model, :class:`binfeat.KernelMachineRegressor` or
+  :class:`binfeat.KernelMachineClassifier`. It accepts a raw data frame and needs no tuning.
+- *More rows, sparse inputs, or your own pipeline*: :class:`binfeat.RandomBinning` features and a linear model, for
+  example :class:`binfeat.CGRidge` or a linear model of scikit-learn.
+- *A smooth target, or a model that needs dense features*: :class:`binfeat.RandomFourier` and a linear model.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +25,9 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 # %%
 # Three models on the same table
 # ------------------------------
-# The first two models are ridge regression on random binning and on random Fourier features, with one gamma for all
-# inputs. The third is a kernel model, which learns that five of the ten inputs are irrelevant.
+# Only five of the ten inputs determine the target. The first two models are ridge regression on random features, with
+# the same inverse length scale ``gamma`` for all inputs. The kernel model learns one length scale per input, so it
+# ignores the five irrelevant inputs.
 
 models = {
     "binning": make_pipeline(RandomBinning(gamma=0.5, n_grids=400, random_state=0), CGRidge(alpha=0.01)),
@@ -33,25 +37,27 @@ models = {
 scores = {name: model.fit(X_train, y_train).score(X_test, y_test) for name, model in models.items()}
 for name, score in scores.items():
     print(f"{name:15} R^2 {score:.3f}")
+print("relevance of the inputs:", np.round(models["kernel model"].feature_relevances_, 2))
 
 # %%
 figure, ax = plt.subplots(figsize=(6, 2.2), layout="constrained")
 ax.barh(list(scores), [1 - score for score in scores.values()])
-ax.set_xlabel("unexplained share of the variance")
+ax.set_xlabel("share of the variance that is not explained, 1 - R^2")
 
 # %%
 # Other estimators
 # ----------------
-# - :class:`binfeat.CGRidgeClassifier` predicts classes; with ``loss="squared_hinge"`` it is a support vector machine.
-#   Both classifiers accept several labels per row, as an indicator matrix.
-# - :class:`binfeat.RandomFeatureUnion` concatenates two maps, so that their kernels are added.
-# - :func:`binfeat.learn_gamma` only learns the length scales. ``gamma="learn"`` does the same inside a map.
-# - :func:`binfeat.transform` computes hashed binning features without ``fit``, for example for a stream of rows.
-# - :class:`binfeat.OutlierDetector` finds outliers and drift; :class:`binfeat.SpectralClustering` and
-#   :class:`binfeat.LabelSpreading` use the graph of similar rows.
+# - :class:`binfeat.CGRidgeClassifier` predicts classes. With ``loss="squared_hinge"`` it is a linear support vector
+#   machine on the features.
+# - :func:`binfeat.transform` computes binning features without ``fit``, for example for a stream of rows.
+# - :func:`binfeat.learn_gamma` learns one length scale per input, for use in several feature maps.
+# - :class:`binfeat.RandomFeatureUnion` concatenates the features of several maps, which adds their kernels.
+# - :class:`binfeat.OutlierDetector` finds outliers and drift.
+# - :class:`binfeat.SpectralClustering` finds clusters, and :class:`binfeat.LabelSpreading` classifies rows from few
+#   labels.
 #
-# All classes are scikit-learn estimators, so pipelines, grid searches and ``clone`` work. Read next
-# :doc:`plot_14_features` for features, :doc:`plot_15_linear_models` for linear models, or :doc:`plot_03_decisions` for
-# kernel models. :doc:`/compare` lists cases in which other software is the better choice.
-
-print(np.round(models["kernel model"].feature_relevances_, 2))
+# All classes are scikit-learn estimators: they work in pipelines and in parameter searches. Both classifiers accept
+# several labels per row, as an indicator matrix.
+#
+# The next pages are :doc:`plot_14_features`, :doc:`plot_15_linear_models`, and :doc:`plot_03_decisions` for kernel
+# models. :doc:`/compare` lists cases in which other software is the better choice.

@@ -2,10 +2,10 @@
 Out of memory
 =============
 
-This page is for readers whose tables do not fit in memory. :func:`binfeat.blocks` returns a *source*: an object that
-reads files (Parquet, Arrow, CSV), memmaps or a list of arrays in blocks of rows. Pass the source to ``fit`` instead of
-X and y. Estimators read it several times. Bins and coefficients are the same as with all rows in memory, for any block
-size.
+This page is for readers whose tables do not fit in memory. :func:`binfeat.blocks` creates a source of rows from files
+(Parquet, Arrow, CSV), memory-mapped arrays, or a list of arrays. Pass the source to ``fit`` instead of X and y.
+Estimators read it several times, one block of rows at a time. Bins and coefficients are the same as with all rows in
+memory, for any block size.
 """
 
 import tempfile
@@ -32,24 +32,25 @@ print(f"R^2 {model.score(table[['a', 'b', 'c']], table['y']):.3f}")
 # %%
 # Kernel models
 # -------------
-# A kernel model selects its hyperparameters on a sample of up to 200,000 rows. Then a local model is fitted to all
-# rows. It stores all inputs in float32, and ``fit`` needs twice that memory: 1.6 GB for 10 million rows of 20 inputs.
-# If the sample contains the whole table, as on this page, the model is the same as for rows in memory.
+# A kernel model selects its hyperparameters on a random sample of up to 200,000 rows. Then it fits a *local model* to
+# all rows: kernel ridge regression in each cell of a k-d tree. A local model stores the inputs of all rows as float32.
+# For example, 10 million rows of 20 inputs need about 3 GB in ``fit``. If the sample contains the whole table, as on
+# this page, the model is the same as for rows in memory.
 
-local = KernelMachineRegressor(random_state=0).fit(source)
-print(local.features_, f"R^2 {local.score(table[['a', 'b', 'c']], table['y']):.3f}")
+kernel_model = KernelMachineRegressor(random_state=0).fit(source)
+print(f"kind of model: {kernel_model.features_}, R^2 {kernel_model.score(table[['a', 'b', 'c']], table['y']):.3f}")
 
 # %%
-# If the inputs do not fit in memory, the model uses random binning features. ``features="binning"`` selects them
-# explicitly. Their codes (the bin of each row in each grid) need 2 or 4 bytes per row and grid. Codes that exceed
-# ``max_bytes`` are kept in a temporary file, which is deleted when the process ends.
+# If the inputs do not fit in memory as float32, the model uses random binning features instead. ``features="binning"``
+# selects them explicitly. Their codes, the bin numbers of all rows, need 2 or 4 bytes per row and grid. Codes larger
+# than ``max_bytes`` are stored in an anonymous scratch file, which disappears when the process ends.
 
 options = {"max_grids": 200}
 grids = KernelMachineRegressor(features="binning", solver_params=options, max_bytes=10**8, random_state=0).fit(source)
 print(grids.summary())
 
 # %%
-# The relevance of each input; the third is irrelevant:
+# The picture shows the relevance of each input. The third input is irrelevant.
 
 figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
 RelevanceDisplay.from_estimator(grids, ax=ax)
@@ -57,11 +58,11 @@ RelevanceDisplay.from_estimator(grids, ax=ax)
 # %%
 # Rows that arrive later
 # ----------------------
-# ``partial_fit`` of the ridge models updates the model with more rows. After each call the model is the same as after
-# ``fit`` on all rows so far. The bins must not change between calls: fit the map once, or use hashed columns
-# (``n_features``). Codes of all rows are kept, 2 or 4 bytes per row and grid. For dense arrays, such as Fourier
-# features, only the Gram matrix is kept, if it fits in an eighth of the computer's memory. Its size does not depend on
-# the number of rows.
+# ``partial_fit`` of the ridge models adds rows. After each call the model is the same as after ``fit`` on all rows so
+# far. The columns of the features must not change between calls: fit the feature map once, or use hashed columns
+# (``n_features``). The ridge model stores the codes of all rows. For dense features, such as Fourier features, it
+# stores only their Gram matrix if this needs at most an eighth of the computer's memory. The size of the Gram matrix
+# does not depend on the number of rows.
 
 hashed = RandomBinning(gamma=0.2, n_grids=100, n_features=2**16, output="codes", random_state=0)
 online = CGRidge(alpha=0.1)

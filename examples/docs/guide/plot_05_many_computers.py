@@ -3,9 +3,9 @@ On several computers
 ====================
 
 This page is for readers with a Dask cluster, or with Dask collections on one computer. ``binfeat.distributed`` contains
-the maps, the ridge models and the kernel models for Dask arrays and data frames. Rows stay on their workers. Each
-iteration of the solver sends the coefficients to the workers, and receives one array of the same size. Bins, columns
-and coefficients are the same as for rows in memory.
+the feature maps, the ridge models, the kernel models and the outlier detector for Dask arrays and data frames. Rows
+stay on their workers: each iteration of a ridge model sends one vector to the workers and receives one vector. Bins and
+columns are the same as for rows in memory, and coefficients are the same up to the tolerance of the solver.
 """
 
 import dask.array as da
@@ -23,11 +23,14 @@ x = np.linspace(-3, 3, 200)[:, np.newaxis]
 print(f"largest error: {np.abs(model.predict(x) - np.sin(x[:, 0])).max():.3f}")
 
 # %%
-# By default Dask uses threads of the current process. To use a cluster, run ``dask scheduler`` on one computer, and
-# ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` on each of the others, with the address that the
-# scheduler printed and the same Python environment. Create ``distributed.Client("tcp://10.0.0.1:8786")`` before the
-# lines above, and they run on the cluster. ``dask.dataframe.read_parquet`` reads tables from folders and object stores,
-# such as ``"s3://bucket/folder"``.
+# By default Dask uses threads of the current process. To use a cluster:
+#
+# 1. Run ``dask scheduler`` on one computer. It prints its address, for example ``tcp://10.0.0.1:8786``.
+# 2. Run ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` on each other computer, in the same Python
+#    environment.
+# 3. Create ``distributed.Client("tcp://10.0.0.1:8786")`` before the lines above. They then run on the cluster.
+#
+# ``dask.dataframe.read_parquet`` reads tables from folders and object stores, such as ``"s3://bucket/folder"``.
 
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
@@ -38,10 +41,14 @@ ax.legend(frameon=False)
 # %%
 # Kernel models
 # -------------
-# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. It selects hyperparameters on a sample of the
-# rows. If all inputs fit as float32 in the memory of this process, it fits a local model: each cell of the k-d tree is
-# sent to a worker and solved there. Otherwise it fits a model on random binning features, and the rows stay on their
-# workers. Predictions for a collection are lazy and keep its chunks.
+# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. It selects hyperparameters on a random sample
+# of the rows. Then it fits one of two models to all rows:
+#
+# - *local*: kernel ridge regression in each cell of a k-d tree, if all inputs fit in the memory of this process as
+#   float32. The workers solve the cells.
+# - *grids*: ridge regression on random binning features, for larger tables. The rows stay on the workers.
+#
+# Predictions for a collection are lazy and have the chunks of the collection.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
 
 regressor = KernelMachineRegressor(random_state=0).fit(X, da.sin(X[:, 0]))
@@ -49,12 +56,16 @@ print(regressor.predict(X))
 print(regressor.summary())
 
 # %%
-# A local model reads the collection three times: for checks, for the sample, and for the cells. A model on binning
-# features reads it more often. If the workers have enough memory, call ``X = X.persist()`` first. For binning features
-# a worker needs 40 bytes per row, and 2 or 4 bytes per row and grid (twice that while grids are added). If a worker is
-# lost, other workers repeat its tasks. If the scheduler is lost, or a task crashes several workers, ``fit`` raises an
-# error that names the cause.
+# A local model reads the collection three times: for checks, for the sample, and for the cells. A model of grids reads
+# it more often. Persist the collection if the workers have enough memory. For grids, the workers need 40 bytes per row,
+# and 2 or 4 bytes per row and grid; the bytes per grid double while grids are added.
+#
+# If a worker is lost, Dask computes its results again. If the scheduler is lost, or if a task crashes several workers,
+# ``fit`` raises an error that names the cause.
 #
 # The fitted model contains plain arrays. ``to_local`` returns a copy that needs no Dask to load or to predict:
 local = regressor.to_local()
-print(type(local), np.abs(local.predict(x) - np.sin(x[:, 0])).max().round(3))
+print(
+    f"{type(local).__module__}.{type(local).__name__}",
+    f"largest error {np.abs(local.predict(x) - np.sin(x[:, 0])).max():.3f}",
+)

@@ -3,9 +3,9 @@ Linear models on features
 =========================
 
 This page is for readers who train a linear model on random features: :class:`binfeat.CGRidge` for numbers and
-:class:`binfeat.CGRidgeClassifier` for classes. Both accept CSR, dense arrays, ``BinMatrix`` codes, a
-``RandomFeatureUnion``, and any SciPy ``LinearOperator``, in memory, in files or on Dask. :doc:`plot_14_features`
-describes the features.
+:class:`binfeat.CGRidgeClassifier` for classes. Both accept CSR, dense arrays, ``BinMatrix`` codes, the output of a
+``RandomFeatureUnion``, and any SciPy ``LinearOperator``. The rows can be in memory, in files or on Dask.
+:doc:`plot_14_features` describes the features.
 """
 
 import tempfile
@@ -35,8 +35,8 @@ Z_train, Z_test = binning.fit_transform(X_train), binning.transform(X_test)
 # .. math:: \sum_i v_i (y_i - w'z_i - b)^2 + \alpha |w|^2
 #
 # over the coefficients w and the intercept b, for features :math:`z_i`, targets :math:`y_i` and sample weights
-# :math:`v_i`. It is the objective of scikit-learn's ``Ridge``, and ``alpha`` has the same meaning. The intercept is not
-# penalized. Features are centred implicitly, so sparse features stay sparse.
+# :math:`v_i`. The objective and the meaning of ``alpha`` are the same as in scikit-learn's ``Ridge``. The intercept is
+# not penalized. Sparse features stay sparse.
 
 model = CGRidge(alpha=0.1).fit(Z_train, y_train)
 reference = Ridge(alpha=0.1, solver="lsqr", tol=1e-8).fit(Z_train.tocsr(), y_train)
@@ -46,21 +46,19 @@ for name, own, Z in (("CGRidge", model, Z_test), ("Ridge", reference, Z_test.toc
 # %%
 # The solver
 # ----------
-# Conjugate gradients solve the normal equations ``(Z'Z + alpha) w = Z'y``. Only products with Z and its transpose are
-# needed, so neither a matrix of all pairs of rows nor of all pairs of features is formed. The preconditioner is the
-# diagonal of the matrix. All targets share each product: seven classes take four to five times as long as one class.
+# Conjugate gradients solve the normal equations ``(Z'Z + alpha I) w = Z'y`` with products of Z and its transpose.
+# Neither a matrix of all pairs of rows nor a matrix of all pairs of features is computed. All targets share each
+# product: seven classes take about four times as long as one class.
 #
-# There is one exception. If the features are dense and few, the solver forms their Gram matrix and solves exactly in
-# one step. ``solver_`` is then "gram".
+# If the features are dense and few, the solver computes their Gram matrix ``Z'Z`` and solves exactly in one step. The
+# attribute ``solver_`` is then "gram".
 #
 # Results on a ``BinMatrix`` are bitwise the same for any number of threads.
 #
 # When the solver stops
 # ---------------------
-# The default, ``tol=None``, stops when the last four iterations together lowered the objective by at most 0.04 % of its
-# current value. Each iteration lowers the objective by the squared length of its step, measured in the norm that bounds
-# the change of predictions for the training rows. Therefore the last decreases estimate how much can still be gained.
-# On 29 tables with four penalties each, errors for new rows were within 1 % of the errors of the converged solution.
+# The default, ``tol=None``, stops when the last four iterations together decreased the objective by at most 0.04 %. On
+# 29 tables with four penalties each, test errors were then within 1 % of the errors of the converged solution.
 #
 # A number is a tolerance for the residual of the normal equations, relative to the right-hand side. Use ``tol=1e-6`` if
 # you need nearly exact coefficients, for example to interpret them.
@@ -73,19 +71,20 @@ for tol in (None, 1e-2, 1e-6):
     print(f"tol={tol}: {own.n_iter_} iterations, RMSE {error:.4f}, relative error of the coefficients {distance:.1e}")
 
 # %%
-# A loose tolerance acts like additional regularization of unknown size. The error for new rows can be lower or higher
-# than the error of ridge regression, so tune ``alpha`` instead.
+# Do not use a loose tolerance as regularization: its effect on the test error is unpredictable. Select ``alpha``
+# instead.
 #
-# ``status_`` contains the reason why the solver stopped. If it is "max_iter", a ``ConvergenceWarning`` is issued and
-# the coefficients of the last iteration are kept. ``early_stopping=True`` stops instead when the score on a validation
-# set has not improved for five iterations. A small ``alpha`` needs more iterations than a large one.
+# ``status_`` contains the reason why the solver stopped. If the reason is ``max_iter``, a ``ConvergenceWarning``
+# appears, and the model has the coefficients of the last iteration. Then increase ``max_iter`` or ``alpha``, because a
+# small ``alpha`` needs more iterations. ``early_stopping=True`` stops when the score on a validation set has not
+# improved for five iterations.
 #
 # Choose alpha
 # ------------
-# ``alphas=`` fits a path of penalties, from the largest to the smallest, and each solution starts from the previous
-# ones. So 20 penalties take about twice as long as the smallest one alone. The penalty with the best validation score
-# is used, and the model is fitted again to all rows. The validation set is one random tenth of the rows; ``cv`` accepts
-# any splitter of scikit-learn, and ``groups`` in ``fit`` keeps related rows in the same split.
+# ``alphas=`` fits a path of penalties, from the largest to the smallest. Each solution starts from the previous
+# solutions, so 20 penalties take about twice as long as the smallest penalty alone. The model is then fitted to all
+# rows with the penalty that has the best validation score. By default, the validation set is a random tenth of the
+# rows. ``cv`` accepts any splitter of scikit-learn, and ``groups`` in ``fit`` keeps related rows in the same split.
 
 path = CGRidge(alphas=np.geomspace(0.001, 100, 16), cv=3).fit(Z_train, y_train)
 print(f"alpha_ {path.alpha_:.3g}, R^2 {path.score(Z_test, y_test):.4f}")
@@ -100,13 +99,13 @@ ax.legend(frameon=False)
 # %%
 # Classes and probabilities
 # -------------------------
-# ``CGRidgeClassifier`` fits one target per class, 1 for the class and -1 for all others; two classes share one target.
-# The predicted class has the largest score. An indicator matrix as y is a multilabel problem. ``class_weight`` and
-# ``sample_weight`` work as in scikit-learn, and ``loss="squared_hinge"`` turns the model into a linear support vector
-# machine.
+# ``CGRidgeClassifier`` fits one target per class: 1 for the rows of the class and -1 for all other rows. Two classes
+# share one target. The predicted class is the class with the largest score. If y is an indicator matrix, each row can
+# have several labels. ``class_weight`` and ``sample_weight`` work as in scikit-learn. ``loss="squared_hinge"`` fits a
+# linear support vector machine.
 #
 # Scores of a ridge model are not probabilities. With ``probability=True``, ``fit`` calibrates the scores on validation
-# rows, at the cost of one more solve per split, and ``predict_proba`` is available.
+# rows, and ``predict_proba`` is available. The calibration needs one more solve per split.
 
 digits = train_test_split(*load_digits(return_X_y=True), random_state=0)
 pixels_train, pixels_test, labels_train, labels_test = digits
@@ -114,33 +113,32 @@ on_pixels = RandomBinning(gamma=0.01, output="codes", random_state=0)
 classifier = make_pipeline(on_pixels, CGRidgeClassifier(alpha=0.1, probability=True, random_state=0))
 classifier.fit(pixels_train, labels_train)
 probabilities = classifier.predict_proba(pixels_test)
-print(f"{classifier.score(pixels_test, labels_test):.3f} correct, log-loss {log_loss(labels_test, probabilities):.3f}")
+print(f"accuracy {classifier.score(pixels_test, labels_test):.3f}, log-loss {log_loss(labels_test, probabilities):.3f}")
 
 # %%
 # Error bars
 # ----------
-# Ridge regression is the mean of a Bayesian linear model with the prior ``w ~ N(0, s2 / alpha)``, where s2 is the noise
-# variance. ``n_posterior_samples`` draws samples of the posterior, and ``predict(Z, return_std=True)`` returns their
-# standard deviation. Each sample is solved like one more target. With 32 samples a standard deviation has a relative
-# error of about one eighth. The standard deviation does not include the noise; add ``noise_variance_`` for new
-# observations.
+# A ridge prediction is the posterior mean of a Bayesian linear model. ``predict(Z, return_std=True)`` returns the
+# posterior standard deviation, if ``fit`` drew posterior samples: set ``n_posterior_samples``. Each sample takes as
+# long as one more target. With 32 samples, the relative error of a standard deviation is about one eighth. The standard
+# deviation does not include the noise of y. For new observations, add ``noise_variance_`` to its square, as below.
 #
-# Pass codes instead of CSR. In codes, a bin without a training row is marked, and its coefficient has the variance of
-# the prior, so the standard deviation grows far from the training rows. In CSR the bin has no entry.
+# Pass codes, not CSR. Codes mark the bins without a training row, so the standard deviation grows far from the training
+# rows. In CSR these bins have no entry, and the standard deviation far from the training rows is too small.
 
 bayes = CGRidge(alpha=0.1, n_posterior_samples=32, random_state=0).fit(Z_train, y_train)
 prediction, deviation = bayes.predict(Z_test, return_std=True)
 total = np.sqrt(deviation**2 + bayes.noise_variance_)
 print(f"noise: estimated standard deviation {np.sqrt(bayes.noise_variance_):.2f}, true 0.5")
-print(f"within two standard deviations: {np.mean(np.abs(y_test - prediction) < 2 * total):.0%}")
+print(f"test rows within two standard deviations: {np.mean(np.abs(y_test - prediction) < 2 * total):.0%}")
 far = bayes.predict(binning.transform(X_test[:3] + 10), return_std=True)[1]
 print(f"standard deviation: {deviation.mean():.2f} on average, {far.mean():.2f} far from the training rows")
 
 # %%
 # Rows that arrive later
 # ----------------------
-# ``partial_fit`` updates the model with more rows, and the result is the model of all rows so far. The bins must stay
-# the same, so use hashed columns or a map that is already fitted. Codes of all rows are kept with the model.
+# ``partial_fit`` adds rows, and the result is the model of all rows so far. The columns must stay the same, so use
+# hashed columns or a fitted map. The model stores the codes of all rows.
 
 hashed = RandomBinning(gamma=0.5, n_grids=200, n_features=2**16, output="codes", random_state=0).fit(X_train)
 online = CGRidge(alpha=0.1)
@@ -151,9 +149,8 @@ for part in np.array_split(np.arange(len(X_train)), 3):
 # %%
 # Files
 # -----
-# skops saves the map and the model in a file that cannot run code. Coefficients of columns without a training row are 0
-# and are not stored: a model on 2\ :sup:`20` hashed columns has a hundredth of the bytes if 0.7 % of the columns are
-# used. Predictions of a loaded model are bitwise the same.
+# skops saves an estimator in a file that cannot run code when it is loaded. Coefficients of columns without a training
+# row are 0, and the file does not contain them. Predictions of the loaded model are bitwise the same.
 
 wide = RandomBinning(gamma=0.5, n_grids=200, n_features=2**20, output="codes", random_state=0).fit(X_train)
 saved = CGRidge(alpha=0.1).fit(wide.transform(X_train), y_train)
@@ -166,5 +163,5 @@ with tempfile.TemporaryDirectory() as folder:
     print("equal predictions:", np.array_equal(loaded.predict(Z), saved.predict(Z)))
 
 # %%
-# Rows in files are on the page :doc:`plot_04_out_of_memory`, and Dask is on the page :doc:`plot_05_many_computers`. If
-# you do not want to choose a kernel, gamma and alpha, use a kernel model: :doc:`plot_03_decisions`.
+# :doc:`plot_04_out_of_memory` fits these models to rows in files, and :doc:`plot_05_many_computers` to Dask
+# collections. A kernel model selects the kernel, gamma and alpha for you: :doc:`plot_03_decisions`.
