@@ -154,7 +154,7 @@ class RandomBinning(InMemory):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """As `binfeat.RandomBinning.partial_fit`, for rows in memory only; TypeError for a Dask collection."""
         if is_chunked(X):
-            raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
+            raise TypeError("partial_fit requires rows in memory, got a Dask collection. Pass the collection to fit.")
         return super().partial_fit(X)
 
     def encode(self, X: Any) -> Any:

@@ -268,7 +268,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         first = not hasattr(self, "_kept")
         if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
             raise TypeError(
-                f"partial_fit takes rows in memory, as an array, a sparse matrix or codes; got {type(X).__name__}."
+                f"partial_fit requires an array, a sparse matrix or a BinMatrix in memory; got {type(X).__name__}."
             )
         if first and hasattr(self, "coef_"):
             warn(

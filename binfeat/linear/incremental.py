@@ -120,8 +120,8 @@ def _stacked(Z: Features, more: Features) -> Features:
     if isinstance(Z, BinMatrix) and isinstance(more, BinMatrix):
         if Z.codes.dtype != more.codes.dtype or not np.array_equal(Z.offsets, more.offsets):
             raise ValueError(
-                "X must have the bins of the earlier calls of partial_fit, and has others. Fit RandomBinning once, or "
-                "set its n_features, for columns that never move."
+                "X must have the same bins as in earlier calls of partial_fit. Fit RandomBinning once, or set its "
+                "n_features, so that columns do not change."
             )
         codes = np.concatenate([Z.codes, more.codes], axis=1)
         return BinMatrix._trusted(codes, Z.offsets, np.result_type(Z.dtype, more.dtype), more.n_jobs)
