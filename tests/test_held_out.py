@@ -17,8 +17,8 @@ ESTIMATORS = [KernelMachineRegressor(gamma="scale", alpha=0.1), CGRidge(alphas=[
         ([(1,), (2, 3)] * 20, "got sequences of several lengths"),
         ([1, 2, 3], r"shape \(40,\); got shape \(3,\)"),
         (3, r"got shape \(\)"),
-        ([1.0] * 39 + [np.nan], "groups must name the group of every row; 1 of 40 rows"),
-        (["a"] * 39 + [None], "groups must name the group of every row; 1 of 40 rows"),
+        ([1.0] * 39 + [np.nan], "groups must not contain missing values, but 1 of 40 rows"),
+        (["a"] * 39 + [None], "groups must not contain missing values, but 1 of 40 rows"),
     ],
 )
 def test_groups_that_do_not_name_every_row(rng, estimator, groups, words):
@@ -31,7 +31,7 @@ def test_numbers_of_groups():
     assert check_groups(None, 3) is None
     np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3), [1, 0, 1])
     np.testing.assert_array_equal(check_groups([[7], [5]], 2), [1, 0])
-    with pytest.raises(TypeError, match="groups must name the group of each row, by numbers or by strings"):
+    with pytest.raises(TypeError, match="groups must contain only numbers or only strings"):
         check_groups(np.array([1, "a"], dtype=object), 2)
 
 

@@ -8,7 +8,7 @@ from binfeat._common.callbacks import with_callbacks
 
 _KEPT = (
     "The interrupted {0} keeps its current state. Assign an estimator to a variable before the fit: "
-    "`model = {0}(...)`, then `model.fit(X, y)`. In an interactive session, `sys.last_value.estimator` also refers to it."
+    "`model = {0}(...)`, then `model.fit(X, y)`. In an interactive session, `sys.last_value.estimator` refers to it."
 )
 _Method = TypeVar("_Method", bound=Callable)
 

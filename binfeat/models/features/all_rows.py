@@ -216,8 +216,8 @@ class SourceRows(RowsBeyondMemory):
         super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
         if not self._max_bytes:
             raise ValueError(
-                f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, the size of vectors of {n_rows:,} rows "
-                f"and {n_targets} targets; got {fit_bytes(max_bytes):,}."
+                f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, the size of vectors of {n_rows:,} "
+                f"rows and {n_targets} targets; got {fit_bytes(max_bytes):,}."
             )
 
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
