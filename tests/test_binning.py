@@ -480,7 +480,7 @@ BAD_TABLES = [
     (np.array([[1.0, np.inf]]), ValueError, "infinity"),
     (np.array([[1.0, -np.inf]]), ValueError, "infinity"),
     (sparse.csr_array([[1.0, np.inf]]), ValueError, "infinity"),
-    (np.array([["a", "b"]]), ValueError, "^Column 0 of X holds 'a', which is not a number. Encode it"),
+    (np.array([["a", "b"]]), ValueError, "^Column 0 of X contains 'a', which is not a number. Encode it"),
     (np.array([[1j, 2]]), ValueError, "Complex data not supported"),
     (np.empty((0, 2)), ValueError, "0 sample"),
     (np.empty((2, 0)), ValueError, "0 feature"),

@@ -268,8 +268,8 @@ def test_blocks_of_a_frame(rng, kind):
     for arguments, message in (
         ({}, "target must name the column of the targets, one of"),
         ({"target": "z"}, r"target and weight must be columns of X; \['z'\] are not in"),
-        ({"target": "y", "sample_weight": weights}, "sample_weight cannot go with a data frame's target"),
-        ({"target": "y", "y": y}, "target cannot go with an array"),
+        ({"target": "y", "sample_weight": weights}, "sample_weight cannot be combined with a data frame's target"),
+        ({"target": "y", "y": y}, "target cannot be combined with an array"),
     ):
         with pytest.raises(ValueError, match=message):
             blocks(whole, **arguments)
@@ -319,7 +319,9 @@ def test_errors_in_files_name_the_file(folder):
 def test_errors_in_frames_name_the_column(kind):
     frame = pd.DataFrame({"x": np.ones(9), "city": "Rome", "gap": [*range(8), np.nan], "y": 1.0})
     for estimator in ESTIMATORS[:3]:
-        with pytest.raises(ValueError, match="Block 0 of the source, counted from 0: Column 'city' of X holds 'Rome'"):
+        with pytest.raises(
+            ValueError, match="Block 0 of the source, counted from 0: Column 'city' of X contains 'Rome'"
+        ):
             estimator.fit(blocks(FRAMES[kind](frame), target="y"))
     with pytest.raises(
         ValueError, match="Block 0 of the source, counted from 0: column 'gap' of X: Input X contains NaN"
@@ -337,8 +339,8 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
         ((X_small,), {}, ValueError, "y must have one value for each of the 4 rows of X, got None"),
         ((X_small, y_small[:3]), {}, ValueError, "y must have one value for each of the 4 rows of X, got shape"),
         ((X_small, y_small, [1.0]), {}, ValueError, "sample_weight must have one value for each of the 4 rows"),
-        ((X_small, y_small), {"target": "y"}, ValueError, "target cannot go with an array"),
-        (([(X_small, y_small)], y_small), {}, ValueError, "y cannot go with a sequence of blocks"),
+        ((X_small, y_small), {"target": "y"}, ValueError, "target cannot be combined with an array"),
+        (([(X_small, y_small)], y_small), {}, ValueError, "y cannot be combined with a sequence of blocks"),
         ((X_small, y_small), {"block_rows": 0}, ValueError, "block_rows must be at least 1"),
         ((object(),), {}, TypeError, "X must be an array"),
         (
@@ -361,7 +363,7 @@ def test_bad_datasets(folder):
         blocks(ds.dataset(own))
     with pytest.raises(ValueError, match=r"target and weight must be columns of the dataset; \['z'\] are not in"):
         blocks(ds.dataset(own), target="y", weight="z")
-    with pytest.raises(ValueError, match="y cannot go with files"):
+    with pytest.raises(ValueError, match="y cannot be combined with files"):
         blocks(ds.dataset(own), X, target="y")
     pq.write_table(pa.table({"a": [1.0], "y": [2.0]}), own / "3.parquet")
     with pytest.raises(ValueError, match=r"File 3 of the dataset .*3.parquet\) has no columns \['b', 'c', 'w'\]"):
@@ -449,7 +451,7 @@ def test_rows_of_a_source_are_taken_in_their_order(rng):
     Z, expected = waves.fit_transform(blocks(pieces(rng, 4, X, y))), waves.transform(X)
     rows = [3, 40, len(X) - 1]
     np.testing.assert_allclose(Z[rows] @ np.eye(4), expected[rows], rtol=1e-6)
-    with pytest.raises(ValueError, match="rows of a source can be taken in ascending order only"):
+    with pytest.raises(ValueError, match="Rows of a source can be selected in ascending order only"):
         Z[rows[::-1]]
 
 
@@ -706,7 +708,7 @@ def test_streamed_classifier_of_frames(rng, small_samples, folder):
 
 def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
     X, y = table(rng)
-    with pytest.raises(ValueError, match="features='exact' needs all rows in memory"):
+    with pytest.raises(ValueError, match="features='exact' requires all rows in memory"):
         KernelMachineRegressor(features="exact").fit(blocks(X, y))
     with pytest.raises(ValueError, match="max_bytes must be more than"):
         KernelMachineRegressor(max_bytes=1000).fit(blocks(X, y))
@@ -738,10 +740,10 @@ def test_columns_of_blocks_that_do_not_go_together(rng):
     when = pd.Series(pd.date_range("2022-01-01", periods=20))
     first = pd.DataFrame({"x": np.arange(20.0), "when": when})
     for wrong, message in (
-        ({"when": when.dt.tz_localize("UTC")}, "column 'when' of X has dates in UTC, which do not go with the dates"),
-        ({"when": when - when[0]}, "column 'when' of X has durations, which do not go with the dates of the first"),
-        ({"x": when}, "column 'x' of X has dates, which do not go with the numbers of the first block"),
-        ({"x": "a"}, "column 'x' of X has categories, which do not go with the numbers of the first block"),
+        ({"when": when.dt.tz_localize("UTC")}, "column 'when' of X contains dates in UTC, but dates in"),
+        ({"when": when - when[0]}, "column 'when' of X contains durations, but dates in the first"),
+        ({"x": when}, "column 'x' of X contains dates, but numbers in the first block"),
+        ({"x": "a"}, "column 'x' of X contains categories, but numbers in the first block"),
     ):
         with pytest.raises(TypeError, match=f"Block 1 of the source, counted from 0: {message}"):
             KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (first.assign(**wrong), np.arange(20))]))

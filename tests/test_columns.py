@@ -287,11 +287,11 @@ def test_infinite_values(rng, value):
 def test_strings_among_numbers(frame):
     objects = frame.to_numpy()
     for X, column in ((frame, "Column 'city'"), (objects, "Column 2"), (objects.astype(str), "Column 2")):
-        message = f"^{column} of X must hold numbers, unless categorical_features has it: could not convert string"
+        message = f"^{column} of X must contain numbers, or be listed in categorical_features: could not convert string"
         with pytest.raises(ValueError, match=message):
             fit(X, None)
     estimator, columns, _ = fit(frame[["age", "rooms"]])
-    with pytest.raises(ValueError, match=r"Column 'rooms' of X must hold numbers, .* 'many'"):
+    with pytest.raises(ValueError, match=r"Column 'rooms' of X must contain numbers, .* 'many'"):
         columns.transform(estimator, pd.DataFrame({"age": [1.0], "rooms": ["many"]}))
     np.testing.assert_array_equal(
         columns.transform(estimator, pd.DataFrame({"age": ["1.5"], "rooms": ["2"]})), [[1.5, 2, 0]]
@@ -302,14 +302,16 @@ def test_objects_that_are_no_numbers(rng):
     X = rng.normal(size=(5, 2)).astype(object)
     for value in ({"foo": "bar"}, [1]):
         X[0, 0] = value
-        with pytest.raises(TypeError, match="Column 0 of X has several values in a row; make a column of each value"):
+        with pytest.raises(TypeError, match="Column 0 of X has several values per row; use one column per value"):
             fit(X)
     for value in (1j, datetime.date(2020, 1, 1)):
         X[0, 0] = value
-        with pytest.raises(TypeError, match=r"Column 0 of X must hold numbers, .*argument must be .* string.* number"):
+        with pytest.raises(
+            TypeError, match=r"Column 0 of X must contain numbers, .*argument must be .* string.* number"
+        ):
             fit(X)
     X[0, 0] = 10**400
-    with pytest.raises(ValueError, match=r"Column 0 of X must hold numbers, .* too large"):
+    with pytest.raises(ValueError, match=r"Column 0 of X must contain numbers, .* too large"):
         fit(X)
 
 
@@ -379,7 +381,7 @@ def test_time_zones(kind, zone):
     for values in (when.astype(object), [time.isoformat() for time in when.dt.tz_convert("UTC")]):
         np.testing.assert_allclose(columns.transform(estimator, pd.DataFrame({"when": values})), matrix, atol=1e-9)
     with pytest.raises(
-        ValueError, match=r"Column 'when' of X must hold dates.*'2024-03-29' is no date with a time zone"
+        ValueError, match=r"Column 'when' of X must contain dates.*'2024-03-29' is no date with a time zone"
     ):
         columns.transform(estimator, pd.DataFrame({"when": ["2024-03-29"] * 96}))
 
@@ -397,7 +399,7 @@ def test_hours_from_utc():
 def test_strings_with_hours_from_utc_are_dates_in_utc():
     when = pd.Series(pd.date_range("2024-03-29", periods=96, freq="h", tz="Asia/Tokyo"))
     texts = pd.DataFrame({"when": [time.isoformat() for time in when]})
-    with pytest.warns(UserWarning, match="Column 'when' of X has dates in UTC, which are converted"):
+    with pytest.warns(UserWarning, match="Column 'when' of X contains dates in UTC, which are converted"):
         estimator, columns, matrix = fit(texts)
     np.testing.assert_array_equal(matrix[:, 1], when.dt.tz_convert("UTC").dt.hour)
     for same in (pd.DataFrame({"when": when}), texts["when"].str.replace("+09:00", "+0900").to_frame()):
@@ -443,15 +445,19 @@ def test_times_where_others_were(dates):
     estimator, columns, _ = fit(dates)
     zoned = dates["when"].dt.tz_localize("UTC")
     for name, values, message in (
-        ("when", zoned, "Column 'when' of X has dates in UTC, and had dates in fit"),
-        ("when", dates["lasted"], "Column 'when' of X has durations, and had dates in fit"),
-        ("when", dates["x"], "Column 'when' of X has no times, and had dates in fit. Convert it, as"),
-        ("x", dates["when"], "Column 'x' of X has dates, and had no times in fit"),
+        ("when", zoned, "Column 'when' of X contains dates in UTC, but contained dates in fit"),
+        ("when", dates["lasted"], "Column 'when' of X contains durations, but contained dates in fit"),
+        (
+            "when",
+            dates["x"],
+            "Column 'when' of X contains no times, but contained dates in fit. Convert it, for example by",
+        ),
+        ("x", dates["when"], "Column 'x' of X contains dates, but contained no times in fit"),
     ):
         with pytest.raises(TypeError, match=message):
             columns.transform(estimator, dates.assign(**{name: values}))
     estimator, columns, matrix = fit(pd.DataFrame({0: dates["when"]}))
-    with pytest.raises(TypeError, match="Column 0 of X has no times, and had dates in fit"):
+    with pytest.raises(TypeError, match="Column 0 of X contains no times, but contained dates in fit"):
         columns.transform(estimator, matrix[:, :1])
 
 
@@ -592,7 +598,7 @@ def test_strings_in_categorical_features_are_names(words):
     ],
 )
 def test_conversions_are_named(values, conversion):
-    with pytest.raises(TypeError, match=f"Column 'when' of X must hold numbers.*{conversion}"):
+    with pytest.raises(TypeError, match=f"Column 'when' of X must contain numbers.*{conversion}"):
         fit(pd.DataFrame({"x": np.arange(5.0), "when": values}))
 
 
@@ -633,7 +639,7 @@ def test_numbers_far_from_normal_have_normal_scores(rng):
 def test_text_that_is_not_decoded_is_refused_with_a_hint(rng):
     X = pd.DataFrame({"a": [b"caf\xe9", b"bar"] * 10, "b": rng.normal(size=20)})
     with pytest.raises(
-        ValueError, match=r"Column 'a' of X must hold numbers.* Decode it; in files, text is to be UTF-8\."
+        ValueError, match=r"Column 'a' of X must contain numbers.* Decode it; text in files must be UTF-8\."
     ):
         TableEncoder.fit(BaseEstimator(), X, "from_dtype")
 
@@ -705,7 +711,7 @@ def test_numbers_with_commas_are_named(number):
 
 def test_few_words_among_dates_are_named():
     days = [f"2024-01-{k % 28 + 1:02d}" for k in range(100)]
-    with pytest.warns(UserWarning, match=r"Column 'a' of X has dates as strings, which are converted"):
+    with pytest.warns(UserWarning, match=r"Column 'a' of X contains dates as strings, which are converted"):
         fit(pd.DataFrame({"a": days}))
     with pytest.warns(UserWarning, match=r"Column 'a' of X has what seem to be dates, '2024-01-01'"):
         fit(pd.DataFrame({"a": ["n/a", *days]}))

@@ -391,7 +391,7 @@ FAILURES = [
         lambda _: ["fit", "flights.csv", "--target", "day"],
         "target 'day' has values of type date32.*Use a column of numbers or labels",
     ),
-    (lambda _: ["fit", "flights.csv", "--target", "late", "--task", "regression"], "y must hold numbers, got"),
+    (lambda _: ["fit", "flights.csv", "--target", "late", "--task", "regression"], "y must contain numbers, got"),
     (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "no/m.skops"], "There is no folder no"),
     (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "parts"], "parts is a folder"),
     (lambda p: ["fit", written("a,b\n1,2\nx,3,4\n")(p / "bad.csv"), "--target", "a"], r"bad\.csv.* cannot be read"),

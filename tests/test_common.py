@@ -189,7 +189,7 @@ def test_numbers_of_groups():
     assert held_out.check_groups(None, 3) is None
     np.testing.assert_array_equal(held_out.check_groups(["b", "a", "b"], 3), [1, 0, 1])
     np.testing.assert_array_equal(held_out.check_groups([[7], [5]], 2), [1, 0])
-    with pytest.raises(TypeError, match="groups must name the group of each row, by numbers or by strings"):
+    with pytest.raises(TypeError, match="groups must contain only numbers or only strings"):
         held_out.check_groups(np.array([1, "a"], dtype=object), 2)
 
 

@@ -269,7 +269,7 @@ def test_what_takes_rows_in_memory_only(rows):
     X, y, _ = rows
     there = binnings()[1]
     Z, blocks, sets = there.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1])), np.stack([y > 0, y > 1], 1)
-    with pytest.raises(TypeError, match="partial_fit takes rows in memory, and X is a Dask collection"):
+    with pytest.raises(TypeError, match="partial_fit requires rows in memory, got a Dask collection"):
         remote.CGRidge().partial_fit(blocks, y)
     assert_same_machine(remote.CGRidge().partial_fit(Z, y), binfeat.CGRidge().partial_fit(Z, y), rtol=1e-12)
     with pytest.raises(ValueError, match="y should be a 1d array"):
@@ -385,7 +385,7 @@ def test_other_bad_input(rows):
         binning.fit(dask_bag.from_sequence([1, 2]))
     with pytest.raises(ValueError, match="X has no rows in any chunk"):
         binning.fit(chunked(X[:0], (0,)))
-    with pytest.raises(TypeError, match="partial_fit takes rows in memory"):
+    with pytest.raises(TypeError, match="partial_fit requires rows in memory"):
         binning.partial_fit(dX)
     with pytest.raises(ValueError, match="n_grids must be at least 1"):
         binnings(n_grids=0)[1].fit(dX)

@@ -148,7 +148,7 @@ def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
 @pytest.mark.hard
 def test_closed_client(rows, cluster, monkeypatch):
     X, y, _ = rows
-    message = "X lies on the workers of a distributed.Client that is closed"
+    message = "X was stored on the workers of a distributed.Client that is closed"
     with dask_distributed.Client(cluster):
         dX = chunked(X).persist()
         blocks = binnings()[1].fit_transform(dX)
@@ -222,7 +222,9 @@ def test_a_task_that_ends_workers_is_named(rows, client):
     """The task ends its worker, as the nanny ends a worker that needs more memory than it may have."""
     dX = chunked(rows[0]).map_blocks(_die, meta=np.empty((0, 3)))
     before = client.run_on_scheduler(_allow_failures, n=0)
-    with pytest.raises(RuntimeError, match=r"Workers died while they ran .*, the last of them tcp:.*Make chunks small"):
+    with pytest.raises(
+        RuntimeError, match=r"Workers died while they ran .*, the last of them tcp:.*Use smaller chunks"
+    ):
         remote.KernelMachineRegressor(**FIXED).fit(dX, rows[1])
     client.run_on_scheduler(_allow_failures, n=before)
     client.run_on_scheduler(_wait_until_empty)

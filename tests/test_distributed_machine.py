@@ -239,13 +239,19 @@ def bad_fits():
         (regressor(), good, np.append(ones[:-1], np.nan), ValueError, "Chunk 1 of X: Input y contains NaN"),
         (regressor(), good, np.append(ones[:-1], 1e101), ValueError, "Chunk 1 of X: y must be at most 1e"),
         (regressor(), good, ones[:-1], ValueError, "X has 1500 rows, y has 1499"),
-        (regressor(), good, ones.astype("M8[D]"), ValueError, "of X: y must hold numbers; got datetime64"),
+        (regressor(), good, ones.astype("M8[D]"), ValueError, "of X: y must contain numbers; got datetime64"),
         (regressor(), good, None, ValueError, "requires y to be passed"),
         (regressor(), good[:0], ones[:0], ValueError, "X has no rows in any chunk"),
-        (regressor(features="exact"), good, ones, ValueError, "features='exact' needs all rows in memory; use 'auto'"),
+        (
+            regressor(features="exact"),
+            good,
+            ones,
+            ValueError,
+            "features='exact' requires all rows in memory; use 'auto'",
+        ),
         (regressor(loss="poisson"), good, -ones, ValueError, "loss='poisson' needs targets of at least 0; got -1"),
         (regressor(loss="gamma"), good, 0 * ones, ValueError, "loss='gamma' needs targets above 0; got 0"),
-        (classifier(loss="log"), good, np.arange(N) % 2, ValueError, "loss='log' needs all rows in memory"),
+        (classifier(loss="log"), good, np.arange(N) % 2, ValueError, "loss='log' requires all rows in memory"),
         (regressor(solver_params={"n_grids": 0}), good, ones, ValueError, r"\['n_grids'\] must be at least 1"),
         (classifier(), good, ones, ValueError, "y must have at least two classes"),
         (
@@ -292,7 +298,7 @@ def test_other_bad_input(rows, small_sample):
         machine.to_local()
     machine.fit(X[:100], y[:100])
     for call in (machine.predict_interval, machine.sample_y, partial(machine.predict, return_std=True)):
-        with pytest.raises(TypeError, match=r"Of a Dask collection there are predictions, .* give rows in memory"):
+        with pytest.raises(TypeError, match=r"For a Dask collection, only predict, .* Pass rows in memory"):
             call(dX)
     with pytest.raises(ValueError, match="X has 2 features, but KernelMachineRegressor is expecting 3"):
         machine.predict(dX[:, :2])

@@ -77,6 +77,6 @@ def test_any_other_fit_that_is_not_finite_is_refused(monkeypatch, wrong, rows):
     monkeypatch.setattr(conclusion, "Fitted", damaged)
     machine = KernelMachineRegressor(random_state=0)
     given = (X, Y) if rows == "table" else (blocks(X, Y), None)
-    with pytest.raises(ValueError, match=r"The fit is not finite: the error of rows left out is .* Scale X, y"):
+    with pytest.raises(ValueError, match=r"The fit is not finite: the validation error is .* Scale X, y"):
         machine.fit(*given)
     assert not hasattr(machine, "feature_coef_")

@@ -428,7 +428,7 @@ BAD_TABLES = [
     (np.array([[1.0, np.nan]]), ValueError, "NaN"),
     (sparse.csr_array([[1.0, np.inf]]), ValueError, "infinity"),
     (sparse.csr_array([[1.0, np.nan]]), ValueError, "NaN"),
-    (np.array([["a", "b"]]), ValueError, "^Column 0 of X holds 'a', which is not a number. Encode it"),
+    (np.array([["a", "b"]]), ValueError, "^Column 0 of X contains 'a', which is not a number. Encode it"),
     (np.array([[1j, 2]]), ValueError, "Complex data not supported"),
     (np.empty((0, 2)), ValueError, "0 sample"),
     (np.zeros(2), ValueError, "1D array"),

@@ -16,8 +16,8 @@ ESTIMATORS = [KernelMachineRegressor(gamma="scale", alpha=0.1), CGRidge(alphas=[
         ([(1,), (2, 3)] * 20, "got sequences of several lengths"),
         ([1, 2, 3], r"shape \(40,\); got shape \(3,\)"),
         (3, r"got shape \(\)"),
-        ([1.0] * 39 + [np.nan], "groups must name the group of every row; 1 of 40 rows"),
-        (["a"] * 39 + [None], "groups must name the group of every row; 1 of 40 rows"),
+        ([1.0] * 39 + [np.nan], "groups must not contain missing values, but 1 of 40 rows"),
+        (["a"] * 39 + [None], "groups must not contain missing values, but 1 of 40 rows"),
     ],
 )
 def test_groups_that_do_not_name_every_row(rng, estimator, groups, words):

@@ -175,7 +175,7 @@ def test_bad_parameters(parameters, error, message):
 
 def test_bad_labels_and_rows():
     spread = LabelSpreading()
-    with pytest.raises(ValueError, match="y must have labels of at least two classes, but all rows are unlabelled"):
+    with pytest.raises(ValueError, match="y must have labels of at least two classes, but all rows are unlabeled"):
         spread.fit(X, np.full(60, -1))
     with pytest.raises(ValueError, match="y must have at least two classes, got one class: 0"):
         spread.fit(X, np.where(FEW == 1, -1, FEW))

@@ -364,7 +364,9 @@ def test_other_kernels_are_refused(table, kernel):
 def test_a_source_of_blocks_is_refused(table, sampled_rows):
     X, y, _ = table
     sampled_rows(200)
-    with pytest.raises(ValueError, match="features='exact' needs all rows in memory; use 'auto', 'local', 'binning'"):
+    with pytest.raises(
+        ValueError, match="features='exact' requires all rows in memory; use 'auto', 'local', 'binning'"
+    ):
         KernelMachineRegressor(**EXACT).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
 
 

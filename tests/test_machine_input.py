@@ -82,15 +82,15 @@ def test_in_a_pipeline(table):
             "cv",
             [(range(10), [400])],
             ValueError,
-            "cv must give pairs of row numbers or masks for the 400 rows: .*out of bounds",
+            "cv must yield pairs of row numbers, or of masks for the 400 rows: .*out of bounds",
         ),
-        ("cv", [1], ValueError, "cv must give pairs"),
+        ("cv", [1], ValueError, "cv must yield pairs"),
         ("cv", [], ValueError, "cv contains no split"),
         (
             "cv",
             [(range(300), range(298, 400))],
             ValueError,
-            "cv must hold out rows that it does not train on; 2 are in",
+            "Training and validation rows of cv must not overlap, but 2 rows are in",
         ),
         ("refit", "no", TypeError, "refit must be True or False, got 'no'"),
         ("scoring", "nonsense", ValueError, "scoring.*nonsense"),
@@ -150,13 +150,13 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
         (ONES, np.ones((5, 1, 1)), {}, ValueError, "dim"),
         (np.where(ONES > 0, np.inf, 0), Y5, {}, ValueError, "Input X contains infinity"),
         (ONES[0], Y5, {}, ValueError, "Expected 2D array, got 1D array"),
-        (np.full((5, 2), "a"), Y5, {"categorical_features": None}, ValueError, "must hold numbers"),
+        (np.full((5, 2), "a"), Y5, {"categorical_features": None}, ValueError, "must contain numbers"),
         (ONES, Y5, {"sample_weight": np.ones(4)}, ValueError, "sample_weight must have one value per row"),
         (ONES, Y5, {"sample_weight": -np.ones(5)}, ValueError, "sample_weight must be finite and non-negative"),
         (ONES, Y5, {"sample_weight": np.zeros(5)}, ValueError, "sample_weight is zero for every row"),
         (ONES, Y5, {"sample_weight": np.eye(5)[0]}, ValueError, "sample_weight must be above 0 for at least 2 rows"),
-        (ONES, Y5, {"groups": np.ones(4)}, ValueError, "groups must have one name or number per row"),
-        (ONES, Y5, {"groups": np.array([None, "a", "a", "b", "b"])}, ValueError, "groups must name the group of every"),
+        (ONES, Y5, {"groups": np.ones(4)}, ValueError, "groups must contain one number or string per row"),
+        (ONES, Y5, {"groups": np.array([None, "a", "a", "b", "b"])}, ValueError, "groups must not contain missing"),
         (ONES, Y5, {"groups": np.ones(5)}, ValueError, "groups must contain at least 2 groups"),
     ],
 )
@@ -171,13 +171,13 @@ def test_series_of_polars():
     X, y = pl.DataFrame({"x": np.arange(60.0)}), pl.Series(np.arange(60.0))
     assert KernelMachineRegressor(**FIXED).fit(X, y).score(X, y) > 0.9
     days = pl.Series([datetime.date(2026, 1, 1)] * 60)
-    with pytest.raises(ValueError, match="y must hold numbers; got datetime64"):
+    with pytest.raises(ValueError, match="y must contain numbers; got datetime64"):
         KernelMachineRegressor(**FIXED).fit(X, days)
     several = X.with_columns(pl.Series("pair", [{"a": 1, "b": 2}] * 60))
     with pytest.raises(TypeError, match="Column 'pair' of X has several values in a row"):
         KernelMachineRegressor(**FIXED).fit(several, y)
     lists = X.with_columns(pl.Series("list", [[1, 2]] * 60))
-    with pytest.raises(TypeError, match="Column 'list' of X has several values in a row; make a column of each value"):
+    with pytest.raises(TypeError, match="Column 'list' of X has several values per row; use one column per value"):
         KernelMachineRegressor(**FIXED).fit(lists, y)
 
 

@@ -50,7 +50,7 @@ def test_ctrl_c_says_where_the_machine_is(table):
         machine.fit(X, labels)
     assert stopped.value.estimator is machine
     (note,) = stopped.value.__notes__
-    assert "name before it is fitted" in note
+    assert "to a variable before the fit" in note
     assert "sys.last_value.estimator" in note
     with interrupted(growth.Growth, "__init__"), pytest.raises(KeyboardInterrupt) as stopped:
         KernelMachineClassifier(**GROWING).fit(X, labels)

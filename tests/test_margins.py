@@ -318,7 +318,9 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
     monkeypatch.setattr(bounded, "_MOST", 1)
     monkeypatch.setattr(bounded, "_FACTORS", 1)
     for features in ("exact", "local"):
-        with pytest.warns(ConvergenceWarning, match="the last step of loss='log' still promised"):
+        with pytest.warns(
+            ConvergenceWarning, match="loss='log' did not converge: one more step would lower the objective"
+        ):
             KernelMachineClassifier(**{**GIVEN, "features": features}, loss="log").fit(X, labels)
 
 
@@ -337,7 +339,7 @@ def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
     with pytest.raises(ValueError, match="features='exact' supports up to 50 rows, got 100"):
         KernelMachineClassifier(loss="log", features="exact").fit(X, labels)
     sampled_rows(50)
-    with pytest.raises(ValueError, match="loss='log' needs all rows in memory"):
+    with pytest.raises(ValueError, match="loss='log' requires all rows in memory"):
         KernelMachineClassifier(loss="log").fit(blocks(X, labels, block_rows=30))
 
 

@@ -116,7 +116,7 @@ def test_masked_weights_and_groups_are_refused(rows, name):
         MAKERS[name]().fit(X, y, sample_weight=np.ma.array(numbers + 1, mask=mask))
     estimator = MAKERS[name]()
     estimator = estimator.set_params(alphas=[0.1, 1.0]) if "ridge" in name else estimator
-    with pytest.raises(ValueError, match="groups must name the group of every row; 1 of 60 rows"):
+    with pytest.raises(ValueError, match="groups must not contain missing values, but 1 of 60 rows"):
         estimator.fit(X, y, groups=np.ma.array(numbers, mask=mask))
 
 
@@ -129,7 +129,7 @@ def test_masked_parameters_are_refused(rows):
     machine = MAKERS["regressor"]().fit(X, X[:, 0])
     with pytest.raises(ValueError, match="quantiles must be"):
         machine.predict_quantiles(X, np.ma.array([0.1, 0.5], mask=[0, 1]))
-    with pytest.raises(ValueError, match="cv must give pairs of row numbers or masks"):
+    with pytest.raises(ValueError, match="cv must yield pairs of row numbers, or of masks"):
         MAKERS["regressor"]().set_params(
             cv=[(np.ma.array(np.arange(30), mask=np.arange(30) < 5), np.arange(30, 60))]
         ).fit(X, X[:, 0])

@@ -91,10 +91,10 @@ def test_labels_that_all_or_no_rows_have(Z, few_steps):
 
 def test_bad_indicators(tmp_path):
     for wrong in (2 * Y, Y - 1, Y.astype(str), np.where(Y, 0.5, 0)):
-        with pytest.raises(ValueError, match="y must be labels, a label for each row, or an indicator matrix"):
+        with pytest.raises(ValueError, match="y must contain one label per row, or be an indicator matrix"):
             CGRidgeClassifier().fit(X, wrong)
     for make in (lambda: CGRidgeClassifier(), lambda: KernelMachineClassifier()):
-        with pytest.raises(ValueError, match="class_weight is for one label a row"):
+        with pytest.raises(ValueError, match="class_weight requires one label per row"):
             make().set_params(class_weight="balanced").fit(X, Y)
     fixed = {"features": "binning", "gamma": 0.1, "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
     machine = KernelMachineClassifier(**fixed).fit(X, Y)
@@ -179,7 +179,7 @@ def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
 def test_bad_columns_of_labels():
     with pytest.raises(ValueError, match="at least two classes, got one class: 'cat'"):
         KernelMachineClassifier().fit(X, np.column_stack([COLUMNS[:, 1], np.full(300, "cat")]))
-    with pytest.raises(ValueError, match="class_weight is for one label a row"):
+    with pytest.raises(ValueError, match="class_weight requires one label per row"):
         KernelMachineClassifier(class_weight="balanced").fit(X, COLUMNS)
     with pytest.raises(ValueError, match=r"scoring='accuracy' accepts one column of labels, got 2. Pass a callable"):
         KernelMachineClassifier(scoring="accuracy").fit(X, COLUMNS)

@@ -122,7 +122,7 @@ def test_what_cannot_be_exported_is_named(rows, few_grids, without_package):
             X,
             y,
         ),
-        "takes columns of numbers": (KernelMachineRegressor(**small), pd.DataFrame({"a": ["u", "v"] * 150}), y),
+        "supports numeric columns only": (KernelMachineRegressor(**small), pd.DataFrame({"a": ["u", "v"] * 150}), y),
         "supports one label per row": (KernelMachineClassifier(**small), X, (X > 0).astype(int)),
     }
     for words, (machine, table, target) in made.items():

@@ -182,7 +182,7 @@ def test_subsampled_detectors_are_updated_exactly(most, rng):
         np.testing.assert_array_equal(detector.score_samples(X), whole.score_samples(X))
         assert detector.offset_ == whole.offset_
     if most == 20:
-        with pytest.raises(ValueError, match="max_samples=10 with n_grids=20 counts some of 600 rows only; fit with"):
+        with pytest.raises(ValueError, match="max_samples=10 with n_grids=20 counts only a part of 600 rows"):
             parts.forget(X[:200])
     else:
         before, more = parts.score_samples(X), rng.normal(size=(50, 5))
@@ -201,7 +201,7 @@ def test_forget_refuses_rows_that_are_not_training_rows(X):
     before = detector.score_samples(X)
     with pytest.raises(ValueError, match="X has rows that are not training rows; forget only rows"):
         detector.forget(X[:5] + 1)
-    with pytest.raises(ValueError, match="at least one row must be left"):
+    with pytest.raises(ValueError, match="at least one row must remain"):
         detector.forget(X)
     np.testing.assert_array_equal(detector.score_samples(X), before)
     detector.forget(X[:-1])

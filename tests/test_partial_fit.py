@@ -161,7 +161,7 @@ def test_bad_classes(table):
     Z = FEATURES["sums"](X)
     for y, first, message in [
         (labels, {}, "classes must be passed on the first call"),
-        (labels, {"classes": [0, 1]}, "y holds labels that are not in classes, \\[2\\]"),
+        (labels, {"classes": [0, 1]}, "y contains labels that are not in classes: \\[2\\]"),
         (labels, {"classes": [0]}, "at least two classes"),
     ]:
         with pytest.raises(ValueError, match=message):

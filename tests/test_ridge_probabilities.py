@@ -120,7 +120,9 @@ def test_what_cannot_hold_rows_out_is_refused(noisy):
     model = CGRidgeClassifier(**OWN)
     with pytest.raises(ValueError, match="probability=True does not support early stopping"):
         clone(model).set_params(early_stopping=True).fit(Z, y)
-    with pytest.raises(ValueError, match="early_stopping and probability hold out rows, and X is a bare LinearOp"):
+    with pytest.raises(
+        ValueError, match="early_stopping and probability need a validation set, but rows of a LinearOp"
+    ):
         clone(model).fit(aslinearoperator(Z.tocsr()), y)
     with pytest.raises(AttributeError, match="probability needs a validation set, which partial_fit does not have"):
         clone(model).partial_fit(Z, y, classes=["no", "yes"])

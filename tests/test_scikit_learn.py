@@ -64,8 +64,8 @@ def test_machines_of_several_seeds_vote(frame, table, Machine, voting):
 def test_codes_are_refused_by_set_output_and_pass_the_global_setting(frame, table, container):
     _, y, _ = table
     refusal = (
-        rf"set_output\(transform='{container}'\) needs features in an array, and RandomBinning returns a BinMatrix, "
-        r"which fits in no data frame. Call set_output\(transform='default'\)."
+        rf"set_output\(transform='{container}'\) requires features in an array, but RandomBinning returns a "
+        r"BinMatrix. Call set_output\(transform='default'\)."
     )
     own = RandomBinning(**CODES).set_output(transform=container)
     pipeline = make_pipeline(StandardScaler(), RandomBinning(**CODES), CGRidge(alpha=0.1))
@@ -213,7 +213,7 @@ def test_words_name_the_column_and_a_remedy(estimator):
                 clone(estimator).fit(X, y)
     fitted = clone(estimator).fit(np.eye(3), y)
     call = getattr(fitted, "transform", None) or fitted.predict
-    with pytest.raises(ValueError, match="Column 2 of X holds 'Bonn'"):
+    with pytest.raises(ValueError, match="Column 2 of X contains 'Bonn'"):
         call(frame.to_numpy())
 
 
@@ -225,7 +225,7 @@ def test_numbers_in_strings_are_numbers():
 def test_labels_for_a_regressor(machine, table):
     X, _, labels = table
     for y in (labels, labels.tolist(), pd.Series(labels), pd.Series(labels).astype("category")):
-        with pytest.raises(ValueError, match=r"^y must hold numbers, got '(yes|no)'; for labels use a classifier"):
+        with pytest.raises(ValueError, match=r"^y must contain numbers, got '(yes|no)'; for labels use a classifier"):
             machine.fit(X, y)
 
 

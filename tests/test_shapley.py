@@ -111,7 +111,7 @@ def test_interactions_are_in_closed_form_only(rng):
     machine = KernelMachineRegressor(
         features="binning", solver_params={"n_grids": 4}, gamma="scale", alpha=0.1, random_state=0
     ).fit(X, y)
-    with pytest.raises(ValueError, match="interactions need kernels in closed form"):
+    with pytest.raises(ValueError, match="Interactions require features_"):
         machine.shapley_values(X[:3], X, interactions=True)
 
 
@@ -264,6 +264,6 @@ def test_bad_arguments(smooth, rng):
     with pytest.raises(ValueError, match="features"):
         machine.shapley_values(X, X[:, :2])
     bins = KernelMachineClassifier(solver_params={"n_grids": 20}, random_state=0).fit(X, y > 0)
-    with pytest.raises(ValueError, match="keeps no rows of fit: give some as background"):
+    with pytest.raises(ValueError, match=r"stores no training rows. Pass rows as background"):
         bins.shapley_values(X[:2])
     assert bins.shapley_values(X[:2], X[:50], n_permutations=2).values.shape == (2, 4)

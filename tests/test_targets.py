@@ -249,7 +249,7 @@ def test_dates_are_no_targets(unit):
     pd = pytest.importorskip("pandas")
     y = np.arange(40).astype(unit)
     for targets_of_rows in (y, pd.Series(y)):
-        with pytest.raises(ValueError, match=r"y must hold numbers; got (datetime|timedelta)64"):
+        with pytest.raises(ValueError, match=r"y must contain numbers; got (datetime|timedelta)64"):
             KernelMachineRegressor().fit(np.arange(40.0)[:, np.newaxis], targets_of_rows)
 
 
@@ -259,5 +259,5 @@ def test_dates_as_objects_are_no_targets(kind):
         date = getattr(pytest.importorskip("pandas"), kind)("2026-01-01")
     else:
         date = getattr(datetime, kind)(2026, 1, 1)
-    with pytest.raises(ValueError, match=r"y must hold numbers, got .*; subtract a date from dates, and divide by"):
+    with pytest.raises(ValueError, match=r"y must contain numbers, got .*; subtract a date from dates, and divide by"):
         KernelMachineRegressor().fit(np.arange(40.0)[:, np.newaxis], [date] * 40)

@@ -186,7 +186,7 @@ def test_words_among_numbers_are_listed_and_refused_by_predictions(machine, conv
     assert found.pop(("Column 'size'", "no numbers")) == (3, ("'Z9'", "''"), "numbers")
     assert found.pop(("Column 'size'", "numbers as strings"))[0] == 17
     assert not any(column == "Column 'size'" for column, _ in found)
-    with pytest.raises(ValueError, match="Column 'size' of X must hold numbers"):
+    with pytest.raises(ValueError, match="Column 'size' of X must contain numbers"):
         machine.predict(frame)
 
 
@@ -227,7 +227,7 @@ def test_dates_of_a_time_zone_and_numbers_are_no_dates_as_objects(machine):
     for value in (datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC), 3):
         frame = frame_of(2).assign(day=np.array([value, "2026-01-07"], dtype=object))
         assert found_in(machine, frame)["Column 'day'", "no numbers"][0] == 1
-        with pytest.raises(ValueError, match="Column 'day' of X must hold dates"):
+        with pytest.raises(ValueError, match="Column 'day' of X must contain dates"):
             machine.predict(frame)
 
 

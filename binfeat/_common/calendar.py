@@ -51,8 +51,8 @@ def days_of(series, times):
     own, zone = times_of(series), zone_in(times)
     if own != times and not (zone and zone_in(own)):
         raise TypeError(
-            f"has {own or 'no times'}, and had {times or 'no times'} in fit. Convert it, as pandas.to_datetime, "
-            "pandas.to_timedelta or Series.astype do"
+            f"contains {own or 'no times'}, but contained {times or 'no times'} in fit. Convert it, for example by "
+            "pandas.to_datetime, pandas.to_timedelta or Series.astype"
         )
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))

@@ -7,8 +7,8 @@ from typing import TypeVar
 from binfeat._common.callbacks import with_callbacks
 
 _KEPT = (
-    "What {0} had learned so far is kept. Give an estimator a name before it is fitted, as in `machine = {0}(...)` and "
-    "then `machine.fit(X, y)`; of one without a name, an interactive session has `sys.last_value.estimator`."
+    "The interrupted {0} keeps its current state. Assign an estimator to a variable before the fit: "
+    "`model = {0}(...)`, then `model.fit(X, y)`. In an interactive session, `sys.last_value.estimator` refers to it."
 )
 _Method = TypeVar("_Method", bound=Callable)
 

@@ -67,33 +67,33 @@ def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
         names, got = np.empty(0), "sequences of several lengths"
     if names.shape != (n_rows,):
         raise ValueError(
-            f"groups must have one name or number per row, shape ({n_rows},); got {got}. Join several values of a row "
-            "to one name, such as '3-7'."
+            f"groups must contain one number or string per row, shape ({n_rows},); got {got}. Join several values of a "
+            "row to one string, such as '3-7'."
         )
     n_missing = np.count_nonzero([name is None or name != name for name in names.tolist()])
     if n_missing:
         raise ValueError(
-            f"groups must name the group of every row; {n_missing:,} of {n_rows:,} rows have no name. Give these rows "
-            "groups of their own, or leave them out."
+            f"groups must not contain missing values, but {n_missing:,} of {n_rows:,} rows have one. Assign a group to "
+            "these rows, or remove them."
         )
     try:
         return np.unique(names, return_inverse=True)[1]
     except TypeError:
-        raise TypeError("groups must name the group of each row, by numbers or by strings; some are others.") from None
+        raise TypeError("groups must contain only numbers or only strings. Convert them to one type.") from None
 
 
 def _row_numbers(pair, n_rows):
     try:
         train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in map(unmasked, pair))
     except (IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"cv must give pairs of row numbers or masks for the {n_rows} rows: {error}") from error
+        raise ValueError(f"cv must yield pairs of row numbers, or of masks for the {n_rows} rows: {error}") from error
     if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
         raise ValueError("cv must contain at least one training row and one validation row.")
     is_known, is_out = np.zeros((2, n_rows), bool)
     is_known[train], is_out[held_out] = True, True
     n_both = np.count_nonzero(is_known & is_out)
     if n_both:
-        raise ValueError(f"cv must hold out rows that it does not train on; {n_both:,} are in both parts of a split.")
+        raise ValueError(f"Training and validation rows of cv must not overlap, but {n_both:,} rows are in both.")
     return train, held_out
 
 

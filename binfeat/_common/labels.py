@@ -184,13 +184,15 @@ def all_labels(y, classes, known):
         require_two(given.classes)
     labels = given if known is None else known
     if labels is None:
-        raise ValueError("classes must be passed on the first call to partial_fit: all labels that will come.")
+        raise ValueError("classes must be passed on the first call to partial_fit, with all labels that can occur.")
     same_kind = labels.is_multilabel == (y.ndim == 2)
     if not same_kind or (given is not None and not np.array_equal(given.classes, labels.classes)):
         raise ValueError(f"classes must be the same as in the first call to partial_fit, {labels.classes.tolist()}.")
     unknown = [] if labels.is_multilabel else np.setdiff1d(y, labels.classes).tolist()
     if unknown:
-        raise ValueError(f"y holds labels that are not in classes, {unknown[:3]}; these are {labels.classes.tolist()}.")
+        raise ValueError(
+            f"y contains labels that are not in classes: {unknown[:3]}. Classes: {labels.classes.tolist()}."
+        )
     return labels
 
 
@@ -209,8 +211,8 @@ def check_labels_or_sets(y) -> np.ndarray:
         return check_labels(y)
     if not is_indicator(array):
         raise ValueError(
-            "y must be labels, a label for each row, or an indicator matrix of 0 and 1 with a column for each label; "
-            f"got shape {array.shape} and {array.dtype}, with other values."
+            "y must contain one label per row, or be an indicator matrix of 0 and 1 with one column per label; "
+            f"got shape {array.shape} and dtype {array.dtype}."
         )
     return array
 
@@ -294,7 +296,7 @@ def weights_of_known(sample_weight, class_weight, y, classes):
     """Return class weights for a part of the rows; ValueError if `class_weight` is "balanced"."""
     if isinstance(class_weight, str):
         raise ValueError(
-            f"class_weight must be a dict or None in partial_fit, which does not know all rows; got {class_weight!r}."
+            f"class_weight must be a dict or None in partial_fit, because later rows are unknown; got {class_weight!r}."
         )
     if class_weight is None or y.ndim == 2:
         return weights_by_class(sample_weight, class_weight, y)
@@ -307,7 +309,7 @@ def weights_by_class(sample_weight, class_weight, y):
     """Return sample weights times class weights, of shape (n_rows, 1), or None; with the errors of both checks."""
     weights = check_weights(sample_weight, len(y))
     if y.ndim == 2 and class_weight is not None:
-        raise ValueError("class_weight is for one label a row, and y has several; give sample_weight instead.")
+        raise ValueError("class_weight requires one label per row, but y has several. Pass sample_weight instead.")
     of_class = class_weights(class_weight, y)
     if of_class is None:
         return weights

@@ -144,8 +144,8 @@ def _in_container(method):
         if own != "default":
             kind = type(Z).__name__
             raise ValueError(
-                f"set_output(transform={own!r}) needs features in an array, and {type(self).__name__} returns a "
-                f"{kind}, which fits in no data frame. Call set_output(transform='default')."
+                f"set_output(transform={own!r}) requires features in an array, but {type(self).__name__} returns a "
+                f"{kind}. Call set_output(transform='default')."
             )
         return Z
 

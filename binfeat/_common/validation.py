@@ -37,7 +37,7 @@ def checked_targets(y):
     """Return targets in float64, (n_rows,) or (n_rows, n_targets); ValueError for dates and huge numbers."""
     kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
     if kind.kind in "mM":
-        raise ValueError(f"y must hold numbers; got {kind}. Subtract a date, and divide by np.timedelta64(1, 'D').")
+        raise ValueError(f"y must contain numbers; got {kind}. Subtract a date, and divide by np.timedelta64(1, 'D').")
     y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     check_moderate(y, "y")
     return y
@@ -179,7 +179,7 @@ def check_weights(sample_weight, n_rows, some=True):
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be finite and non-negative.")
     if some and not (weights > 0).any():
-        raise ValueError("sample_weight is zero for every row; give at least one a positive weight.")
+        raise ValueError("sample_weight is zero for every row; at least one row must have a positive weight.")
     weights = np.array(np.broadcast_to(weights, n_rows)).reshape(-1, 1)
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
@@ -198,7 +198,7 @@ def check_comparable(weights):
     if used.size and used.max() / WIDEST > used.min():
         raise ValueError(
             f"sample_weight must differ by at most a factor of {WIDEST}, but ranges from {used.min():.2g} to "
-            f"{used.max():.2g}. Set weights to 0 that are negligible, or reduce the largest weights."
+            f"{used.max():.2g}. Set negligible weights to 0, or reduce the largest weights."
         )
 
 
@@ -241,7 +241,7 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
     try:
         values = np.asarray(unmasked(gamma), dtype=np.float64)
     except OverflowError:
-        raise ValueError("gamma must be finite; it holds an integer beyond the range of floats, 1.8e308.") from None
+        raise ValueError("gamma must be finite; it contains an integer beyond the range of floats, 1.8e308.") from None
     except (TypeError, ValueError):
         values = None
     if values is None or gamma is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):

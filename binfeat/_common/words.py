@@ -22,7 +22,7 @@ def naming_words(values, name):
         ) from None
     except (TypeError, ValueError) as error:
         if "NA is ambiguous" in str(error):  # raised by pandas for its missing value
-            raise ValueError(f"Input {name} contains NA, a missing value; leave these rows out.") from None
+            raise ValueError(f"Input {name} contains NA, a missing value; remove these rows.") from None
         of_words = isinstance(error, np.exceptions.DTypePromotionError) or "could not convert string" in str(error)
         of_objects = name == "y" and "float() argument" in str(error)
         message = _message(values, name) if of_words or of_objects else None
@@ -36,9 +36,9 @@ def _message(values, name):
     for column, column_values in _columns(values):
         for word in filter(_is_word, column_values):
             if name == "y":
-                return f"y must hold numbers, got {word!r}; {_FOR_TARGETS[isinstance(word, str)]}."
+                return f"y must contain numbers, got {word!r}; {_FOR_TARGETS[isinstance(word, str)]}."
             return (
-                f"Column {column!r} of {name} holds {word!r}, which is not a number. Encode it, for example by "
+                f"Column {column!r} of {name} contains {word!r}, which is not a number. Encode it, for example by "
                 "sklearn.preprocessing.OneHotEncoder, or use a kernel model, which accepts categories."
             )
     return None

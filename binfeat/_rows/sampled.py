@@ -107,7 +107,7 @@ def require_alike(types: list[tuple[str, str]], known: list[tuple[str, str]], wh
     """Raise ValueError if the kind of a column (see `checked_types`) differs from the kind in earlier blocks."""
     for (name, kind), (_, other) in zip(types, known, strict=True):
         if kind != other:
-            raise TypeError(f"{name} of X has {kind}, which do not go with the {other} of {where}.")
+            raise TypeError(f"{name} of X contains {kind}, but {other} in {where}. Convert the column to one type.")
 
 
 def checked_types(X: Table) -> list[tuple[str, str]]:

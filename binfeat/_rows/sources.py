@@ -136,7 +136,7 @@ def blocks(
 def _refuse(kind: str, **arguments: object) -> None:
     given = [name for name, value in arguments.items() if value is not None]
     if given:
-        raise ValueError(f"{' and '.join(given)} cannot go with {kind}; leave them out.")
+        raise ValueError(f"{' and '.join(given)} cannot be combined with {kind}; omit them.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,6 +61,6 @@ class StreamedFeatures(ComputedFeatures):
         """Select rows by increasing numbers."""
         rows = np.asarray(rows)
         if (np.diff(rows) < 0).any():
-            raise ValueError("rows of a source can be taken in ascending order only; sort their numbers.")
+            raise ValueError("Rows of a source can be selected in ascending order only; sort the row numbers.")
         taken = rows if self._taken is None else self._taken[rows]
         return StreamedFeatures(self._rows, self._compute, self.shape[1], self.dtype, self.dense, taken=taken)

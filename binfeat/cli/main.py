@@ -77,10 +77,10 @@ def _parser():
     words = "Write a prediction for each row of a table, and class probabilities for a classifier."
     predict = commands.add_parser("predict", help="predict the rows of a table", description=words)
     words = (
-        "Print how a table differs from the training rows: values that they do not have, and whether the table as a "
-        "whole has drifted. Exit code: 3 for differences, else 0."
+        "Print differences between a table and the training rows: new categories, new missing values, numbers outside "
+        "the training range, and a test for drift. The exit code is 3 if there are differences, otherwise 0."
     )
-    check = commands.add_parser("check", help="compare a table with that of fit", description=words)
+    check = commands.add_parser("check", help="compare a table with the training rows", description=words)
     words = (
         "Write the Shapley values of the rows of a table: how much each input moves the prediction away from the "
         "average. Values have the unit of the target, or of its logarithm if the model transforms it. For classifiers "

@@ -225,11 +225,11 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         X = self._check(X)
         if self._counted.turns.span < 2**64:
             raise ValueError(
-                f"forget needs the counts of all rows, and max_samples={self.max_samples} with n_grids={self.n_grids} "
-                f"counts some of {self.n_rows_:,} rows only; fit with max_samples=None."
+                f"forget requires counts of all rows, but max_samples={self.max_samples} with n_grids={self.n_grids} "
+                f"counts only a part of {self.n_rows_:,} rows. Fit with max_samples=None."
             )
         if X.shape[0] >= self.n_rows_:
-            raise ValueError(f"X has {X.shape[0]} rows of {self.n_rows_} training rows; at least one row must be left.")
+            raise ValueError(f"X has {X.shape[0]} rows of {self.n_rows_} training rows; at least one row must remain.")
         counted = self._counted.minus(X)
         self._keep(counted, self._sample.take(counted.find(self._sample.rows)[0]), self._n_seen)
         return self

@@ -30,14 +30,14 @@ _FAN = 8  # inputs of a task in a tree; neighbours rarely share a worker, so pai
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
 _LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
 _GONE = (
-    "{} lies on the workers of a distributed.Client that is closed or has lost it{}. Connect a client, make the "
-    "collection again from its source, and persist it there."
+    "{} was stored on the workers of a distributed.Client that is closed or has lost it{}. Connect a client, create "
+    "the collection again from its source, and persist it there."
 )
 _KILLED = (
-    "Workers died while they ran {}, the last of them {}; in most cases memory was too little. Make chunks smaller, "
-    "lower max_grids or n_grids in solver_params, or give workers more memory."
+    "Workers died while they ran {}, the last of them {}, probably because they ran out of memory. Use smaller chunks, "
+    "decrease max_grids or n_grids in solver_params, or use workers with more memory."
 )
-_NO_WORKER = "No worker was left to run {} for as long as the scheduler waits for one. Start workers, and fit again."
+_NO_WORKER = "No worker was available to run {} within the time limit of the scheduler. Start workers, and fit again."
 
 
 @dataclass
@@ -84,7 +84,7 @@ class _ArrayKind:
         if chunk.shape[1:] != self.shape:
             raise ValueError(f"it must have the shape (n_rows, {self.shape[0]}), got {chunk.shape}.")
         if chunk.dtype != self.dtype and not chunk.dtype.kind == self.dtype.kind in "SU":
-            raise TypeError(f"it must be of type {self.dtype}, as the collection says; got {chunk.dtype}.")
+            raise TypeError(f"it must have the dtype of the collection, {self.dtype}; got {chunk.dtype}.")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _FrameKind:
         for name, wanted in self.columns.items():
             if wanted is not None and dtypes[name] != wanted:
                 raise TypeError(
-                    f"column {name!r} must be of type {wanted!r}, as the collection says; got {dtypes[name]!r}."
+                    f"column {name!r} must have the dtype of the collection, {wanted!r}; got {dtypes[name]!r}."
                 )
 
 
@@ -169,7 +169,9 @@ def beside(chunks, values, name):
     if not is_chunked(values):
         rows = np.asarray(unmasked(values))
         if rows.ndim == 0:
-            raise ValueError(f"{name} must have a value or more per row of {chunks.name}, got {type(values).__name__}.")
+            raise ValueError(
+                f"{name} must have at least one value per row of {chunks.name}, got {type(values).__name__}."
+            )
         values = da.from_array(rows, chunks=-1)
     own = chunks_of(values, name)
     if (chunks.lengths is None or own.lengths is None) and len(own.blocks) == len(chunks.blocks):

@@ -154,7 +154,7 @@ class RandomBinning(InMemory):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Append bins as in `binfeat.RandomBinning.partial_fit`. A Dask collection raises a TypeError."""
         if is_chunked(X):
-            raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
+            raise TypeError("partial_fit requires rows in memory, got a Dask collection. Pass the collection to fit.")
         return super().partial_fit(X)
 
     def encode(self, X: Any) -> Any:

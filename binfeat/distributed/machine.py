@@ -94,8 +94,8 @@ class _OnDask(DaskScorer, KernelMachineBase):
     def _rows_and_scores(self, X, note):
         if is_chunked(X):
             raise TypeError(
-                "Of a Dask collection there are predictions, and scores and probabilities of classes; for all else "
-                "give rows in memory, such as X.compute()."
+                "For a Dask collection, only predict, predict_proba and decision_function are available. Pass rows in "
+                "memory, for example X.compute()."
             )
         return super()._rows_and_scores(X, note)
 

@@ -85,7 +85,9 @@ class _OnDask(DaskScorer, CGRidgeBase):
     def partial_fit(self, X: Design, y: ArrayLike, *arguments: Any, **options: Any) -> Self:
         """Add rows in memory to the rows of all earlier calls and fit to all of them, as in `binfeat`."""
         if is_chunked(X):
-            raise TypeError("partial_fit takes rows in memory, and X is a Dask collection; use fit, or compute it.")
+            raise TypeError(
+                "partial_fit requires rows in memory, got a Dask collection. Pass X.compute(), or call fit."
+            )
         return self._in_memory.partial_fit(self, X, y, *arguments, **options)
 
     def _rows_of(self, X, y, sample_weight):

@@ -253,7 +253,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             raise ValueError(f"transformers must have unique names, got {names}.")
         taken = [name for name in names if "__" in name or name in self.get_params(deep=False)]
         if taken:
-            raise ValueError(f"transformers must have names without '__' that are no parameters, got {taken}.")
+            raise ValueError(f"transformers must have names without '__' that are not parameters, got {taken}.")
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
         checked_rows(self, X, skip_check_array=True)

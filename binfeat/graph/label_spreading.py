@@ -202,11 +202,9 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         check_consistent_length(X, y)
         labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)
         if y.dtype.kind == "U" and (y == str(_UNLABELLED)).any():
-            raise ValueError(
-                "y contains the string '-1'. Pass an object array with the integer -1 for unlabelled rows."
-            )
+            raise ValueError("y contains the string '-1'. Pass an object array with the integer -1 for unlabeled rows.")
         if not labelled.any():
-            raise ValueError("y must have labels of at least two classes, but all rows are unlabelled (-1).")
+            raise ValueError("y must have labels of at least two classes, but all rows are unlabeled (-1).")
         labels = check_labels(y[labelled])
         self.classes_ = np.unique(labels)
         require_two(self.classes_)

@@ -45,7 +45,7 @@ class BinMembers(ArrayRecord):
         shared = sizes > 1
         weights = np.divide(1 / n_grids, sizes - 1, out=np.zeros(sizes.size), where=shared)
         begins = np.concatenate([[0], np.cumsum(np.where(shared, np.minimum(sizes, _MOST_OF_A_BIN), 0))])
-        require_memory(4 * begins[-1], "the rows of all bins", "Give fewer rows, or features of fewer grids.")
+        require_memory(4 * begins[-1], "the rows of all bins", "Use fewer rows or fewer grids.")
         rows, drawn = np.empty(begins[-1], np.int32), np.random.default_rng(seed).permutation(order.size)
         list_rows(Z.codes, no_bin(Z.codes.dtype), Z.offsets, drawn, _places(order), begins, rows, n_jobs=Z.n_jobs)
         return cls(weights, begins, rows)
@@ -55,7 +55,7 @@ class BinMembers(ArrayRecord):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Places and similarities of the rows, of `n_rows`, that rows of Z are most similar to, (n, n_nearest)."""
         codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(n_nearest, n_rows))
-        require_memory(12 * shape[0] * shape[1], "the nearest rows", "Give fewer rows.")
+        require_memory(12 * shape[0] * shape[1], "the nearest rows", "Use fewer rows.")
         neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
         sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
         members = codes, no_bin(codes.dtype), Z.offsets, self.weights, self.begins, self.rows
@@ -118,7 +118,7 @@ class NeighbourGraph(Graph):
         n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
         self._members = BinMembers.of(Z, self._order, seed)
         most = N_NEAREST if rows is None else N_CANDIDATES
-        require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbours", "Give fewer rows.")
+        require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbours", "Use fewer rows.")
         neighbours, similarities = self._members.nearest(Z, self._order, n_rows, most)
         self._with_itself = _matrix(neighbours[:, :N_NEAREST], similarities[:, :N_NEAREST], n_rows)
         similarities[neighbours == np.arange(n_rows)[:, None]] = 0.0

@@ -25,8 +25,8 @@ def check_alpha(alpha: ArrayLike, n_targets: int) -> np.ndarray:
     penalties = np.asarray(alpha)
     if penalties.dtype.kind not in "iuf" or penalties.shape not in ((), (n_targets,)):
         raise ValueError(
-            f"alpha must be a number or one number per target, {n_targets}; got {alpha!r}. To choose the best of "
-            "several, give them as alphas."
+            f"alpha must be a number or one number per target, {n_targets}; got {alpha!r}. To select the best of "
+            "several, pass them as alphas."
         )
     if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
         raise ValueError(f"alpha must be finite and non-negative, got {alpha!r}.")
@@ -92,8 +92,8 @@ def split_rows(
     """Yield increasing numbers of training and of validation rows; ValueError if rows of X cannot be selected."""
     if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
         raise ValueError(
-            "alphas, early_stopping and probability hold out rows, and X is a bare LinearOperator, which has none to "
-            "pick. Pass a BinMatrix, CSR or an array, or set a single alpha."
+            "alphas, early_stopping and probability need a validation set, but rows of a LinearOperator cannot be "
+            "selected. Pass a BinMatrix, CSR or an array, or set a single alpha."
         )
     for train, held_out in splits(estimator, rows.shape[0], y, groups):
         yield np.sort(train), np.sort(held_out)

@@ -117,7 +117,7 @@ def check_next(estimator: BaseEstimator, X: Design) -> tuple[Features, bool]:
     first = not hasattr(estimator, "_kept")
     if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
         raise TypeError(
-            f"partial_fit takes rows in memory, as an array, a sparse matrix or codes; got {type(X).__name__}."
+            f"partial_fit requires an array, a sparse matrix or a BinMatrix in memory; got {type(X).__name__}."
         )
     if first and hasattr(estimator, "coef_"):
         warn(
@@ -151,8 +151,8 @@ def _stacked(Z: Features, more: Features) -> Features:
     if isinstance(Z, BinMatrix) and isinstance(more, BinMatrix):
         if Z.codes.dtype != more.codes.dtype or not np.array_equal(Z.offsets, more.offsets):
             raise ValueError(
-                "X must have the bins of the earlier calls of partial_fit, and has others. Fit RandomBinning once, or "
-                "set its n_features, for columns that never move."
+                "X must have the same bins as in earlier calls of partial_fit. Fit RandomBinning once, or set its "
+                "n_features, so that columns do not change."
             )
         codes = np.concatenate([Z.codes, more.codes], axis=1)
         return BinMatrix._trusted(codes, Z.offsets, np.result_type(Z.dtype, more.dtype), more.n_jobs)

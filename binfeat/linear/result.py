@@ -13,8 +13,8 @@ from binfeat._common.warned import warn
 Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # descending; each is a number, or one number per target
 
 _ADVICE = {
-    "max_iter": "Raise max_iter, alpha or tol.",
-    "breakdown": "The system is not positive definite to working precision: raise alpha, or scale the features.",
+    "max_iter": "Increase max_iter, alpha or tol.",
+    "breakdown": "The system is not positive definite to working precision: increase alpha, or scale the features.",
 }
 
 

@@ -34,7 +34,7 @@ from binfeat.report.method import Reporting
 class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
     """Kernel classification on raw tables, with automatic selection of kernel, length scales and penalty.
 
-    Minimises ``sum_i v_i loss(y_i, f(x_i)) + alpha |f|^2`` for each class, with y_i = 1 in the class and -1 elsewhere,
+    Minimizes ``sum_i v_i loss(y_i, f(x_i)) + alpha |f|^2`` for each class, with y_i = 1 in the class and -1 elsewhere,
     then calibrates probabilities on leave-one-out or validation scores. Accepts several labels per row.
 
     Parameters
@@ -43,15 +43,16 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         How the kernel is represented. "exact": the full kernel matrix. "local": one kernel matrix per cell of a k-d
         tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        "auto" selects one, or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF` and
-        `Matern` (nu 1/2, 3/2, 5/2 or infinity); "binning" accepts kernels with a pitch law.
+        "auto" selects a kernel or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF`
+        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "binning" accepts all kernels of `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
-        Inverse length scales, see `binfeat.kernels`. "learn": one per input (ARD), see `learn_gamma`. "scale":
-        ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` is accepted, too.
+        Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
+        "scale": ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` of a fitted
+        model is accepted, too.
     alpha : "auto" or float, default="auto"
-        Ridge penalty. "auto" minimises the leave-one-out or validation error.
+        Ridge penalty. "auto" minimizes the leave-one-out or validation error.
     solver_params : dict, default=None
-        Options of single representations, all optional. "n_trees": number of trees of a local model; default: add trees
+        Options of the representations, all optional. "n_trees": number of trees of a local model; default: add trees
         (at most 8) while each cuts the squared error by 0.3 %. "cell_rows": maximum rows in a cell of a local model;
         default: 1,500, doubled while `max_seconds` and accuracy allow it. "n_grids": number of grids; default: double
         it until the validation error falls by less than 2 %, up to "max_grids" (1,600).
@@ -71,7 +72,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Cross-validation strategy (`sklearn.model_selection.check_cv`). Only the first split is used, as validation set;
         exact models use all folds. None: a random tenth. ``[(train_rows, validation_rows)]`` selects rows.
     scoring : str or callable, default=None
-        Unweighted score that selections maximise, as in `sklearn.metrics.get_scorer`. None: weighted squared error.
+        Unweighted score that selections maximize, as in `sklearn.metrics.get_scorer`. None: weighted squared error.
     refit : bool, default=True
         If True, refit on all rows, including the validation rows, once hyperparameters are selected.
     warm_start : bool, default=False
@@ -89,14 +90,15 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     Attributes
     ----------
     gamma_ : ndarray of shape (n_columns,)
-        Gamma of each internal column: inputs, parts of dates, missing-value indicators. In a sum, of the main kernel.
+        Gamma of each internal column (input, part of a date, missing-value indicator). For a sum: of the main kernel.
     linear_map_ : ndarray of shape (n_columns, rank), or None
-        Learned map of scaled inputs x: the radial kernel is one of distances in ``(x * sqrt(gamma_)) @ linear_map_``.
+        Learned linear map: the radial kernel uses distances between rows of ``(x * sqrt(gamma_)) @ linear_map_``, for
+        scaled inputs x. None if no map lowered the error.
     feature_importances_ : ndarray of shape (n_inputs,)
         Square root of the increase in leave-one-out mean squared error when the input is shuffled, in units of the
         target's standard deviation. Computed on first access.
     feature_relevances_ : ndarray of shape (n_inputs,)
-        Share of each input in the kernel's mean exponent: how fast predictions vary along it, not how important it is.
+        How fast predictions vary along each input (its share in the kernel's mean exponent), not how important it is.
     features_, kernel_, scaling_ : str
         The selected representation and kernel. `scaling_` is "ranks" if ranks were added as columns, else "standard".
     alpha_, n_grids_, n_trees_ : float, int and int
@@ -104,9 +106,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
         Leave-one-out error and gammas before each step of the search; empty unless ``gamma="learn"``.
     held_out_error_ : ndarray of shape (2,)
-        Error that selections minimised (leave-one-out or validation), and its standard error. Slightly optimistic.
+        Leave-one-out or validation error, and its standard error. Slightly too low, because selections minimize it.
     learning_curve_ : ndarray of shape (n_batches, 2)
-        Number of grids or trees, and the error, after each addition.
+        Number of grids or trees, and the validation error, after each addition.
     decisions_ : ndarray of shape (n_decisions,), structured
         Fields `what`, `choice`, `error` and `seconds`, as printed by `summary`.
     status_ : {"converged", "budget", "stopped", "interrupted"}
@@ -119,7 +121,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     multilabel_ : bool
         True if y was an indicator matrix.
     calibration_coef_, calibration_intercept_ : ndarray of shape (2, n_classes, n_classes) and (n_classes,)
-        Calibration from scores and their logarithms to log-odds (2 classes per label of an indicator matrix).
+        A and B, and b, of the calibration; see Notes. An indicator matrix has 2 classes per label.
     n_features_in_, feature_names_in_ : int and ndarray of shape (n_inputs,)
 
     See Also
@@ -129,7 +131,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
 
     Notes
     -----
-    Probabilities are ``softmax(A s + B log(p) + b)`` of the scores s, with p = (1 + s) / 2, by regularised matrix
+    Probabilities are ``softmax(A s + B log(p) + b)`` of the scores s, with p = (1 + s) / 2, by regularized matrix
     scaling [1]_. With `scoring`, selections use calibrated predictions. ``loss="log"`` and "squared_hinge" fit exact
     models of up to 10,000 rows, with `cv` or `groups` of up to 1,500, and local models of more rows. Algorithms and
     their sources: :doc:`/user_guide/plot_11_mathematics`.

@@ -33,18 +33,17 @@ def skops_io() -> Any:
 
 
 def load(path: str | PathLike) -> Any:
-    """Load an estimator of this package that was saved by `skops.io.dump`. Code in the file is never run.
+    """Load an estimator of binfeat that was saved by `skops.io.dump`, without running code from the file.
 
-    Only estimators of this package and their parts are loaded. Parts of scikit-learn can be its scalers,
-    `PowerTransformer`, `QuantileTransformer` and `FunctionTransformer`. For pipelines, for other transformers, and for
-    a splitter object as `cv`, call ``skops.io.load(path, trusted=binfeat.TRUSTED_TYPES)``, with further types that you
-    trust. The sizes of all parts are checked before any part is unpacked. Types that older versions saved under other
-    names are found.
+    The file must contain a single estimator of binfeat. A `target_transform` can be a scaler of scikit-learn,
+    `PowerTransformer`, `QuantileTransformer` or `FunctionTransformer`. For pipelines, other transformers, and splitter
+    objects as `cv`, call ``skops.io.load(path, trusted=binfeat.TRUSTED_TYPES)``, with further types that you trust.
+    Files of earlier versions can be loaded.
 
     Parameters
     ----------
     path : str or path
-        File written by this version or an older version.
+        File of this version or of an earlier version.
 
     Returns
     -------
@@ -55,8 +54,8 @@ def load(path: str | PathLike) -> Any:
     FileNotFoundError
         If the file does not exist.
     ValueError
-        If the file is damaged, truncated or from a newer version, unpacks to more than 256 MB and 100 times its size,
-        or contains other objects than an estimator of this package.
+        If the file is damaged, truncated or from a newer version, if its content has more than 256 MB and more than
+        100 times the size of the file, or if it contains anything except an estimator of binfeat.
     ImportError
         If skops is not installed.
 

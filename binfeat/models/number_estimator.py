@@ -63,7 +63,7 @@ class NumbersMachineBase(ServedMachineBase):
         """
         n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
         if is_source(X):
-            raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
+            raise ValueError("sample_y requires rows in memory, because samples are joint; got a source of blocks.")
         with NoveltyPolicy(self) as note:
             rows, scores = self._rows_and_scores(X, note)
         with blas_threads(self.n_jobs):

@@ -36,7 +36,8 @@ def reweighted(
         if moved < _SMALL or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break
     if moved > _LARGE:
-        message = f"the last Newton step of loss={run.settings.loss!r} still moved logarithms of means by {moved:.2g}."
+        end = f"the last step changed log-means by {moved:.2g}. Increase alpha."
+        message = f"loss={run.settings.loss!r} did not converge: {end}"
         warn(message, ConvergenceWarning)
     run.note("loss", f"{run.settings.loss}, logarithms moved by {moved:.1g}", best[1].error)
     return best

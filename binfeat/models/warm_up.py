@@ -23,17 +23,16 @@ _TYPES = np.float64, np.float32
 
 
 def warm_up(*parts: str) -> None:
-    """Compile kernels before the first call that needs them.
+    """Compile Numba functions in advance, so that later calls in any process start fast.
 
-    Numba stores compiled kernels on disk, in the package or in the folder ``NUMBA_CACHE_DIR`` (an environment
-    variable), for one type of processor. Call this function while a container image is built, so that services start
-    with compiled kernels, even with a read-only file system. All parts take about two minutes the first time, and some
-    seconds if all kernels are on disk.
+    Numba stores compiled functions in the package, or in the folder named by the environment variable
+    ``NUMBA_CACHE_DIR``, for one processor model. Call `warm_up` while a container image is built. The image can then be
+    read-only. All parts take about two minutes the first time, and some seconds if everything is compiled.
 
     Parameters
     ----------
     *parts : {"features", "linear", "models"}
-        Kernels to compile; all if no part is named. "features": `transform`, `RandomBinning` and `RandomFourier`, for
+        Parts to compile; all if no part is named. "features": `transform`, `RandomBinning` and `RandomFourier`, for
         dense and sparse rows in float32 and float64. "linear": `CGRidge` and `CGRidgeClassifier`, `fit` and
         predictions, on codes, CSR and arrays. "models": predictions of all types of kernel models, for any number of
         rows.

@@ -80,7 +80,7 @@ def _rows(model):
     share, spread = gain
     is_certain = share > 2.0 * spread
     figure = f"{share:.1%} ± {spread:.1%}"
-    effect = f"by about {figure}" if is_certain else f"by {figure}, which is within chance"
+    effect = f"by about {figure}" if is_certain else f"by {figure}, which is not significant"
     text = (
         f"Twice as many rows would lower the squared error {effect}, extrapolated from leave-one-out errors of halves "
         "and quarters of the rows. The gain may be higher if hyperparameters are selected again."

@@ -122,11 +122,8 @@ def _seeds(rows):
         (row["at"]["table"], *(f"{row['at'][what]:.3g}" for what in ("low", "mean", "high")), _digits(row["ours"], 1))
         for row in sorted(_of_panel(rows, "seeds"), key=lambda row: -row["ours"])
     ]
-    return (
-        csv_table(("table", "lowest error, %", "mean", "highest", "standard deviation, % of the mean"), lines)
-        if lines
-        else ""
-    )
+    header = ("table", "lowest error, %", "mean", "highest", "standard deviation, % of the mean")
+    return csv_table(header, lines) if lines else ""
 
 
 _PICTURE = """.. figure:: ../../perf/pictures/seconds.png

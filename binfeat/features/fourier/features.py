@@ -16,8 +16,8 @@ from binfeat.features.fourier.projection import by_fastfood, by_weights, read_on
 _SCRATCH_BYTES = 2**20  # the projection of a block of rows fits in the second-level cache
 _FEWEST_ROWS = 256  # minimum of rows in a block, because the matrix passes through the cache once per block
 _OVERFLOW = (
-    "X holds values so large that their products with the frequencies overflow {}. Scale X or lower gamma; "
-    "float64 holds more than float32."
+    "X contains large values, and their products with the frequencies overflow {}. Scale X, decrease gamma, or pass "
+    "float64 instead of float32."
 )
 
 

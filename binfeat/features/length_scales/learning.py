@@ -81,7 +81,7 @@ def learnable_kernel(kernel: Any) -> Kernel:
         return RBF()
     if is_radial(kernel):
         if getattr(kernel, "nu", np.inf) not in EXACT_NUS:
-            raise ValueError(f"kernel must be Matern with nu 0.5, 1.5, 2.5 or infinity, or another; got {kernel!r}.")
+            raise ValueError(f"nu of Matern must be 0.5, 1.5, 2.5 or infinity to learn length scales; got {kernel!r}.")
         return kernel
     return binning_kernel(kernel)
 

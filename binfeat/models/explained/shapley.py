@@ -69,7 +69,7 @@ def background_of(fitted: Fitted) -> np.ndarray:
     """Return up to 100 stored scaled training rows; ValueError if the model stores none."""
     known = fitted.function if isinstance(fitted.function, KernelFunction) else fitted.spread
     if known is None:
-        raise ValueError("This machine keeps no rows of fit: give some as background.")
+        raise ValueError("This model stores no training rows. Pass rows as background.")
     rows = known.support[:, evenly_spaced(known.n_rows, 100)]
     return np.ascontiguousarray(rows.T) * known.unit + known.center
 
@@ -95,7 +95,9 @@ def interactions(
     products.
     """
     if not is_closed(fitted):
-        raise ValueError("interactions need kernels in closed form: no linear_map_, and features 'exact' or 'local'.")
+        raise ValueError(
+            "Interactions require features_ 'exact' or 'local', and linear_map_ None. Pass interactions=False."
+        )
     n_players = values.shape[1]
     above, _ = _closed(fitted, X, background, (n_players, n_players), n_jobs)
     pairs = (above + above.transpose(0, 2, 1, 3)) / 2

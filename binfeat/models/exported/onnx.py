@@ -42,7 +42,9 @@ def model_of(fitted: Fitted) -> Any:
 def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     """Encoded rows of the input X, in which NaN is a missing value."""
     if (encoder.inputs.times != "").any() or encoder.inputs.levels.strings.size:
-        raise ValueError("to_onnx takes columns of numbers; give dates as numbers, and categories as codes, to fit.")
+        raise ValueError(
+            "to_onnx supports numeric columns only. Convert dates to numbers, and categories to codes, before fit."
+        )
     n_inputs = encoder.inputs.n_inputs
     missing = graph.add("IsNaN", "X")
     full, flags = graph.add("Where", missing, encoder.inputs.medians, "X"), graph.cast(missing, np.float64)
@@ -101,7 +103,9 @@ def _numbers(graph: Graph, targets: Targets, scores: str) -> Outputs:
     """Predictions of numbers."""
     transform, n_targets = targets.transform, targets.mean.size
     if isinstance(transform, CallersTransform):
-        raise ValueError("to_onnx cannot have a target_transform that was given; give None or 'auto' to fit.")
+        raise ValueError(
+            "to_onnx does not support a custom target_transform. Use target_transform=None or 'auto' in fit."
+        )
     if not targets.is_plain:
         low, high = targets.limits
         scores = graph.add("Min", graph.add("Max", scores, low), high)

@@ -143,10 +143,12 @@ class Encoding:
 def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
     if settings.loss in BOUNDED_LOSSES:
-        raise ValueError(f"loss={settings.loss!r} needs all rows in memory; use loss='squared' for rows beyond it.")
+        raise ValueError(
+            f"loss={settings.loss!r} requires all rows in memory; use loss='squared' for a source of blocks."
+        )
     if settings.features == "exact":
         others = "'auto', 'local', 'binning' or 'fourier'"
-        raise ValueError(f"features={settings.features!r} needs all rows in memory; use {others}.")
+        raise ValueError(f"features={settings.features!r} requires all rows in memory; use {others}.")
 
 
 class SourceRows(AllRows):
@@ -173,8 +175,8 @@ class SourceRows(AllRows):
         super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
         if not self._max_bytes:
             raise ValueError(
-                f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, which vectors of {n_rows:,} rows and "
-                f"{n_targets} targets take; got {fit_bytes(max_bytes):,}."
+                f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, the size of vectors of {n_rows:,} "
+                f"rows and {n_targets} targets; got {fit_bytes(max_bytes):,}."
             )
 
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:

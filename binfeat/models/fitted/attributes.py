@@ -64,8 +64,8 @@ def require_finite(attributes: dict) -> None:
     error, *arrays = (attributes[name] for name in ("held_out_error_", "feature_coef_", "intercept_"))
     if not (np.isfinite(error[0]) and all(np.isfinite(array).all() for array in arrays)):
         raise ValueError(
-            f"The fit is not finite: the error of rows left out is {error[0]:.2g}, or coefficients are beyond the "
-            "range of float64. Scale X, y and sample_weight to numbers near 1, or use the default alpha and gamma."
+            f"The fit is not finite: the validation error is {error[0]:.2g}, or coefficients exceed the range of "
+            "float64. Scale X, y and sample_weight to numbers near 1, or use the default alpha and gamma."
         )
 
 

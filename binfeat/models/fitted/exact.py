@@ -52,7 +52,7 @@ class ExactPosterior:
     def __init__(self, function: ExactFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
         self._function, self._n_jobs = function, n_jobs
         n_rows = function.support.shape[1]
-        require_memory(8 * n_rows**2, "the standard deviations of an exact machine", "Use predict alone.")
+        require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
             K = function.kernel(n_jobs)(function.support, function.support)
             self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights, n_jobs)
@@ -76,7 +76,7 @@ class ExactPosterior:
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
-        require_memory(32 * len(X) ** 2, "samples at so many rows", "Give sample_y fewer rows at a time.")
+        require_memory(32 * len(X) ** 2, "the joint distribution of samples", "Pass fewer rows to sample_y at a time.")
         rows = self._function.frame.columns(X)
         known = self._known(rows).astype(np.float64)
         covariance = self._function.kernel(self._n_jobs)(rows, rows) + 1.0 - known.T @ known

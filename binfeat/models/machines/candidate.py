@@ -89,5 +89,7 @@ class Candidate(ABC):
 def warn_of_steps(gain: float, loss: str) -> None:
     """A ConvergenceWarning where steps have ended far from the minimum of a loss."""
     if gain > _LARGE:
-        message = f"the last step of loss={loss!r} still promised {gain:.1%} less of what is minimised; raise alpha."
+        message = (
+            f"loss={loss!r} did not converge: one more step would lower the objective by {gain:.1%}. Increase alpha."
+        )
         warn(message, ConvergenceWarning)

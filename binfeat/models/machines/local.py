@@ -133,7 +133,7 @@ class LocalMachine(KernelCandidate):
         run.note("features", "local", self._curve[-1][1])
         forest = self._grown
         warn_of_steps(forest.gain, run.settings.loss)
-        run.note("trees", f"{forest.n_trees}, of {forest.n_cells} cells in all", self._curve[-1][1])
+        run.note("trees", f"{forest.n_trees}, with {forest.n_cells} cells in total", self._curve[-1][1])
         solution = self._solution("converged" if goes_on else "stopped")
         self._note_hyperparameters(solution)
         return solution

@@ -55,7 +55,7 @@ class WideSearch:
         run = self._run
         with one_blas_thread(), run.stage("length scales"):
             self._found, is_standard = self._of_all()
-            words = f"{self._found.kernel}, one for all{' standardised' * is_standard} inputs"
+            words = f"{self._found.kernel}, one for all{' standardized' * is_standard} inputs"
             run.note("length scales", words, self._found.error)
             if run.step() and self._may_step():
                 self._found = self._learn(self._found, is_standard)

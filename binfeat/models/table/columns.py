@@ -29,13 +29,13 @@ RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
 _CONVERSIONS = {  # of objects of these types
-    "bytes": "Decode it; in files, text is to be UTF-8",
-    **dict.fromkeys(("date", "datetime", "Timestamp"), "Convert it, as pandas.to_datetime does"),
-    "Interval": "Take its middle, as Series.array.mid does",
-    "Period": "Convert it, as Series.dt.to_timestamp() does",
-    "time": "Make hours of it",
+    "bytes": "Decode it; text in files must be UTF-8",
+    **dict.fromkeys(("date", "datetime", "Timestamp"), "Convert it, for example by pandas.to_datetime"),
+    "Interval": "Convert it to its midpoint, for example by Series.array.mid",
+    "Period": "Convert it, for example by Series.dt.to_timestamp()",
+    "time": "Convert it to hours",
 }
-_SEVERAL = "several values in a row; make a column of each value"
+_SEVERAL = "several values per row; use one column per value"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +123,11 @@ class Column:
             return np.array([self._number_of(value) for value in distinct])[places]
         except (TypeError, ValueError, OverflowError) as error:
             if self._are_dates:
-                raise ValueError(f"{self.name} of X must hold dates, of the form 2026-12-31: {error}.") from None
+                raise ValueError(f"{self.name} of X must contain dates of the form 2026-12-31: {error}.") from None
             if any(isinstance(value, list | tuple | set | dict | np.ndarray) for value in distinct):
                 raise TypeError(f"{self.name} of X has {_SEVERAL}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
+            message = f"{self.name} of X must contain numbers, or be listed in categorical_features: {error}."
             types = {type(value).__name__ for value in distinct}
             hints = [f" {hint}." for name, hint in _CONVERSIONS.items() if name in types]
             raise kind(message + "".join(hints)) from None
@@ -273,7 +273,7 @@ class Columns:
                 warn(f"{column.name} of X {doubt}")
             if kind:
                 warn(
-                    f"{column.name} of X has {kind}, which are converted. If they are names, make the column "
+                    f"{column.name} of X contains {kind}, which are converted. If they are names, make the column "
                     "categorical, for example by Series.astype('category').",
                 )
         columns = [column.read_as(kind) if kind else column for column, kind in zip(self.columns, kinds)]
@@ -310,7 +310,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         if known in (NUMBERS, DATES) or zone_in(known):
             columns[j] = column.read_as(known)
         elif known and not column.keys.missing().all():
-            raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
+            raise TypeError(f"{column.name} of X contains no times, but contained {known} in fit.")
     matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     return Columns(columns, times, X.shape, matrix)
 
