@@ -148,7 +148,7 @@ def losses_of_rare_classes(rng, share):
     return losses(rare[train].mean()) - ours, losses(vectors.predict_proba(X[test])[:, 1]) - ours
 
 
-@pytest.mark.parametrize("share", [*hard(0.002, 0.01), 0.05])
+@pytest.mark.parametrize("share", hard(0.002, 0.01, 0.05))
 def test_rare_classes_lose_less_than_calibrated_support_vectors(rng, share):
     """Below a constant's by two standard errors where 3,000 rows have more than a few; these are drawn three times."""
     few = share < 0.005

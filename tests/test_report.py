@@ -156,6 +156,7 @@ def test_rows_of_a_source_are_not_said_to_be_new(tmp_path, table, sampled_rows):
     assert "if these include training rows" in page_of(machine, tmp_path, X, y)
 
 
+@pytest.mark.hard
 def test_what_pictures_leave_out_is_said(tmp_path):
     rng = np.random.default_rng(0)
     codes = rng.integers(26, size=1000)
@@ -340,7 +341,7 @@ def test_gains_of_doublings_are_a_geometric_series():
     [
         {"features": "exact"},
         {"features": "local", "solver_params": {"cell_rows": 30}},
-        {"features": "local", "solver_params": {"cell_rows": 80}},
+        *hard({"features": "local", "solver_params": {"cell_rows": 80}}),
     ],
 )
 def test_rows_of_a_machine_with_their_targets(options):
