@@ -133,7 +133,7 @@ def test_rare_classes_have_the_shares_that_are_observed(rng, share):
 
 
 def losses_of_rare_classes(rng, share, n_train):
-    """Log-losses of 16,000 rows after those of the fit: of a constant and of calibrated support vectors, beyond ours."""
+    """Log-losses of 16,000 other rows: of a constant and of calibrated support vectors, beyond ours."""
     X = rng.normal(size=(n_train + 16_000, 4))
     odds = 1.5 * X[:, 0] + 2 * np.sin(2 * X[:, 1])
     odds += np.log(share) - np.log(np.exp(odds).mean())

@@ -509,7 +509,7 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
 
     clock_of_fits(lambda: now[0])
     monkeypatch.setattr(forest.Forest, "grow", slow_grow)
-    X = rng.normal(size=(600, 4))
+    X = rng.normal(size=(300, 4))
 
     def fitted(**options):
         return KernelMachineRegressor(features="local", random_state=0, **with_options(options, n_trees=2)).fit(
