@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from hard import easy
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
@@ -720,7 +721,7 @@ def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
         )
 
 
-@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("kind", easy(FRAMES, "pandas"))
 def test_dates_and_whole_numbers_in_blocks_of_frames(rng, small_samples, kind):
     """A later block has floats where the first has integers."""
     when = pd.Series(pd.date_range("2022-01-01", periods=600, freq="31h", tz="Europe/Rome"))

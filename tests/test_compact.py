@@ -16,16 +16,16 @@ KINDS = ["exact", "local", "binning", "fourier"]
 def made():
     """A regressor and a classifier of each kind, with the rows."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + rng.normal(size=400) * np.exp(X[:, 2]) / 5
+    X = rng.normal(size=(200, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + rng.normal(size=200) * np.exp(X[:, 2]) / 5
     labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
     found = {}
-    with limited(n_steps=8, sample_grids=(5, 20), n_fourier=64):
+    with limited(n_steps=4, sample_grids=(5, 20), n_fourier=64):
         for kind in KINDS:
             given = {"features": kind, "random_state": 0}
             sampled = {"solver_params": {"n_posterior_samples": 4}} if kind in ("binning", "fourier") else {}
             found[kind] = (
-                KernelMachineRegressor(**given, **sampled).fit(X, y, sample_weight=rng.uniform(0.5, 2, size=400)),
+                KernelMachineRegressor(**given, **sampled).fit(X, y, sample_weight=rng.uniform(0.5, 2, size=200)),
                 KernelMachineClassifier(**given).fit(X, labels),
             )
     return found, X, y
@@ -78,7 +78,7 @@ def test_files_are_smaller_and_give_the_same(made, kind):
 
 
 def test_a_warm_start_from_a_compact_machine(made, limits):
-    limits(n_steps=8)
+    limits(n_steps=4)
     found, X, y = made
     small = found["exact"][0].compact().set_params(warm_start=True)
     again = small.fit(X, y)

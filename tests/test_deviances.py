@@ -114,7 +114,7 @@ def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
     assert np.sqrt(np.mean((told[some] - without) ** 2)) < 0.15 * far
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", [*hard(False), True])
 def test_few_events_are_left_out_in_folds(grouped, rng):
     X = rng.uniform(-1, 1, size=(120, 3))
     y, groups = rng.poisson(0.2, size=120).astype(float), np.repeat(np.arange(30), 4)
@@ -137,6 +137,7 @@ def test_folds_have_as_many_events_each(rng):
     assert all(np.ptp(of_groups[groups == group]) == 0 for group in np.unique(groups))
 
 
+@pytest.mark.hard
 def test_few_events_are_not_learned_by_heart(rng):
     X = rng.gamma(2.0, size=(300, 2))
     y = rng.poisson(0.03 * np.exp(0.5 * np.sin(2 * X[:, 0]) + 0.3 * X[:, 1])).astype(float)
@@ -272,7 +273,7 @@ def test_files_determinism_and_warm_starts(rng):
     np.testing.assert_allclose(warm.predict(X), machine.predict(X), rtol=0.1)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [*hard(False), True])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypatch, sampled_rows):
     """Newton's steps end where they do with all rows in memory, though a third of the rows is all they began with."""

@@ -122,7 +122,7 @@ def test_frames(noisy):
     np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["huber", *hard("poisson")])
+@pytest.mark.parametrize("loss", hard("huber", "poisson"))
 def test_losses(noisy, loss):
     """Whose targets or weights follow from a machine of the sample, on the workers."""
     X, y, weights = noisy

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hard import hard
+from hard import easy, hard
 from machines import BINS, FIXED, with_options
 from scipy import sparse
 from scipy.special import softmax
@@ -31,7 +31,7 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", easy(TARGETS, "interacting"))
 def test_learns_what_a_linear_model_cannot(target, rng):
     X = rng.uniform(-2, 2, size=(900, 4))
     y = TARGETS[target](X) + 0.05 * rng.normal(size=900)
@@ -201,7 +201,7 @@ def test_a_table_of_ids_alone(rng, features):
     np.testing.assert_allclose(machine.predict(ids), y.mean(), atol=0.01)
 
 
-@pytest.mark.parametrize("features", ["exact", "binning"])
+@pytest.mark.parametrize("features", ["exact", *hard("binning")])
 def test_dates(rng, features):
     """A season, a weekday and an hour, of which only the first days of a year are known in another year."""
     when = pd.Series(pd.date_range("2021-01-01", periods=1500, freq="17h"))
@@ -392,7 +392,7 @@ def test_labels_of_any_kind(table, kind):
 def test_scores_choose(table, monkeypatch):
     X, y, labels = table
     for scoring in ("r2", "neg_mean_absolute_error", lambda machine, X, y: -np.abs(machine.predict(X) - y).max()):
-        machine = KernelMachineRegressor(**with_options(BINS, max_grids=160), scoring=scoring).fit(X, y)
+        machine = KernelMachineRegressor(**with_options(BINS, max_grids=80), scoring=scoring).fit(X, y)
         assert machine.score(X, y) > 0.9
     assert machine.learning_curve_[0, 1] > 0.1  # the largest error, in the units of y
     for scoring in ("accuracy", "roc_auc", "neg_log_loss"):

@@ -492,7 +492,7 @@ def of_groups_that_nearly_agree(seed, n_groups):
     return X, X[:, 0] + rng.normal(size=n_groups)[groups] + 0.1 * rng.normal(size=groups.size), groups
 
 
-@pytest.mark.parametrize("seed", [1, *hard(6)])
+@pytest.mark.parametrize("seed", hard(1, 6))
 def test_rows_that_nearly_agree_do_not_decide_for_their_groups(seed):
     """Leaving out single rows, a kernel that interpolates seemed perfect, and all others far worse."""
     X, y, groups = of_groups_that_nearly_agree(seed, 120)

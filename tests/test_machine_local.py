@@ -89,6 +89,7 @@ def test_threads_and_repeats_change_nothing(table, short, Machine):
     np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
+@pytest.mark.hard
 def test_a_cell_alone_has_the_same_bits_for_any_number_of_blas_threads(table):
     X, y, _ = table
     machines = []
@@ -332,7 +333,7 @@ def test_rows_of_a_group_are_left_out_together(rng, short):
     assert leak < 0.1 < 0.7 < honest
 
 
-@pytest.mark.parametrize("seed", [0, *hard(2)])
+@pytest.mark.parametrize("seed", hard(0, 2))
 def test_the_penalty_is_chosen_by_groups_held_out(seed):
     """Of rows whose groups have levels of their own the penalty is too small, if single ones are left out."""
     rng = np.random.default_rng(seed)
@@ -350,7 +351,7 @@ def test_the_penalty_is_chosen_by_groups_held_out(seed):
     assert honest > 0.1
 
 
-@pytest.mark.parametrize("kernel", ["auto", "rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", ["auto", *hard("rbf", "laplacian")])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_inputs_that_are_all_constant(kernel, grouped):
     y = np.arange(300.0)
@@ -454,6 +455,7 @@ def test_trees_are_added_while_they_pay(rng, short):
     assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
 
 
+@pytest.mark.hard
 def test_trees_that_take_away_a_hundredth_of_what_is_negligible_do_not_pay(rng, short, monkeypatch):
     X = rng.normal(size=(600, 4))
     more = KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
@@ -477,6 +479,7 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
     np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search follow the seconds
 
 
+@pytest.mark.hard
 def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, monkeypatch):
     gammas, samples = [], cell_rows.CellRows.samples
 
@@ -506,7 +509,7 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
 
     clock_of_fits(lambda: now[0])
     monkeypatch.setattr(forest.Forest, "grow", slow_grow)
-    X = rng.normal(size=(600, 4))
+    X = rng.normal(size=(300, 4))
 
     def fitted(**options):
         return KernelMachineRegressor(features="local", random_state=0, **with_options(options, n_trees=2)).fit(
@@ -549,7 +552,7 @@ def test_a_callback_stops_it(rng, short):
     assert (machine.status_, machine.n_trees_) == ("stopped", 1)
 
 
-@pytest.mark.parametrize(("call", "n_trees"), [(1, 1), (2, 1), (3, 2)])
+@pytest.mark.parametrize(("call", "n_trees"), [*hard((1, 1)), (2, 1), *hard((3, 2))])
 def test_interrupted(rng, short, call, n_trees):
     X = rng.normal(size=(300, 3))
     machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=4))

@@ -61,6 +61,7 @@ def test_missing_values_and_categories(rows, rng, given):
     assert_same(machine, X)
 
 
+@pytest.mark.hard
 def test_learned_machines_with_sums_and_maps(rng, limits):
     """Whatever a search ends with; those below have ranks, a linear map."""
     limits(n_steps=15)

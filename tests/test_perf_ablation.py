@@ -47,6 +47,7 @@ def test_figures_without_a_mechanism_over_those_with_it():
     assert rows["lines of modules of its own"] == ablation._n_lines("table/codes.py") > 20
 
 
+@pytest.mark.hard
 def test_a_quick_run_compares_each_mechanism(capsys):
     rows = list(ablation.run(quick=True, off=[("ranks",), ("ranks", "averages")]))
     assert [row.error for row in rows] == [None] * 12

@@ -1,6 +1,7 @@
 """The case of outliers: its tables, its rows, and peers that are not installed."""
 
 import numpy as np
+import pytest
 
 from perf import outlier_tables
 from perf.cases import outliers
@@ -14,6 +15,7 @@ def test_few_rows_of_one_class_are_kept(rng):
     np.testing.assert_array_equal(table.X[:, 0] % 4 == 2, table.outlier)
 
 
+@pytest.mark.hard
 def test_rows_of_a_quick_run(monkeypatch, rng):
     X = rng.normal(size=(400, 3))
     X[:20] *= 5

@@ -217,6 +217,7 @@ def content(rows, name="tables"):
     return {"case": name, "rows": [row.as_dict() for row in rows]}
 
 
+@pytest.mark.hard
 def test_machines_get_the_seconds_of_our_fit(run, tmp_path):
     rows = list(run(only=["wine"], splits=1, peers=["told", "strange"]))
     assert "wine, told, split 0: skipped, no fit of ours says how many seconds" in [row.what for row in rows]

@@ -55,7 +55,7 @@ def test_path_is_cheaper_than_its_parts(table):
     assert warm < 0.7 * cold
 
 
-@pytest.mark.parametrize("cv", [None, 3, *hard(KFold(4, shuffle=True, random_state=1))])
+@pytest.mark.parametrize("cv", [None, *hard(3, KFold(4, shuffle=True, random_state=1))])
 def test_chosen_penalty(table, cv):
     Z, y, _ = table
     machine = CGRidge(alphas=ALPHAS, cv=cv, tol=1e-6, max_iter=1000, random_state=0).fit(Z, y)

@@ -87,6 +87,7 @@ def test_samples_of_features_of_two_kinds(rows):
     assert ratios.std() < 1.5 * SPREAD
 
 
+@pytest.mark.hard
 def test_samples_of_many_rows_beside_a_gaussian_process():
     """scikit-learn's, with the same kernel and noise, at rows so far apart that their errors are nearly independent."""
     rng, alpha = np.random.default_rng(0), 3.0

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from hard import hard
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine, make_friedman1, make_friedman2
 from sklearn.exceptions import ConvergenceWarning
@@ -41,7 +42,7 @@ def split_features(load, n_grids=100):
 
 
 @pytest.mark.parametrize("load", REGRESSION.values(), ids=REGRESSION)
-@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("alpha", [0.1, *hard(0.01, 1.0)])
 def test_errors_of_numbers_are_those_of_ridge_regression(load, alpha):
     Z, y, Z_test, y_test = split_features(load)
     ours, exact = CGRidge(alpha).fit(Z, y), Ridge(alpha).fit(Z.toarray(), y)
@@ -54,7 +55,7 @@ def test_errors_of_numbers_are_those_of_ridge_regression(load, alpha):
 
 
 @pytest.mark.parametrize("load", CLASSES.values(), ids=CLASSES)
-@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("alpha", [0.1, *hard(0.01, 1.0)])
 def test_scores_of_classes_are_those_of_ridge_regression(load, alpha):
     Z, y, Z_test, y_test = split_features(load)
     ours = CGRidgeClassifier(alpha).fit(Z, y)

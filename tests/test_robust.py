@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from hard import hard
 from machines import FIXED, with_options
 from sklearn.datasets import make_friedman1
 
@@ -56,7 +57,7 @@ def test_rows_without_a_say_set_no_scale():
     np.testing.assert_array_equal(weights[10:] < 1e-5, True)
 
 
-@pytest.mark.parametrize("features", ["exact", "binning", "fourier"])
+@pytest.mark.parametrize("features", ["exact", *hard("binning", "fourier")])
 def test_gross_errors_do_little(dirty, features):
     X, clean, wrong, X_test, y_test = dirty
     options = {"features": features, "random_state": 0}

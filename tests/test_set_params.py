@@ -23,7 +23,7 @@ from binfeat import (
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 NUMBERS, LABELS = ROWS[:, 0] + 0.3 * np.sin(40 * ROWS[:, 1]), (ROWS[:, 0] > 0).astype(int)
-NEW = np.random.default_rng(1).normal(size=(7, 3))
+NEW = np.random.default_rng(1).normal(size=(3, 3))
 SHORT = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
 GRIDS = {"gamma": 0.5, "n_grids": 8, "random_state": 0}
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hard import easy
 from scipy import sparse
 from scipy.sparse.linalg import svds
 from sklearn.base import clone
@@ -122,7 +123,7 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", easy(MACHINES, "ridge", "hinge"))
 def test_machines_on_blocks_and_on_csr(table, name):
     X, y, labels = table
     target = labels if isinstance(MACHINES[name], CGRidgeClassifier) else y

@@ -55,7 +55,7 @@ print(len(before), n_predicted, sorted(compiled() - before))
 """
 
 
-@pytest.mark.parametrize("kinds", ["kernels", *hard("all")])
+@pytest.mark.parametrize("kinds", hard("kernels", "all"))
 def test_predictions_compile_nothing_after_it(kinds):
     """Of machines in files: for one row, few and many, with their intervals."""
     run = subprocess.run(

@@ -116,6 +116,7 @@ def test_weights_count_and_rows_without_weight_do_not(rng):
     assert np.abs(machine.predict(X)).max() < 100
 
 
+@pytest.mark.hard
 def test_more_rows_than_choices_are_made_by(rng, monkeypatch):
     monkeypatch.setattr(exact, "TUNING_ROWS", 200)
     X, y = _few_matter(rng, 700)
@@ -145,6 +146,7 @@ def test_the_best_penalty_of_two_valleys_is_found(best):
     assert alpha == pytest.approx(best)
 
 
+@pytest.mark.hard
 def test_probabilities_choose_the_penalty_of_labels(rng):
     X, y = _texts(rng, 1200)
     machine = KernelMachineClassifier(on_unseen="ignore", random_state=0).fit(X[:400], y[:400])
