@@ -169,6 +169,8 @@ class RandomBinning(InMemory):
     def _begin_chunks(self, X, y, sample_weight):
         """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
+        if self.warm_start:
+            raise TypeError("warm_start=True takes rows in memory or a source of blocks; set it to False on Dask.")
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None

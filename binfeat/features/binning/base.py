@@ -16,6 +16,7 @@ from binfeat._common.validation import (
     canonical,
     check_categorical,
     check_choice,
+    check_flag,
     check_integer,
     check_weights,
     checked_rows,
@@ -42,6 +43,7 @@ from binfeat.features.binning.input_checks import (
     require_binning_memory,
     require_grids_memory,
 )
+from binfeat.features.binning.more_grids import EarlierFit
 from binfeat.features.binning.tables import count_bins
 from binfeat.kernels.lookup import binning_kernel
 
@@ -65,6 +67,7 @@ class BinningBase(FeatureMap):
     max_bytes: int | None
     n_jobs: int | None
     random_state: int | np.random.RandomState | None
+    warm_start: bool
 
     gamma_: np.ndarray
     n_bins_: int
@@ -76,6 +79,7 @@ class BinningBase(FeatureMap):
     def _check_parameters(self) -> None:
         n_grids = check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.min_count, "min_count", 1)
+        check_flag(self.warm_start, "warm_start")
         check_choice(self.output, "output", ("csr", "codes"))
         thread_count(self.n_jobs)
         check_integer(0 if self.max_bytes is None else self.max_bytes, "max_bytes", 0)
@@ -102,10 +106,12 @@ class BinningBase(FeatureMap):
 
     def _draw(self, gamma: np.ndarray) -> None:
         """Draw the grids for one gamma per input."""
-        n_grids = int(self.n_grids)
+        n_grids, earlier = int(self.n_grids), EarlierFit.of(self)
         require_grids_memory(n_grids, gamma.size)
         self.gamma_ = gamma
         grids = Grids.draw(binning_kernel(self.kernel), gamma, n_grids, seed_of(self.random_state), self._categorical)
+        if earlier is not None:
+            earlier.require(grids)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._hashed, self._derived = self.n_features is not None, Derived()
         self._has_warned = False
@@ -130,7 +136,9 @@ class BinningBase(FeatureMap):
         return BinningInput.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
     def _chosen_gamma(self, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any) -> np.ndarray:
-        """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
+        """Gamma of each input: of an earlier fit, given, from moments, or learned from rows, targets and weights."""
+        if EarlierFit.of(self) is not None and self.gamma_.size == self.n_features_in_:
+            return self.gamma_
         if not is_word(self.gamma, "learn"):
             return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
         from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
@@ -162,6 +170,24 @@ class BinningBase(FeatureMap):
         if store is not None:
             store.recode(learned.new_codes, learned.starts, learned.code_dtype, self.n_jobs)
         self._keep(learned)
+
+    def _fit_bins(self, table: BinningInput, earlier: EarlierFit | None) -> None:
+        """Learn the bins of rows; with an earlier fit, only in added grids."""
+        if earlier is not None:
+            self._keep(earlier.with_grids(self._grids, table, self.min_count, self.n_jobs))
+        elif not self._hashed:
+            self._learn(table)
+
+    def _encode_bins(self, table: BinningInput, earlier: EarlierFit | None) -> CodeStore:
+        """Learn the bins of rows, and return a store with the codes of the rows."""
+        if self._hashed:
+            return self._fold(table)
+        if earlier is None:
+            store = table.store(int(self.n_grids))
+            self._learn(table, store)
+            return store
+        self._fit_bins(table, earlier)
+        return BinMap(self._grids, self._bin_keys, self.bin_offsets_).encode(table, self.n_jobs)
 
     def _known_bins(self) -> Bins:
         """All bins of earlier rows, with and without a column."""

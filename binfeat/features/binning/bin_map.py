@@ -11,8 +11,9 @@ from binfeat._common.validation import CheckedRows
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
 from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bins import rank_bins
+from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
-from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.features.binning.tables import BinTables, count_bins, find_codes, write_codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,12 @@ class BinMap:
     def tables(self, n_jobs: int | None = None) -> BinTables:
         """Return the look-up tables of the bins, which are made once."""
         return self._derived.get(self.keys, lambda: BinTables(self.keys, self.starts, n_jobs))
+
+    def encode(self, table: BinningInput, n_jobs: int | None = None) -> CodeStore:
+        """Return a store with the codes of the rows of a table."""
+        store = CodeStore(table.n_rows, len(self.grids), table.max_bytes, code_dtype(np.diff(self.starts).max()))
+        write_codes(self.tables(n_jobs), self.grids, table.blocks, store.array, n_jobs, table.tell)
+        return store
 
     def codes(self, X: CheckedRows, n_jobs: int | None = None) -> np.ndarray:
         """Return the codes (n_grids, n_rows) of an ndarray or CSR (n_rows, n_inputs)."""

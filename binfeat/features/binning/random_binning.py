@@ -29,6 +29,7 @@ from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bounds import box
 from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.fineness import unseen_shares
+from binfeat.features.binning.more_grids import EarlierFit
 from binfeat.features.binning.saved import check_binning, check_offsets
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.parameters import WithKernel
@@ -76,6 +77,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Number of threads. None is Numba's current setting, by default all threads. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids. With an int, grid p is the same for any `n_grids`.
+    warm_start : bool, default=False
+        If True, `fit` of a fitted map keeps `gamma_`, grids and bins, and adds grids up to `n_grids`; only bins of
+        added grids are found. `random_state` must be an int, and `n_features` None.
 
     Attributes
     ----------
@@ -147,6 +151,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         max_bytes: int | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -158,6 +163,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.warm_start = warm_start
 
     @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -182,9 +188,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             If a parameter is out of range, the kernel has no pitch law, X has infinite values, or a block differs from
             the first block in its columns or type; the message names the block.
         """
+        earlier = EarlierFit.of(self)
         table = self._begin(X, y, sample_weight)
-        if not self._hashed:
-            self._learn(table)
+        self._fit_bins(table, earlier)
         table.end()
         return self
 
@@ -210,11 +216,10 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         OSError
             If the codes need more than `max_bytes` and do not fit on the disk.
         """
+        earlier = EarlierFit.of(self)
         table = self._begin(X, y, sample_weight, encodes=True)
         try:
-            store = self._fold(table) if self._hashed else table.store(self.n_grids)
-            if not self._hashed:
-                self._learn(table, store)
+            store = self._encode_bins(table, earlier)
         except OSError:
             if table.summary is None or not self._hashed:
                 raise

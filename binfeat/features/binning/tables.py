@@ -114,9 +114,23 @@ def count_bins(
 def find_codes(tables: "BinTables", grids: Grids, X: CheckedRows, n_jobs: int | None, dtype: DTypeLike) -> np.ndarray:
     """Return codes (`dtype`) of rows in grids with known bins; unknown bins have the code "no bin"."""
     codes = np.empty((len(grids), X.shape[0]), dtype)
-    for part, start, hashes in hash_blocks(grids, [X], n_jobs):
-        tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
+    write_codes(tables, grids, [X], codes, n_jobs)
     return codes
+
+
+def write_codes(
+    tables: "BinTables",
+    grids: Grids,
+    blocks: Iterable[CheckedRows],
+    codes: np.ndarray,
+    n_jobs: int | None,
+    tell: Callable[[], object] | None = None,
+) -> None:
+    """Write codes (n_grids, n_rows) of rows in blocks; `tell` is called after every block of `hash_blocks`."""
+    for part, start, hashes in hash_blocks(grids, blocks, n_jobs):
+        tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
+        if tell is not None:
+            tell()
 
 
 class BinTables:
