@@ -37,7 +37,7 @@ from binfeat.models.limits import Limits
 from binfeat.models.machines.exact_size import TUNING_ROWS
 from binfeat.models.machines.local_size import rows_in_time
 from binfeat.models.pipeline import fit
-from binfeat.models.problem import Problem, answers_of, n_targets_of
+from binfeat.models.problem import Problem, answers_of, n_targets_of, with_codes
 from binfeat.models.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.columns import RawTable
@@ -194,7 +194,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
         check_penalty(settings.alpha, problem.mean_weight)
         if previous is None and settings.may_take_ranks and not (settings.has_cv or groups is not None):
-            problem = problem.with_codes() if run.limits.mechanisms.codes else problem
+            problem = with_codes(problem) if run.limits.mechanisms.codes else problem
         self._note_codes(problem.encoder.codes.source, run)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)

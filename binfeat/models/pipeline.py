@@ -8,7 +8,7 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
 from binfeat.models.preparation import prepared
-from binfeat.models.problem import Problem, WorkingProblem
+from binfeat.models.problem import Problem
 from binfeat.models.reweighting import reweighted
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import KernelSearch
@@ -41,8 +41,7 @@ def fit(problem: Problem, all_rows: RowsOf, run: Run, previous: Fitted | None = 
         kernels = search.run()
         machine = _machine(choice, kernels, previous)
         solution = machine.solve(choice.rows, run)
-        if isinstance(problem, WorkingProblem):
-            problem, solution = reweighted(problem, kernels, solution, all_rows, run)
+        problem, solution = reweighted(problem, kernels, solution, all_rows, run)
     except KeyboardInterrupt as interrupt:
         settled, so_far = search.settled(), None if machine is None else machine.so_far()
         if settled is None:

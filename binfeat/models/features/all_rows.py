@@ -16,10 +16,10 @@ from binfeat.features.fourier.features import FourierMap
 from binfeat.models.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat.models.features.growth import Growth, GrowthRows, TrainingRows
 from binfeat.models.features.sample import first_grids
-from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, ScaledTable
 from binfeat.models.kernel_algebra.matrices import Frame
-from binfeat.models.problem import Beyond, Problem
+from binfeat.models.loss import MARGINS
+from binfeat.models.problem import Beyond, Problem, rows_of
 from binfeat.models.run import Run
 from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.settings import Settings
@@ -130,7 +130,7 @@ class MemoryRows(AllRows):
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
         problem, train = self._problem, self._problem.train
         codes = self._max_bytes // 2
-        X, Y, weights = kernels.X[train], problem.Y[train], problem.weights_of(train)
+        X, Y, weights = kernels.X[train], problem.Y[train], rows_of(problem.weights, train)
         return TrainingRows([X], Y, weights, self._run.settings.n_jobs, codes)
 
     def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
@@ -157,7 +157,7 @@ class Encoding:
 
 def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
-    if settings.loss in BOUNDED_LOSSES:
+    if settings.loss in MARGINS:
         raise ValueError(f"loss={settings.loss!r} needs all rows in memory; use loss='squared' for rows beyond it.")
     if settings.features == "exact":
         others = "'auto', 'local', 'binning' or 'fourier'"

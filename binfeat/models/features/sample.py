@@ -12,7 +12,7 @@ from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
-from binfeat.models.problem import Losses, Problem
+from binfeat.models.problem import Losses, Problem, rows_of
 from binfeat.models.run import Phase, Run
 
 _OPTIONS = SolverOptions(tol=1e-2, max_iter=100, solver="cg")
@@ -50,7 +50,7 @@ class Sample:
         return cls(
             X[train],
             problem.Y[train],
-            problem.weights_of(train),
+            rows_of(problem.weights, train),
             X[out],
             problem.losses(out),
             categorical=problem.categorical,

@@ -13,7 +13,7 @@ from binfeat.models.fitted.features import FeatureFunction, FourierFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum
 from binfeat.models.machines.candidate import Candidate, Solution
-from binfeat.models.problem import Problem
+from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Run
 from binfeat.models.search.scaled_kernels import ScaledKernels
 
@@ -57,7 +57,7 @@ class GrownMachine(Candidate):
                 sizing.learn_posterior(settings.n_posterior_samples, problem.mean_weight, settings.seed)
         if settings.refits and sizing.status != "stopped":
             with run.stage("refit"):
-                sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
+                sizing.refit(problem.Y[problem.held_out], rows_of(problem.weights, problem.held_out))
         return self._solution(sizing)
 
     def so_far(self) -> Solution | None:

@@ -56,7 +56,8 @@ class LocalMachine(KernelCandidate):
     ) -> None:
         super().__init__(problem, run, kernels, known)
         self._earlier_levels = earlier_levels
-        self._holds_out = run.settings.has_cv or problem.is_grouped  # related rows make leave-one-out errors too low
+        # Leave-one-out errors of related rows are too low.
+        self._holds_out = run.settings.has_cv or problem.groups is not None
         self._judged_rows = problem.held_out if self._holds_out else self._rows.all
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
@@ -142,9 +143,7 @@ class LocalMachine(KernelCandidate):
 
     @property
     def _may_have_levels(self) -> bool:
-        problem = self._rows.problem
-        has_squares = type(problem) is Problem
-        return has_squares and not self._holds_out and self._each_cell is None
+        return self._rows.problem.loss.is_squares and not self._holds_out and self._each_cell is None
 
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """Select the penalty on validation groups with one tree, because leave-one-out errors choose it too small."""

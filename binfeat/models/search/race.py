@@ -46,7 +46,7 @@ class Race:
     def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
         self.searches = list[LengthScaleSearch]()
         self._needed, self._plan, self._run = needed, plan, run
-        self._negligible, self._far = (0.0, np.inf) if problem.is_grouped else (problem.negligible, FAR)
+        self._negligible, self._far = (0.0, np.inf) if problem.groups is not None else (problem.negligible, FAR)
 
     @property
     def is_perfect(self) -> bool:

@@ -11,7 +11,7 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import Laplacian, Matern
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import is_radial
-from binfeat.models.problem import Problem
+from binfeat.models.problem import Problem, relative_alpha
 from binfeat.models.search.length_scales import LengthScaleSearch
 from binfeat.models.search.plan import SearchPlan
 from binfeat.models.settings import Settings
@@ -44,7 +44,7 @@ class SearchSetup:
     def search(self, kernel: Kernel) -> LengthScaleSearch:
         problem, settings, rows = self.problem, self.settings, self.rows
         table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        alpha = problem.relative_alpha(settings.alpha)
+        alpha = relative_alpha(problem, settings.alpha)
         return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
 
     def given(self) -> list[Trial]:
