@@ -20,11 +20,12 @@ from binfeat.models import conclusion, reweighting
 from binfeat.models.kernel_algebra import minimum
 from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models.kernel_algebra.minimum import minimise, minimum_left_out
-from binfeat.models.loss import DEVIANCES
+from binfeat.models.loss import LOSSES as ALL_LOSSES
 from binfeat.models.machines.candidate import Solution
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "random_state": 0}
+DEVIANCES = {name: loss for name, loss in ALL_LOSSES.items() if loss.has_link}
 LOSSES = sorted(DEVIANCES)
 poisson = DEVIANCES["poisson"].of_means
 

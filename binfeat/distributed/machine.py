@@ -16,7 +16,7 @@ from binfeat.distributed._table import DaskTable
 from binfeat.models import classifier, regressor
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.features.all_rows import check_beyond_memory
-from binfeat.models.loss import LOSSES_OF_NUMBERS
+from binfeat.models.loss import LOSSES
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
 from binfeat.models.table.doubts import doubt_classes
@@ -163,8 +163,8 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
             raise ValueError(
                 "solver_params['n_posterior_samples'] requires rows in memory or a source of blocks; remove it on Dask."
             )
-        if LOSSES_OF_NUMBERS[self.loss].has_link:
-            LOSSES_OF_NUMBERS[self.loss].check(table.extremes(), self.loss)
+        if LOSSES[self.loss].has_link:
+            LOSSES[self.loss].check(table.extremes(), self.loss)
 
     def _targets_of(self, table, y):
         transform = first_transform(self.target_transform, as_columns(y))

@@ -24,7 +24,7 @@ from binfeat._common.validation import check_choice, is_word
 from binfeat._rows.scored import SourceScorer
 from binfeat.kernels.lookup import exact_kernel
 from binfeat.models.fitted.saved import check_classifier
-from binfeat.models.loss import LOSSES_OF_LABELS, MARGINS
+from binfeat.models.loss import MARGINS
 from binfeat.models.served_estimator import ServedMachineBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.doubts import doubt_classes
@@ -236,7 +236,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         return cast(AnyLabels, self._fitted.targets)
 
     def _settings(self) -> Settings:
-        check_choice(self.loss, "loss", LOSSES_OF_LABELS)
+        check_choice(self.loss, "loss", ("squared", *MARGINS))
         settings = super()._settings()
         if self.loss in MARGINS:
             self._check_for_matrix(settings)

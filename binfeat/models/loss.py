@@ -38,9 +38,9 @@ class Loss(ABC):
         """Return True if only a kernel matrix can minimise the loss, not repeated least squares of any model."""
         return not (self.is_squares or self.has_link)
 
-    @abstractmethod
     def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         """Return the reported loss, (n_rows,): the mean over targets."""
+        return 2 * self.halves(Y, S) / Y.shape[1]
 
     @abstractmethod
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -74,6 +74,10 @@ class Loss(ABC):
     def check(self, y: np.ndarray, name: str) -> None:  # noqa: B027
         """Refuse targets outside the domain with a ValueError."""
 
+    def start(self, Y: np.ndarray) -> np.ndarray | None:
+        """Return scores for a first quadratic approximation, or None if kernels are learned with plain squares."""
+        return None
+
     def scaled(self, residuals: np.ndarray) -> Self:
         """Return the loss with scales of these residuals, for a loss that has scales."""
         return self
@@ -91,9 +95,6 @@ class SquaredError(Loss):
     """Squared error."""
 
     is_squares = True
-
-    def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return ((Y - S) ** 2).mean(axis=1)
 
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         return ((Y - S) ** 2).sum(axis=1) / 2
@@ -116,9 +117,6 @@ class Huber(SquaredError):
 
     deviations: np.ndarray | float = 1.0  # (n_targets,), of residuals
 
-    def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return 2 * self.halves(Y, S) / Y.shape[1]
-
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         w = self.curvatures(Y, S)[:, 0]
         return w * (2 - w) * ((Y - S) ** 2).sum(axis=1) / 2
@@ -132,6 +130,9 @@ class Huber(SquaredError):
 
     def steps(self, Y: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return Y - S, self.curvatures(Y, S)
+
+    def start(self, Y: np.ndarray) -> np.ndarray:
+        return np.median(Y, axis=0)
 
     def scaled(self, residuals: np.ndarray) -> Self:
         """Return the loss with robust standard deviations of columns, by medians of magnitudes; 1 for zeros."""
@@ -148,9 +149,6 @@ class Huber(SquaredError):
 
 class LogLoss(Loss):
     """Logistic loss of two classes, or of independent labels; a score s has the log-odds 2 s."""
-
-    def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return np.logaddexp(0.0, -2.0 * Y * S).mean(axis=1)
 
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         return np.logaddexp(0.0, -2.0 * Y * S).sum(axis=1) / 2
@@ -185,9 +183,6 @@ class SoftmaxLoss(Loss):
 
 class SquaredHinge(Loss):
     """Square of the distance of a score to its target, 0 beyond it: of every class against the others."""
-
-    def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return (self.pulls(Y, S) ** 2).mean(axis=1)
 
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         return (self.pulls(Y, S) ** 2).sum(axis=1) / 2
@@ -290,21 +285,28 @@ class Deviance(Loss):
     def curvatures(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         return self.means(S) ** (2 - self.power) / self.units
 
-    def events(self, Y: np.ndarray) -> np.ndarray | None:
+    def start(self, Y: np.ndarray) -> np.ndarray:
+        return np.zeros(Y.shape)
+
+    def events(self, Y: np.ndarray) -> np.ndarray:
         return Y > 0
 
 
-SQUARES: dict[str, Loss] = {"squared": SquaredError(), "huber": Huber()}
-DEVIANCES = {"poisson": Deviance(1.0), "tweedie": Deviance(1.5), "gamma": Deviance(2.0)}
-LOSSES_OF_NUMBERS: dict[str, Loss] = {**SQUARES, **DEVIANCES}
+LOSSES: dict[str, Loss] = {  # of numbers
+    "squared": SquaredError(),
+    "huber": Huber(),
+    "poisson": Deviance(1.0),
+    "tweedie": Deviance(1.5),
+    "gamma": Deviance(2.0),
+}
+SQUARES = "squared", "huber"  # losses with squared errors as validation errors
 MARGINS = "log", "squared_hinge"  # losses of labels that need a kernel matrix
-LOSSES_OF_LABELS = "squared", *MARGINS
 
 
 def loss_of(name: str, targets: Any) -> Loss:
     """Return the loss with a name, for the encoding of the targets."""
-    if name in LOSSES_OF_NUMBERS:
-        return LOSSES_OF_NUMBERS[name]
+    if name in LOSSES:
+        return LOSSES[name]
     if name == "squared_hinge":
         return SquaredHinge()
     if isinstance(targets, LabelColumns):

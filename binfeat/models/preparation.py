@@ -1,6 +1,7 @@
-"""First decisions of a fit: a transform of the targets, and weights for outliers."""
+"""First decisions of a fit: a transform of the targets, and a quadratic approximation of the loss."""
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -9,9 +10,10 @@ from binfeat._threads import side_by_side
 from binfeat.kernels.families import Matern
 from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
-from binfeat.models.loss import Deviance, Huber, loss_of
+from binfeat.models.loss import Deviance, loss_of
 from binfeat.models.machines.candidate import Predictor
 from binfeat.models.machines.exact import ExactMachine
+from binfeat.models.machines.exact_size import TUNING_ROWS
 from binfeat.models.problem import Problem, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch
@@ -21,22 +23,32 @@ from binfeat.models.target.targets import Targets, as_columns
 from binfeat.models.target.transform_choice import TransformTrial, likelihood, transforms_to_try
 from binfeat.models.target.transforms import LogLink, TargetTransform
 
-_TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
+_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
 _ROUNDS = 2  # of weights by residuals or curvatures
-_ROBUST_ROWS = 1500  # maximum of rows of the model whose leave-one-out residuals are used
-_ROBUST_STEPS = 30  # of its search for length scales
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
-    """Return the problem with its loss, targets unless they are set, and the first quadratic approximation."""
+    """Return the problem with its loss, targets unless they are set, and a quadratic approximation of the loss."""
     problem = replace(problem, loss=loss_of(run.settings.loss, problem.targets))
-    if isinstance(problem.loss, Deviance):
-        return _near_small_model(_near_means(problem, problem.loss), problem, run)
-    is_robust = isinstance(problem.loss, Huber)
-    if run.settings.chooses_transform and not has_targets:
-        known = _near_medians(problem) if is_robust else problem
-        problem = replace(problem, targets=_choose_targets(known, run))
-    return _near_small_model(_near_medians(problem), problem, run) if is_robust else problem
+    if problem.loss.has_link:
+        problem = _with_link(problem, cast(Deviance, problem.loss))
+    elif run.settings.chooses_transform and not has_targets:
+        problem = replace(problem, targets=_choose_targets(_at_start(problem), run))
+    start = _at_start(problem)
+    return problem if start is problem else _near_small_model(start, run)
+
+
+def _with_link(problem: Problem, loss: Deviance) -> Problem:
+    """Return the problem with standardised logarithms of means as targets."""
+    loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
+    targets = Targets.of_moments(LogLink(), np.asarray(loss.center), np.asarray(loss.std), flat)
+    return replace(problem, loss=loss, targets=targets)
+
+
+def _at_start(problem: Problem) -> Problem:
+    """Return the first approximation of the loss, if it needs one."""
+    scores = problem.loss.start(problem.answers)
+    return problem if scores is None else problem.at(scores)
 
 
 def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
@@ -62,13 +74,13 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
 
 def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
     """The trial of targets with a transform, or none where the kernel is singular."""
-    some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
+    some, targets = problem.train[: _STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
     weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
     search = LengthScaleSearch(
         Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs
     )
     try:
-        places, residuals = search.run(_TRIAL_STEPS, _TRIAL_ROWS).left_out(_COMMON_ROWS)
+        places, residuals = search.run(_STEPS, _TRIAL_ROWS).left_out(_COMMON_ROWS)
     except SingularKernelError:
         return []
     rows, predictions = some[places], Y[places] - residuals
@@ -77,7 +89,7 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
     return [TransformTrial(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
 
 
-def _near_small_model(start: Problem, problem: Problem, run: Run) -> Problem:
+def _near_small_model(start: Problem, run: Run) -> Problem:
     """Return the approximation near predictions of an exact model of some rows, in rounds, from a first approximation.
 
     The predictions are leave-one-out predictions for the model's own rows.
@@ -87,23 +99,11 @@ def _near_small_model(start: Problem, problem: Problem, run: Run) -> Problem:
         predictions, machine, error = model.predictions(near)
         near = near.at(predictions, machine)
     words = run.settings.loss
-    if problem.loss.is_squares:
-        lighter = np.mean(np.asarray(near.weights) < (1.0 if problem.weights is None else problem.weights))
+    if near.loss.is_squares:
+        lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
         words = f"{words}, {lighter:.1%} of the rows weigh less"
     run.note("loss", words, error)
     return near
-
-
-def _near_medians(problem: Problem) -> Problem:
-    """Return the approximation near the medians of the targets."""
-    return problem.at(np.median(problem.answers, axis=0))
-
-
-def _near_means(problem: Problem, loss: Deviance) -> Problem:
-    """Return the approximation near the weighted means of the targets, and their logarithms as standardised targets."""
-    loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
-    targets = Targets.of_moments(LogLink(), np.asarray(loss.center), np.asarray(loss.std), flat)
-    return replace(problem, loss=loss, targets=targets).at(np.zeros(problem.answers.shape))
 
 
 class _SmallModel:
@@ -116,13 +116,13 @@ class _SmallModel:
     @classmethod
     def of(cls, problem: Problem, run: Run) -> "_SmallModel":
         """Return kernels of a short search, without log messages."""
-        quiet, kinds = run.quiet(_ROBUST_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
+        quiet, kinds = run.quiet(_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
         return cls(KernelSearch(problem, quiet, kinds, set()).run(), quiet)
 
     def predictions(self, problem: Problem) -> tuple[np.ndarray, Predictor, float]:
         """Return leave-one-out or test residuals of all rows, the model, and its error."""
         kernels, run, known = self._kernels, self._run, self._known
-        some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
+        some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
         if known is not None:
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
         machine = ExactMachine(some, run, kernels, known)

@@ -192,6 +192,11 @@ def _squares_beyond(
     return loss.squares(as_columns(y) if loss.has_link else targets.encode(y), predict(table), weights)
 
 
+def without_scoring(problem: Problem) -> Problem:
+    """Return the problem with its loss as the validation criterion."""
+    return problem if problem.scoring is None else replace(problem, scoring=None)
+
+
 def relative_alpha(problem: Problem, alpha: float | None) -> float | None:
     """Return a penalty that the user gives, or None, for weights of mean 1."""
     return None if alpha is None else alpha / problem.mean_weight

@@ -16,7 +16,7 @@ from binfeat._common.validation import (
     checked_targets,
 )
 from binfeat._rows.scored import SourceScorer
-from binfeat.models.loss import LOSSES_OF_NUMBERS
+from binfeat.models.loss import LOSSES
 from binfeat.models.number_estimator import NumbersMachineBase
 from binfeat.models.settings import Settings
 from binfeat.models.target.targets import Targets, as_columns
@@ -223,10 +223,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:
-        check_choice(self.loss, "loss", tuple(LOSSES_OF_NUMBERS))
+        check_choice(self.loss, "loss", tuple(LOSSES))
         check_transform(self.target_transform)
         settings = super()._settings()
-        if LOSSES_OF_NUMBERS[self.loss].has_link:
+        if LOSSES[self.loss].has_link:
             self._check_for_deviance(settings)
         if settings.n_posterior_samples is not None and self.alpha == 0:
             raise ValueError("solver_params['n_posterior_samples'] requires a positive alpha or 'auto', got alpha=0.")
@@ -234,7 +234,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
         y = checked_targets(y)
-        LOSSES_OF_NUMBERS[self.loss].check(y, self.loss)
+        LOSSES[self.loss].check(y, self.loss)
         return y, sample_weight
 
     def _check_for_deviance(self, settings: Settings) -> None:

@@ -29,36 +29,24 @@ def reweighted(
     """
     if not problem.loss.has_link:
         return problem, solution
-    best, scores, moved = (problem, solution), solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
+    scores, moved = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
     for _ in range(_MOST):
-        start = run.clock.used
-        stepped = _step(*best, scores, kernels, rows, run.quiet(0))
-        if run.settings.alpha is None and stepped[1].error > _WORSE * best[1].error:
+        start, quiet = run.clock.used, run.quiet(0)
+        near = problem.at(scores, solution.predictor(kernels.scaler, run.settings.n_jobs))
+        following = machine_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
+        if run.settings.alpha is None and following.error > _WORSE * solution.error:
             moved = 0.0
             break
-        before, best = scores, stepped
-        scores = best[1].scores_of_all(kernels.X, run.settings.n_jobs)
-        moved = _moved(best[0], scores - before)
+        before, problem, solution = scores, near, following
+        scores = solution.scores_of_all(kernels.X, run.settings.n_jobs)
+        moved = _moved(problem, scores - before)
         if moved < _SMALL or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break
     if moved > _LARGE:
         message = f"the last Newton step of loss={run.settings.loss!r} still moved logarithms of means by {moved:.2g}."
         warn(message, ConvergenceWarning)
-    run.note("loss", f"{run.settings.loss}, logarithms moved by {moved:.1g}", best[1].error)
-    return best
-
-
-def _step(
-    problem: Problem,
-    solution: Solution,
-    scores: np.ndarray,
-    kernels: ScaledKernels,
-    rows: RowsOf,
-    run: Run,
-) -> tuple[Problem, Solution]:
-    """The problem near scores of the solution, and its own solution with the same kernels and penalty."""
-    near = problem.at(scores, solution.predictor(kernels.scaler, run.settings.n_jobs))
-    return near, machine_again(solution, near, kernels, run).solve(rows(near, run), run)
+    run.note("loss", f"{run.settings.loss}, logarithms moved by {moved:.1g}", solution.error)
+    return problem, solution
 
 
 def _moved(problem: Problem, steps: np.ndarray) -> float:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from binfeat.models.kernel_algebra.cholesky import times_square
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.leave_one_out import (
+    Solve,
     Weights,
     left_out_variances,
     precise_inverse_root,
@@ -90,16 +90,15 @@ class CellSolver:
         return self._by_one_row(score, c, len(Y), v / alpha * (Y - score) / g, variances)
 
     def _minimised_of_equal(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
-        """Return the model of equal rows for another loss, with scores (n_targets,); leave-one-out scores are equal."""
+        """Return the model of equal rows for another loss, by one row per label; leave-one-out scores are equal."""
         labels, label = np.unique(Y, axis=0, return_inverse=True)
-        v, alpha, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self.alpha, self._value_of_equal(X)
+        v, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self._value_of_equal(X)
 
-        def objective(score: np.ndarray) -> tuple[float, np.ndarray]:
-            scores = np.tile(score, (len(labels), 1))
-            value = v @ loss.halves(labels, scores) + alpha / c / 2 * score @ score
-            return value / v.sum(), (alpha / c * score - v @ loss.pulls(labels, scores)) / v.sum()
+        def inverse(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
+            d = own[:, np.newaxis] / alpha  # of a constant plus a diagonal (Sherman & Morrison 1950)
+            return lambda Z: d * (Z - c * (d.T @ Z) / (1 + c * d.sum())), alpha
 
-        score = minimize(objective, np.zeros(Y.shape[1]), jac=True, tol=1e-9, method="L-BFGS-B").x
+        score = minimise(loss, inverse, self.alpha, v, labels)[0].scores[0]
         return self._by_one_row(score, c, len(Y), Y - score, np.zeros(len(Y)))
 
     def _value_of_equal(self, X: np.ndarray) -> float:

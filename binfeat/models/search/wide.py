@@ -16,7 +16,7 @@ from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Tria
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat.models.kernel_algebra.matrices import radial_values
 from binfeat.models.loss import SquaredError
-from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of
+from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, without_scoring
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.length_scales import MOST_INPUTS, LengthScaleSearch
 from binfeat.models.search.plan import CHUNK, SearchPlan
@@ -195,7 +195,7 @@ class _Judge:
     def __init__(self, problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch) -> None:
         self._problem, self._seen, self._unseen, self._search = problem, seen, unseen, search
         self._columns = search.rows.frame.columns(problem.table[np.append(seen, unseen)])
-        self._losses = wide_losses(replace(problem, scoring=None), unseen)
+        self._losses = wide_losses(without_scoring(problem), unseen)
 
     def of(self, trial: Trial) -> tuple[Trial, np.ndarray]:
         """The same with the best penalty, if it is not given, and its own error; and the loss of each row."""
@@ -207,5 +207,5 @@ class _Judge:
                 found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
         judged = ((self._losses(predictions), alpha, predictions) for alpha, predictions in found)
         losses, alpha, predictions = min(judged, key=lambda each: each[0].mean())
-        error = float(replace(self._problem, scoring=None).losses(self._unseen)(predictions).mean())
+        error = float(without_scoring(self._problem).losses(self._unseen)(predictions).mean())
         return replace(trial, kernel=replace(trial.kernel, alpha=alpha), error=error), losses
