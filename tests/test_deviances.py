@@ -1,7 +1,7 @@
 """Deviances of kernel machines: Poisson's, gamma's and Tweedie's."""
 
 import pickle
-from functools import partial
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -17,18 +17,17 @@ from sklearn.metrics import mean_tweedie_deviance
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
 from binfeat.models import conclusion, reweighting
-from binfeat.models.kernel_algebra import reweighted
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, residuals
-from binfeat.models.kernel_algebra.reweighted import at_minimum
+from binfeat.models.kernel_algebra import minimum
+from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
+from binfeat.models.kernel_algebra.minimum import minimise, minimum_left_out
+from binfeat.models.loss import LOSSES as ALL_LOSSES
 from binfeat.models.machines.candidate import Solution
-from binfeat.models.problem import WorkingSquares
-from binfeat.models.target.deviance import DEVIANCES
-from binfeat.models.target.targets import Targets
-from binfeat.models.target.transforms import LogLink
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "random_state": 0}
+DEVIANCES = {name: loss for name, loss in ALL_LOSSES.items() if loss.has_link}
 LOSSES = sorted(DEVIANCES)
+poisson = DEVIANCES["poisson"].of_means
 
 
 def drawn(loss, rng, n_rows):
@@ -46,25 +45,39 @@ def drawn(loss, rng, n_rows):
 def test_deviances_are_those_of_scikit_learn(loss, rng):
     y, means = rng.gamma(1.0, size=50), rng.gamma(1.0, size=50)
     deviance = DEVIANCES[loss]
-    assert deviance(y, means).mean() == pytest.approx(mean_tweedie_deviance(y, means, power=deviance.power))
+    assert deviance.of_means(y, means).mean() == pytest.approx(mean_tweedie_deviance(y, means, power=deviance.power))
     weights = rng.uniform(size=50)
     known = mean_tweedie_deviance(y, means, power=deviance.power, sample_weight=weights)
-    assert np.average(deviance(y, means), weights=weights) == pytest.approx(known)
+    assert np.average(deviance.of_means(y, means), weights=weights) == pytest.approx(known)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_steps_are_those_of_newton(loss, n_targets, rng):
+    """Slopes by differences; expected curvatures; and steps that are bounded without another minimum."""
+    Y, S, h = rng.gamma(1.0, size=(40, n_targets)), rng.normal(size=(40, n_targets)), 1e-5
+    deviance = DEVIANCES[loss].standardised(Y, None)
+    steps, curvatures = deviance.steps(Y, S)
+    slopes = naive.slopes_by_entries(lambda scores: deviance.halves(Y, scores).sum(), S)
+    np.testing.assert_allclose(-steps * curvatures, slopes, rtol=1e-5, atol=1e-7)
+    near = 3 * deviance.means(S) > Y
+    np.testing.assert_allclose(curvatures[near], deviance.curvatures(Y, S)[near])
+    assert (
+        (steps * deviance.std).max() <= 2.0 + 1e-12 < DEVIANCES[loss].steps(np.full((1, 1), 1e9), np.zeros((1, 1)))[1]
+    )
+    best = (np.log(Y) - deviance.center) / deviance.std  # at the minimum the expected curvature is the true one
+    bends = deviance.pulls(Y, best - h) - deviance.pulls(Y, best + h)
+    np.testing.assert_allclose(bends / (2 * h), deviance.steps(Y, best)[1], rtol=1e-3)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_steps_are_those_of_newton(loss, rng):
-    """The slope by differences; the expected curvature; and steps that are bounded without another minimum."""
-    y, logs, h = rng.gamma(1.0, size=40), rng.normal(size=40), 1e-5
-    deviance = DEVIANCES[loss]
-    step, curvature = deviance.step(y, np.exp(logs))
-    slope = (deviance(y, np.exp(logs + h)) - deviance(y, np.exp(logs - h))) / (2 * h)
-    np.testing.assert_allclose(-2 * step * curvature, slope, rtol=1e-5, atol=1e-7)
-    near = y < 3 * np.exp(logs)
-    np.testing.assert_allclose(curvature[near], np.exp((2 - deviance.power) * logs[near]))
-    assert step.max() <= 2.0 < deviance.step(np.array([1e9]), np.ones(1))[1][0]
-    second = deviance(y, y * np.exp(h)) + deviance(y, y * np.exp(-h))  # at the minimum the expected is the true one
-    np.testing.assert_allclose(second / h**2, 2 * deviance.step(y, y)[1], rtol=1e-3)
+def test_scores_of_zero_are_means_with_equal_curvatures(loss, rng):
+    Y, weights = rng.gamma(1.0, size=(50, 2)) * [0.1, 30.0], rng.uniform(size=(50, 1))
+    deviance, nothing = DEVIANCES[loss].standardised(Y, weights), np.zeros((50, 2))
+    np.testing.assert_allclose(deviance.means(nothing), np.tile(np.average(Y, axis=0, weights=weights[:, 0]), (50, 1)))
+    np.testing.assert_allclose(np.ptp(deviance.curvatures(Y, nothing), axis=1), 0.0, atol=1e-12)
+    steps, _ = deviance.steps(Y, nothing)
+    np.testing.assert_allclose(np.average(steps**2, axis=0, weights=weights[:, 0]), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -91,22 +104,13 @@ def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypa
 
 @pytest.mark.parametrize("loss", ["poisson", *hard("gamma", "tweedie")])
 def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
-    """To first order, whatever squares the steps begin with."""
-    monkeypatch.setattr(reweighted, "_SMALL", 1e-6)
-    monkeypatch.setattr(reweighted, "_MOST", 30)
+    """To first order."""
+    monkeypatch.setattr(minimum, "_FEW_EVENTS", 0)
     X, y, _ = drawn(loss, rng, 40)
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
     offset, power = np.log(y.mean()), DEVIANCES[loss].power
-    squares = WorkingSquares(Targets.of_moments(LogLink(), offset, 1.0, True), DEVIANCES[loss])
-    near = partial(squares, y, None)
-    seen = np.log(y + 0.1)[:, np.newaxis] - offset
-
-    def left_out(start):
-        alpha, own, Y = at_minimum(K, 1.0, near(start), near)
-        return offset + (Y - residuals(K, alpha, own, Y, precise_inverse_root))[:, 0]
-
-    told, again = map(left_out, (np.zeros((40, 1)), seen))
-    np.testing.assert_allclose(told, again, atol=1e-3)
+    deviance, Y = replace(DEVIANCES[loss], center=offset), y[:, np.newaxis]
+    told = offset + minimum_left_out(deviance, K, 1.0, None, Y, precise_inverse_root, None)[:, 0]
     some = np.argsort(np.abs(y - y.mean()))[-8:]  # rows that say most
     with_all = naive.penalised_deviance(K, y, np.ones(40), power, offset, 1.0)
     without = [naive.penalised_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
@@ -125,7 +129,7 @@ def test_few_events_are_left_out_in_folds(grouped, rng):
     for k in range(5):
         logs = naive.penalised_deviance(K, y, folds != k, 1, offset, 0.8)
         predicted[folds == k] = np.exp(logs[folds == k])
-    assert machine.held_out_error_[0] == pytest.approx(DEVIANCES["poisson"](y, predicted).mean(), rel=0.02)
+    assert machine.held_out_error_[0] == pytest.approx(poisson(y, predicted).mean(), rel=0.02)
 
 
 def test_folds_have_as_many_events_each(rng):
@@ -145,7 +149,7 @@ def test_few_events_are_not_learned_by_heart(rng):
     means = 0.03 * np.exp(0.5 * np.sin(2 * rows[:, 0]) + 0.3 * rows[:, 1])
     new = rng.poisson(means)
     machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y)
-    own, constant = (DEVIANCES["poisson"](new, m).mean() for m in (machine.predict(rows), np.full(5000, y.mean())))
+    own, constant = (poisson(new, m).mean() for m in (machine.predict(rows), np.full(5000, y.mean())))
     assert own < 1.1 * constant  # up to twice by rows left out to first order
 
 
@@ -161,7 +165,7 @@ def test_counts_that_vary_more_than_poissons():
         for loss in ("poisson", "squared")
     )
     least = np.maximum(squares, 0.03)
-    assert DEVIANCES["poisson"](y[300:], own).mean() < 1.03 * DEVIANCES["poisson"](y[300:], least).mean()
+    assert poisson(y[300:], own).mean() < 1.03 * poisson(y[300:], least).mean()
 
 
 def test_few_steps_are_near_the_minimum(rng):
@@ -181,7 +185,7 @@ def test_predictions_are_better_than_those_of_squares(loss, rng):
     squares = KernelMachineRegressor(random_state=0, target_transform=None).fit(X[:1500], y[:1500])
 
     def excess(predictions):
-        own = DEVIANCES[loss](y[1500:], predictions) - DEVIANCES[loss](y[1500:], means[1500:])
+        own = DEVIANCES[loss].of_means(y[1500:], predictions) - DEVIANCES[loss].of_means(y[1500:], means[1500:])
         return own.mean()
 
     predictions = machine.predict(X[1500:])
@@ -197,15 +201,14 @@ def test_predictions_are_better_than_those_of_squares(loss, rng):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypatch):
     """``TweedieRegressor`` on the inputs and a constant, which share its penalty, with targets over their mean."""
-    monkeypatch.setattr(reweighted, "_SMALL", 1e-7)
-    monkeypatch.setattr(reweighted, "_MOST", 60)
+    monkeypatch.setattr(minimum, "_ENOUGH", 1e-10)
     X, y, _ = drawn(loss, rng, 200)
     deviance, weights, alpha = DEVIANCES[loss], rng.uniform(0.3, 3, size=200), 0.7
     offset = np.log(np.average(y, weights=weights))
-    near = partial(WorkingSquares(Targets.of_moments(LogLink(), offset, 1.0, True), deviance), y, weights[:, None])
-    K = X @ X.T
-    used, own, Y = at_minimum(K.astype(np.float32), alpha, near(np.zeros((200, 1))), near)
-    logs = offset + (K + 1) @ np.linalg.solve(K + 1 + np.diag(used / np.ravel(own)), Y[:, 0])
+    K, loss_at_mean = X @ X.T, replace(deviance, center=offset)
+    solver = solver_by(precise_inverse_root, K.astype(np.float32))
+    found, _ = minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
+    logs = offset + (K + 1) @ found.coef[:, 0]
     shares = weights * np.exp(offset * (2 - deviance.power))
     options = {"power": deviance.power, "alpha": alpha / shares.sum(), "fit_intercept": False}
     peer = TweedieRegressor(**options, link="log", tol=1e-12, max_iter=100_000)
@@ -244,8 +247,8 @@ def test_exposure_is_a_weight_of_rates(rng):
 def test_all_kinds_of_machines_have_deviances(given, rng):
     X, y, means = drawn("poisson", rng, 900)
     machine = KernelMachineRegressor(loss="poisson", random_state=0, **given).fit(X[:700], y[:700])
-    left = np.mean(DEVIANCES["poisson"](means[700:], machine.predict(X[700:])))
-    assert left < 0.3 * np.mean(DEVIANCES["poisson"](means[700:], y[:700].mean()))
+    left = np.mean(poisson(means[700:], machine.predict(X[700:])))
+    assert left < 0.3 * np.mean(poisson(means[700:], y[:700].mean()))
 
 
 @pytest.mark.hard

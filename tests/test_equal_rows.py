@@ -5,7 +5,7 @@ import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat.models.kernel_algebra import matrices, sums
-from binfeat.models.kernel_algebra.bounded import LogLoss, SquaredHinge
+from binfeat.models.loss import LogLoss, SquaredHinge
 from binfeat.models.machines.cell_solver import CellSolver
 
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 100}, "random_state": 0}

@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat.models.loss import LOSSES
 from binfeat.models.machines import choice
-from binfeat.models.target.deviance import DEVIANCES
 
 GIVEN = {
     "features": "exact",
@@ -116,7 +116,7 @@ def test_deviance_of_rows_held_out(table, rng):
     counts = rng.poisson(np.exp(0.5 * y)).astype(float)
     judged = KernelMachineRegressor(**GIVEN, cv=CV, loss="poisson").fit(X, counts)
     alone = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X[EARLIER], counts[EARLIER])
-    expected = DEVIANCES["poisson"](counts[LAST, None], alone.predict(X[LAST])[:, None]).mean()
+    expected = LOSSES["poisson"].of_means(counts[LAST, None], alone.predict(X[LAST])[:, None]).mean()
     np.testing.assert_allclose(judged.held_out_error_[0], expected, rtol=0.02)
 
 

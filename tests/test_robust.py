@@ -1,5 +1,7 @@
 """Huber's loss: its weights, and kernel machines on targets with gross errors."""
 
+from dataclasses import replace
+
 import naive
 import numpy as np
 import pytest
@@ -8,9 +10,8 @@ from machines import FIXED, with_options
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat.models.preparation import _huber
-from binfeat.models.problem import HuberWeights, Problem
-from binfeat.models.target.huber import scales, weights_by, winsorised
+from binfeat.models.loss import Huber
+from binfeat.models.problem import Problem
 from binfeat.models.target.targets import Targets
 from binfeat.models.target.transforms import NoTransform
 
@@ -30,31 +31,36 @@ def dirty():
     return X[:500], clean, wrong, X[500:], y[500:]
 
 
+def weights_of(residuals):
+    """Weights of rows with these residuals, which also set the scales."""
+    nothing = np.zeros(residuals.shape)
+    return Huber().scaled(residuals).squares(residuals, nothing, None)[1]
+
+
 @pytest.mark.parametrize("n_targets", [1, 3])
 def test_weights_against_the_twin(rng, n_targets):
     residuals = rng.standard_t(2, size=(101, n_targets)) * np.arange(1, n_targets + 1)
-    found = weights_by(residuals, scales(residuals))
+    found = weights_of(residuals)
     np.testing.assert_allclose(found[:, 0], naive.huber_weights(residuals), rtol=1e-12)
 
 
 def test_weights_where_deviations_are_zero():
     zeros = np.zeros((5, 1))
-    np.testing.assert_array_equal(weights_by(zeros, scales(zeros)), 1.0)
+    np.testing.assert_array_equal(weights_of(zeros), 1.0)
     mostly = np.array([[0.0], [0.0], [0.0], [0.0], [10.0]])
-    weights = weights_by(mostly, scales(mostly))
+    weights = weights_of(mostly)
     np.testing.assert_array_equal(weights[:4], 1.0)
     assert weights[4] < 1
-    np.testing.assert_array_equal(winsorised(mostly)[:4], 0.0)
+    np.testing.assert_array_equal(Huber().clipped(mostly)[:4], 0.0)
 
 
 def test_rows_without_a_say_set_no_scale():
     y, train = np.repeat([1.0, 1e6], [10, 30]), np.arange(40)
     targets = Targets.of_moments(NoTransform(), np.zeros(1), np.ones(1), True)
     problem = Problem(None, y, targets, np.where(train < 10, 2.0, 0.0)[:, None], train, train[:0], None, None, None)
-    predictions = np.zeros((40, 1))
-    _, weights = _huber(problem, predictions)(y, None, predictions)
-    np.testing.assert_array_equal(weights[:10], 1.0)
-    np.testing.assert_array_equal(weights[10:] < 1e-5, True)
+    weights = replace(problem, loss=Huber()).at(np.zeros((40, 1))).weights
+    np.testing.assert_array_equal(weights[:10], 2.0)
+    np.testing.assert_array_equal(weights[10:], 0.0)
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("binning", "fourier")])
@@ -119,11 +125,23 @@ def test_weights_of_rows_that_a_machine_has_not_seen(rng, n_targets):
         rng.normal(size=(60, n_targets)),
         rng.uniform(size=(60, 1)),
     )
-    residuals = Y - scores
-    reweigh = HuberWeights(
-        Targets.of_moments(NoTransform(), np.zeros(n_targets), np.ones(n_targets), False), scales(residuals)
-    )
+    targets = Targets.of_moments(NoTransform(), np.zeros(n_targets), np.ones(n_targets), False)
+    rows = np.arange(60)
+    problem = Problem(rows[:, None], Y, targets, own, rows, rows[:0], None, None, None, loss=Huber())
+    near = problem.at(scores, lambda table: scores[table[:, 0]])
     part = slice(20, 30)
-    learned, weights = reweigh(Y[part], own[part], scores[part])
-    np.testing.assert_array_equal(learned, Y[part])
-    np.testing.assert_allclose(weights[:, 0], own[part, 0] * naive.huber_weights(residuals)[part], rtol=1e-12)
+    learned, weights = near.beyond(rows[part, None], Y[part], own[part])
+    np.testing.assert_allclose(learned, Y[part], rtol=1e-12)
+    np.testing.assert_allclose(weights[:, 0], own[part, 0] * naive.huber_weights(Y - scores)[part], rtol=1e-12)
+    np.testing.assert_allclose(near.weights[part], weights)
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_derivatives_are_those_by_differences(rng, n_targets):
+    """With equal scales of all targets."""
+    Y, S = 3 * rng.standard_t(2, size=(30, n_targets)), rng.normal(size=(30, n_targets))
+    loss = Huber(deviations=np.full(n_targets, 0.7))
+    slopes = naive.slopes_by_entries(lambda scores: loss.halves(Y, scores).sum(), S)
+    np.testing.assert_allclose(-loss.pulls(Y, S), slopes, rtol=1e-5, atol=1e-7)
+    steps, curvatures = loss.steps(Y, S)
+    np.testing.assert_allclose(steps * curvatures, loss.pulls(Y, S))

@@ -17,10 +17,10 @@ from binfeat.distributed._table import DaskTable
 from binfeat.models import classifier, regressor
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.features.all_rows import check_beyond_memory
+from binfeat.models.loss import LOSSES
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
 from binfeat.models.table.findings import doubt_classes
-from binfeat.models.target.deviance import DEVIANCES
 from binfeat.models.target.targets import Targets, as_columns
 from binfeat.models.target.transforms import first_transform
 from binfeat.models.training_data import GivenRows
@@ -159,8 +159,8 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
             raise ValueError(
                 "solver_params['n_posterior_samples'] requires rows in memory or a source of blocks; remove it on Dask."
             )
-        if self.loss in DEVIANCES:
-            DEVIANCES[self.loss].check(table.extremes(), self.loss)
+        if LOSSES[self.loss].has_link:
+            LOSSES[self.loss].check(table.extremes(), self.loss)
 
     def _targets_of(self, table, y):
         transform = first_transform(self.target_transform, as_columns(y))

@@ -24,7 +24,7 @@ from binfeat._common.validation import check_choice, is_word
 from binfeat._rows.scored import SourceScorer
 from binfeat.kernels.lookup import exact_kernel
 from binfeat.models.fitted.saved import check_classifier
-from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat.models.loss import MARGINS
 from binfeat.models.served_estimator import ServedMachineBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.findings import doubt_classes
@@ -238,9 +238,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         return cast(AnyLabels, self._fitted.targets)
 
     def _settings(self) -> Settings:
-        check_choice(self.loss, "loss", ("squared", *BOUNDED_LOSSES))
+        check_choice(self.loss, "loss", ("squared", *MARGINS))
         settings = super()._settings()
-        if self.loss in BOUNDED_LOSSES:
+        if self.loss in MARGINS:
             self._check_for_matrix(settings)
         return replace(settings, loss=self.loss)
 

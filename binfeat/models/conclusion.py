@@ -12,7 +12,7 @@ from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.fitted.spread import Spread
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.noise import spread_of
-from binfeat.models.problem import Problem, WorkingProblem
+from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.target.targets import Targets
@@ -24,9 +24,9 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     main = solution.kernel.main
     relevances = kernels.relevances(problem, main, run.limits.sample_rows, settings.seed)
-    groups = None if settings.has_cv else problem.groups_of(rows)
+    groups = None if settings.has_cv else rows_of(problem.groups, rows)
     error = _error(problem.losses(rows)(predictions), groups)
-    has_noise = not isinstance(targets, AnyLabels) and not isinstance(problem, WorkingProblem)
+    has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels)
     spread = _spread(problem, kernels, solution, run) if has_noise else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
@@ -80,13 +80,13 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     targets = problem.targets
     if isinstance(targets, AnyLabels):
         with one_blas_thread():
-            return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
+            return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows))
     if targets.is_plain:
         return targets
     targets = targets.limited(problem.y)
     if targets.transform.keeps_means:
         return targets
-    losses, kept = problem.better(targets, rows, predictions, run.settings.is_robust)
+    losses, kept = with_medians_or_means(problem, targets, rows, predictions)
     run.note("predictions", "medians" if kept is targets else "means", losses.mean())
     return kept
 

@@ -11,9 +11,10 @@ from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.spread import Spread
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
+from binfeat.models.loss import SquaredError
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.problem import Problem
+from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.target.targets import Targets
@@ -33,7 +34,7 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
     are learned again. Sizes of a group are predicted from other groups.
     """
-    is_grouped = problem.is_grouped
+    is_grouped = problem.groups is not None
     known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
     n_learned = min(_ROWS, max(2, _VALUES // problem.table.shape[1]))
     known = thinned(known, n_learned if is_grouped else _JUDGED)
@@ -62,7 +63,7 @@ def _differ(problem: Problem, logs: Solution) -> np.ndarray:
     """Return True if predicted log sizes are better than their mean."""
     losses = problem.losses(logs.rows)
     predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
-    groups = problem.groups_of(logs.rows)
+    groups = rows_of(problem.groups, logs.rows)
     predicted, constant = sums_by_group(predicted, groups), sums_by_group(constant, groups)
     return np.array(predicted.mean() < _CLEARLY * constant.mean() and surely_less(predicted, constant))
 
@@ -76,7 +77,8 @@ def _problem_of_sizes(
     logs[rows] = np.log(sizes + np.where(means > 0, _FLOOR * means, 1.0))
     train = rows[learned]
     targets = Targets.of(NoTransform(), logs[train])
-    return replace(problem, y=logs, targets=targets, train=train, held_out=train[:0], scoring=None), targets
+    plain = replace(problem, own_weights=problem.weights, loss=SquaredError(), squares=None, scoring=None)
+    return replace(plain, y=logs, targets=targets, train=train, held_out=train[:0]), targets
 
 
 def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:

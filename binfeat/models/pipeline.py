@@ -8,7 +8,6 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
 from binfeat.models.preparation import prepared
-from binfeat.models.problem import WorkingProblem
 from binfeat.models.reweighting import reweighted
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
@@ -40,8 +39,7 @@ def fit(data: TrainingData, run: Run) -> Fitted:
         kernels = search.run()
         machine = _machine(choice, kernels, previous)
         solution = machine.solve(choice.rows, run)
-        if isinstance(problem, WorkingProblem):
-            problem, solution = reweighted(problem, kernels, solution, all_rows, run)
+        problem, solution = reweighted(problem, kernels, solution, all_rows, run)
     except KeyboardInterrupt as interrupt:
         settled, so_far = search.settled(), None if machine is None else machine.so_far()
         if settled is None:

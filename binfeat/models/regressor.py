@@ -16,9 +16,9 @@ from binfeat._common.validation import (
     checked_targets,
 )
 from binfeat._rows.scored import SourceScorer
+from binfeat.models.loss import LOSSES
 from binfeat.models.number_estimator import NumbersMachineBase
 from binfeat.models.settings import Settings
-from binfeat.models.target.deviance import DEVIANCES
 from binfeat.models.target.targets import Targets, as_columns
 from binfeat.models.target.transforms import check_transform, first_transform
 from binfeat.report.method import Reporting
@@ -225,10 +225,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:
-        check_choice(self.loss, "loss", ("squared", "huber", *DEVIANCES))
+        check_choice(self.loss, "loss", tuple(LOSSES))
         check_transform(self.target_transform)
         settings = super()._settings()
-        if self.loss in DEVIANCES:
+        if LOSSES[self.loss].has_link:
             self._check_for_deviance(settings)
         if settings.n_posterior_samples is not None and self.alpha == 0:
             raise ValueError("solver_params['n_posterior_samples'] requires a positive alpha or 'auto', got alpha=0.")
@@ -236,8 +236,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
         y = checked_targets(y)
-        if self.loss in DEVIANCES:
-            DEVIANCES[self.loss].check(y, self.loss)
+        LOSSES[self.loss].check(y, self.loss)
         return y, sample_weight
 
     def _check_for_deviance(self, settings: Settings) -> None:

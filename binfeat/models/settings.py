@@ -11,10 +11,9 @@ from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, is_word, seed_of
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import any_kernel, binning_kernel, exact_kernel, is_exact
-from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.models.loss import SQUARES
 from binfeat.models.table.findings import POLICIES
-from binfeat.models.target.deviance import DEVIANCES
 
 # Options of single representations, see `solver_params`; regressors also have "n_posterior_samples".
 SOLVER_OPTIONS = "n_trees", "cell_rows", "n_grids", "max_grids"
@@ -48,11 +47,6 @@ class Settings:
     n_posterior_samples: int | None = None
 
     @property
-    def is_robust(self) -> bool:
-        """Return True if outliers get lower weights."""
-        return self.loss == "huber"
-
-    @property
     def names_features(self) -> bool:
         """Return True if parameters select the features, or require grids."""
         has_kernel = self.kernel is None or is_exact(self.kernel)
@@ -61,7 +55,7 @@ class Settings:
     @property
     def may_judge_by_folds(self) -> bool:
         """Return True if all folds of `cv` can be used, which requires squared errors and all rows."""
-        return self.has_cv and self.refits and self.loss not in (*DEVIANCES, *BOUNDED_LOSSES)
+        return self.has_cv and self.refits and self.loss in SQUARES
 
     @property
     def may_take_ranks(self) -> bool:

@@ -19,7 +19,7 @@ from binfeat.models.features.feature_bytes import require_table_bytes
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.machines.exact_size import TUNING_ROWS
 from binfeat.models.machines.local_size import rows_in_time
-from binfeat.models.problem import Problem, answers_of, n_targets_of
+from binfeat.models.problem import Problem, answers_of, n_targets_of, with_codes
 from binfeat.models.run import FEWER_ROWS, Run
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.encoder import TableEncoder
@@ -92,7 +92,7 @@ class TrainingData:
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
         check_penalty(settings.alpha, problem.mean_weight)
         if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
-            problem = problem.with_codes()
+            problem = with_codes(problem)
         _note_codes(machine, problem.encoder.codes.source, run)
         return cls(problem, given.all_rows, previous, own)
 

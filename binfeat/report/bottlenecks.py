@@ -7,10 +7,9 @@ import numpy as np
 from binfeat._common.subsets import evenly_spaced
 from binfeat.kernels.families import Laplacian
 from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat.models.kernel_algebra.matrices import Frame, kernel_matrix
-from binfeat.models.target.deviance import DEVIANCES
+from binfeat.models.loss import SQUARES
 from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
 
 _MUCH = 0.03  # a smaller relative reduction of the error is not worth more grids or rows
@@ -67,7 +66,7 @@ def _rows(model):
     function, n_jobs = fitted.function, model.n_jobs
     if not isinstance(function, KernelFunction):
         return Limit("Rows", "The gain from more rows is unknown, because the model stores no rows.", False)
-    if model.loss in (*DEVIANCES, *BOUNDED_LOSSES):  # their weights depend on all rows, so halves cannot be refitted
+    if model.loss not in SQUARES:  # their weights depend on all rows, so halves cannot be refitted
         return Limit("Rows", f"The gain from more rows is unknown with loss={model.loss!r}.", False)
     if function.n_rows < FEWEST:
         return Limit("Rows", f"{function.n_rows} rows are too few to estimate the gain from more rows.", True)

@@ -10,10 +10,9 @@ from sklearn.base import is_classifier
 from binfeat._common.printable import printable
 from binfeat._common.validation import names_of_inputs
 from binfeat._common.whole_files import require_writable, written
-from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.solve import solve_bytes
+from binfeat.models.loss import SQUARES
 from binfeat.models.run import decision_words
-from binfeat.models.target.deviance import DEVIANCES
 from binfeat.report import pictures
 from binfeat.report.bottlenecks import limits_of
 from binfeat.report.effects import effects_of, reasons_of
@@ -127,7 +126,7 @@ def _criterion(model):
     """Return the name of the criterion that hyperparameters minimize."""
     if model.scoring is not None:
         return "negative score"
-    if model.loss in (*DEVIANCES, *BOUNDED_LOSSES):
+    if model.loss not in SQUARES:
         return f"mean of loss={model.loss!r}"
     return "mean squared error of the standardized targets"
 

@@ -15,10 +15,10 @@ from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.models.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat.models.features.growth import GridLaw, Growth, TrainingRows
-from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, ScaledTable
 from binfeat.models.kernel_algebra.matrices import Frame
-from binfeat.models.problem import Beyond, Problem
+from binfeat.models.loss import MARGINS
+from binfeat.models.problem import Beyond, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import Settings
@@ -121,7 +121,7 @@ class MemoryRows(AllRows):
 
     def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
         problem, rows, held_out = self._problem, self._rows, slice(len(self._problem.train), None)
-        given = problem.Y[rows], problem.weights_of(rows), held_out, self._run.settings.n_jobs
+        given = problem.Y[rows], rows_of(problem.weights, rows), held_out, self._run.settings.n_jobs
         return TrainingRows([kernels.X[rows]], *given, self._max_bytes // 2)
 
 
@@ -142,7 +142,7 @@ class Encoding:
 
 def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
-    if settings.loss in BOUNDED_LOSSES:
+    if settings.loss in MARGINS:
         raise ValueError(
             f"loss={settings.loss!r} requires all rows in memory; use loss='squared' for a source of blocks."
         )

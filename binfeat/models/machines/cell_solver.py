@@ -3,21 +3,21 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
-from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat.models.kernel_algebra.cholesky import times_square
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.leave_one_out import (
+    Solve,
     Weights,
     left_out_variances,
     precise_inverse_root,
     solver_by,
     squared_row_norms,
 )
+from binfeat.models.kernel_algebra.minimum import left_out, minimise
 from binfeat.models.kernel_algebra.sums import KernelValues
+from binfeat.models.loss import Loss
 from binfeat.models.machines.cell_rows import CellRows
-from binfeat.models.problem import MarginProblem
 
 _NOTHING = np.empty(0)
 
@@ -50,14 +50,14 @@ class CellSolver:
 
     kernel: KernelValues
     alpha: float
-    loss: BoundedLoss | None  # None is the squared error
+    loss: Loss | None  # None is the squared error
     most: int  # rows of a cell, unless they do not differ
 
     @classmethod
     def of(cls, rows: CellRows, kernel: KernelSum, most: int) -> "CellSolver":
         problem = rows.problem
         values = kernel.values(rows.frame, problem.categorical, 1)
-        return cls(values, kernel.alpha, problem.loss if isinstance(problem, MarginProblem) else None, most)
+        return cls(values, kernel.alpha, problem.loss if problem.loss.needs_matrix else None, most)
 
     def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         """Return the model of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""
@@ -89,17 +89,16 @@ class CellSolver:
         variances = left_out_variances(g[:, 0], alpha, weights)
         return self._by_one_row(score, c, len(Y), v / alpha * (Y - score) / g, variances)
 
-    def _minimised_of_equal(self, loss: BoundedLoss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
-        """Return the model of equal rows for another loss, with scores (n_targets,); leave-one-out scores are equal."""
+    def _minimised_of_equal(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+        """Return the model of equal rows for another loss, by one row per label; leave-one-out scores are equal."""
         labels, label = np.unique(Y, axis=0, return_inverse=True)
-        v, alpha, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self.alpha, self._value_of_equal(X)
+        v, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self._value_of_equal(X)
 
-        def objective(score: np.ndarray) -> tuple[float, np.ndarray]:
-            scores = np.tile(score, (len(labels), 1))
-            value = v @ loss.halves(labels, scores) + alpha / c / 2 * score @ score
-            return value / v.sum(), (alpha / c * score - v @ loss.pulls(labels, scores)) / v.sum()
+        def inverse(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
+            d = own[:, np.newaxis] / alpha  # of a constant plus a diagonal (Sherman & Morrison 1950)
+            return lambda Z: d * (Z - c * (d.T @ Z) / (1 + c * d.sum())), alpha
 
-        score = minimize(objective, np.zeros(Y.shape[1]), jac=True, tol=1e-9, method="L-BFGS-B").x
+        score = minimise(loss, inverse, self.alpha, v, labels)[0].scores[0]
         return self._by_one_row(score, c, len(Y), Y - score, np.zeros(len(Y)))
 
     def _value_of_equal(self, X: np.ndarray) -> float:
@@ -112,7 +111,7 @@ class CellSolver:
         scores, coef = np.tile(score, (n_rows, 1)), score / c
         return SolvedCell(coef[np.newaxis], coef, self.alpha, scores, residuals, variances)
 
-    def _minimised(self, loss: BoundedLoss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+    def _minimised(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         K = self.kernel(X, X)
         found, alpha = minimise(loss, solver_by(precise_inverse_root, K), self.alpha, weights, Y)
         residuals = Y - left_out(loss, K, alpha, weights, Y, found.scores, precise_inverse_root)

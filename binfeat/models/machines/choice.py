@@ -11,7 +11,7 @@ from binfeat.models.kernel_algebra.solve import MOST_FACTORED
 from binfeat.models.machines import local_size
 from binfeat.models.machines.candidate import Candidate
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows
+from binfeat.models.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows, n_solves
 from binfeat.models.machines.local import LocalMachine
 from binfeat.models.machines.random_features import (
     BinsMachine,
@@ -20,7 +20,7 @@ from binfeat.models.machines.random_features import (
     may_search,
     tries_factors,
 )
-from binfeat.models.problem import MarginProblem, Problem
+from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
 
@@ -116,17 +116,17 @@ class MachineChoice:
         """Return True for an exact model: with few rows, unless a parameter requires random features."""
         problem, settings = self.problem, self.run.settings
         if settings.features == "exact":
-            if problem.is_grouped and len(problem.table) > TUNING_ROWS:
+            if problem.groups is not None and len(problem.table) > TUNING_ROWS:
                 raise ValueError(
                     f"features='exact' supports groups for up to {TUNING_ROWS:,} rows, got {len(problem.table):,}. "
                     "Use features='local' or 'auto'."
                 )
-            if isinstance(problem, MarginProblem) and len(problem.table) > MOST_FACTORED:
+            if problem.loss.needs_matrix and len(problem.table) > MOST_FACTORED:
                 raise ValueError(
                     f"loss={settings.loss!r} with features='exact' supports up to {MOST_FACTORED:,} rows, got "
                     f"{len(problem.table):,}. Use features='local' or 'auto'."
                 )
-            n_bytes = int(exact_bytes(len(problem.table), problem.n_solves))
+            n_bytes = int(exact_bytes(len(problem.table), n_solves(problem)))
             what = f"features='exact' of {len(problem.table):,} rows"
             require_bytes(n_bytes, settings.max_bytes, what, "Use features='auto', or fewer rows.")
             return True
@@ -140,7 +140,7 @@ class MachineChoice:
     def _needs_kernel_values(self) -> bool:
         """Return True if random features do not support the loss or the kernel."""
         asks_radial = self.run.settings.features is None and is_radial(self.run.settings.kernel)
-        return asks_radial or isinstance(self.problem, MarginProblem)
+        return asks_radial or self.problem.loss.needs_matrix
 
     @property
     def _is_open(self) -> bool:
@@ -151,4 +151,4 @@ class MachineChoice:
     def _leaves_out_what_is_asked(self) -> bool:
         """Return True if exact models can use the validation rows or groups of the user, if any."""
         are_few = len(self.problem.table) <= TUNING_ROWS
-        return are_few or not (self.run.settings.has_cv or self.problem.is_grouped)
+        return are_few or not (self.run.settings.has_cv or self.problem.groups is not None)

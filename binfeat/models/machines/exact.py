@@ -11,9 +11,9 @@ from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
-from binfeat.models.kernel_algebra.bounded import minimise, working_squares
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
+from binfeat.models.kernel_algebra.minimum import minimise
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
 from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines.candidate import Solution, warn_of_steps
@@ -22,7 +22,6 @@ from binfeat.models.machines.exact_tuning import ExactTuning
 from binfeat.models.machines.fine_tuning import ALL_ROWS, FineTuning
 from binfeat.models.machines.kernel_candidate import KernelCandidate
 from binfeat.models.machines.kernel_rows import KernelRows
-from binfeat.models.problem import MarginProblem
 from binfeat.models.run import Phase, Run
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
@@ -75,10 +74,8 @@ class ExactMachine(KernelCandidate):
         best = best if self._suffice(best.predictions) else replace(best, predictions=None)
         X = self._rows.columns(rows)
         with one_blas_thread():  # the order of its sums depends on their number
-            if isinstance(problem, MarginProblem):
-                coef, alpha, scores, left_out = self._by_loss(problem, best, X)
-            else:
-                coef, alpha, scores, left_out = self._by_squares(best, X)
+            solved = self._by_loss if problem.loss.needs_matrix else self._by_squares
+            coef, alpha, scores, left_out = solved(best, X)
         kernel = replace(best.kernel, alpha=alpha)
         judged, predictions = self._tuning_rows.judged, best.predictions
         if predictions is None:
@@ -130,18 +127,18 @@ class ExactMachine(KernelCandidate):
             residuals = coef / diagonal
         return coef, alpha, Y - alpha / v * coef, Y - residuals
 
-    def _by_loss(self, problem: MarginProblem, best: Trial, X: np.ndarray) -> _Solved:
-        rows, kernel, loss, n_jobs = self._rows.all, self._kernel(best), problem.loss, self._run.settings.n_jobs
+    def _by_loss(self, best: Trial, X: np.ndarray) -> _Solved:
+        problem, rows, kernel, n_jobs = self._problem, self._rows.all, self._kernel(best), self._run.settings.n_jobs
         Y, weights = problem.Y[rows], problem.relative_weights(rows)
 
         def solves(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
             return factored(kernel(X, X), alpha, own, n_jobs)
 
-        found, alpha = minimise(loss, solves, best.kernel.alpha, weights, Y)
+        found, alpha = minimise(problem.loss, solves, best.kernel.alpha, weights, Y)
         warn_of_steps(found.gain, self._run.settings.loss)
         left_out = found.scores
         if best.predictions is None:
-            steps, v = working_squares(loss, Y, found.scores)
+            steps, v = problem.loss.steps(Y, found.scores)
             v = v if weights is None else v * weights[:, np.newaxis]
             known = replace(best.kernel, alpha=alpha)
             leverages = np.hstack([self._leverages(known, own) for own in v.T])

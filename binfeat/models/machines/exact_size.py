@@ -5,7 +5,7 @@ import numpy as np
 from binfeat.models.features.feature_bytes import fit_bytes
 from binfeat.models.kernel_algebra.leave_one_out import MOST_PRECISE_ROWS
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
-from binfeat.models.problem import MarginProblem, Problem
+from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.length_scales import MOST_INPUTS
 from binfeat.models.search.wide import is_wide
@@ -13,6 +13,7 @@ from binfeat.models.search.wide import is_wide
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
 _WIDE_SECONDS = 2e-11  # of an input where all kernels are products of matrices
+_STEPS = 20  # to the minimum of a loss, about
 _CHOICE_BYTES = 9  # of a pair of rows that choices are made by: matrices side by side
 
 
@@ -27,15 +28,20 @@ def exact_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
     return solve_bytes(n_rows, n_targets) + _CHOICE_BYTES * np.minimum(n_rows, TUNING_ROWS) ** 2
 
 
+def n_solves(problem: Problem) -> int:
+    """Return the number of right-hand sides that a kernel matrix is solved for, about."""
+    return problem.n_targets * (_STEPS if problem.loss.needs_matrix else 1)
+
+
 def most_exact_rows(problem: Problem, run: Run) -> int:
     """Return the maximum number of rows of an exact model; memory and time grow with their square.
 
     Of a wide table nothing takes less time.
     """
     limits, n_inputs, wide = run.limits, problem.table.shape[1], is_wide(problem, run.settings)
-    most = min(limits.exact_rows, MOST_FACTORED) if isinstance(problem, MarginProblem) else limits.exact_rows
+    most = min(limits.exact_rows, MOST_FACTORED) if problem.loss.needs_matrix else limits.exact_rows
     n_rows = min(most, int(np.sqrt((limits.wide_work if wide else limits.exact_work) / max(1, n_inputs))))
-    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), problem.n_solves))  # by these rows, or by fewer
+    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), n_solves(problem)))  # by these rows, or by fewer
     by_bytes = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
     if by_bytes < len(problem.table) <= n_rows:
         run.note_memory(f"exact with {by_bytes:,} rows")

@@ -9,11 +9,13 @@ from binfeat._common.held_out import SquaredErrors
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.models.loss import SquaredError
 from binfeat.models.machines.descent import Descent
 from binfeat.models.machines.kernel_rows import KernelRows
-from binfeat.models.problem import MarginProblem
+from binfeat.models.problem import relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.search.wide import wide_losses
 
 _FEWEST_AHEAD = 400  # rows from which a trial takes longer than the start of threads
 _OF_GROUPS = 0.1, 1.0, 10.0  # initial penalties; penalties from nearly equal single rows would be far too small
@@ -31,8 +33,8 @@ class ExactTuning:
 
     def best(self) -> Trial:
         """Return the tuned kernel or sum with the lowest error; for other losses only the penalty is tuned."""
-        if isinstance(self._problem, MarginProblem):
-            rows = replace(self._rows, problem=self._problem.of_squares)
+        if self._problem.loss.needs_matrix:
+            rows = replace(self._rows, problem=replace(self._problem, loss=SquaredError()))
             squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
             return self.of(squares.kernel)
         with one_blas_thread():
@@ -50,15 +52,15 @@ class ExactTuning:
     def _result(self, tuned: Trial) -> Trial:
         """The trial with its squared error, whatever judged it."""
         problem, rows, predictions = self._problem, self._rows.judged, cast(np.ndarray, tuned.predictions)
-        squares = SquaredErrors(problem.Y[rows], problem.weights_of(rows))(predictions)
+        squares = SquaredErrors(problem.Y[rows], rows_of(problem.weights, rows))(predictions)
         return replace(tuned, error=squares.mean(), K=None)
 
     def _tuned(self, found: Trial) -> Trial:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
-        given = self._problem.relative_alpha(self._run.settings.alpha)
+        given = relative_alpha(self._problem, self._run.settings.alpha)
         alpha = max(self._least_alpha, found.kernel.alpha) if given is None else given
         first = self._try(replace(found.kernel, alpha=alpha))
-        others = _OF_GROUPS if given is None and self._problem.is_grouped else ()
+        others = _OF_GROUPS if given is None and self._problem.groups is not None else ()
         tries = [first, *(self._try(replace(first.kernel, alpha=own), first) for own in others)]
         start = min(tries, key=lambda each: each.error)
         descent = self._descent(is_alone=len(self._kernels.found) == 1)
@@ -110,7 +112,7 @@ class ExactTuning:
         except SingularKernelError:
             return Trial(kernel, np.inf, predictions=np.zeros((len(rows), problem.n_targets)), K=K)
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
-        losses = problem.losses_of_wide(rows) if self._rows.is_wide else problem.losses(rows)
+        losses = wide_losses(problem, rows) if self._rows.is_wide else problem.losses(rows)
         return Trial(kernel, float(losses(predictions).mean()), predictions=predictions, K=K)
 
     def _matrix(self, kernel: KernelSum) -> np.ndarray:

@@ -11,6 +11,7 @@ from binfeat.models.kernel_algebra.leave_one_out import inverse_root, residuals
 from binfeat.models.machines.cell_search import Cell, CellSearch
 from binfeat.models.machines.cell_solver import is_constant
 from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.problem import relative_alpha
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.length_scales import MOST_ALPHA
@@ -83,7 +84,7 @@ class FineTuning:
             kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
         shares = [1.0] if len(kernels) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
         parts = [replace(own.main, share=share) for own, share in zip(kernels, shares, strict=True)]
-        alpha = rows.problem.relative_alpha(settings.alpha)
+        alpha = relative_alpha(rows.problem, settings.alpha)
         if alpha is None:
             alpha = _DENSER * float(np.exp(sum(share * np.log(own.alpha) for own, share in zip(kernels, shares))))
         return Trial(replace(kernels[0], parts=parts, alpha=alpha), found[0].error)

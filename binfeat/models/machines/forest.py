@@ -16,6 +16,7 @@ from binfeat.models.kernel_algebra.levels import LevelColumns
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.cell_solver import CellSolver, SolvedCell
 from binfeat.models.machines.level_solver import LevelSolver
+from binfeat.models.problem import without_scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class Forest:
         rows = np.concatenate(cells)
         more = np.concatenate([own.residuals for own in solved])
         problem, Y = self._rows.problem, self._rows.problem.Y[rows]
-        judge, one, other = problem.own_losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
+        judge, one, other = without_scoring(problem).losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
         apart, both = (judge(one) + judge(other)).mean() / 2, judge((one + other) / 2).mean()
         return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny))
 

@@ -46,12 +46,12 @@ class KernelRows:
         """
         train, held_out = (rows[problem.weighty(rows)] for rows in (problem.train, problem.held_out))
         every = np.append(train, held_out) if run.settings.refits else train
-        is_apart = run.settings.has_cv and not problem.is_grouped  # from the validation rows
+        is_apart = run.settings.has_cv and problem.groups is None  # from the validation rows
         known = train if is_apart else every
         judges = held_out[:0]
         if is_apart and len(train) + len(held_out) <= TUNING_ROWS:
             judges = held_out
-        elif unseen is not None and not problem.is_grouped:
+        elif unseen is not None and problem.groups is None:
             known, judges = np.setdiff1d(known, unseen), unseen
         if frame is None:
             frame = Frame.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)

@@ -98,7 +98,7 @@ class _Trees:
 
 def _holds_out(problem: Problem, run: Run) -> bool:
     """Return True if validation rows judge, because leave-one-out errors are too low for related rows."""
-    return run.settings.has_cv or problem.is_grouped
+    return run.settings.has_cv or problem.groups is not None
 
 
 class LocalMachine(KernelCandidate):
@@ -205,9 +205,7 @@ class LocalMachine(KernelCandidate):
 
     @property
     def _may_have_levels(self) -> bool:
-        problem = self._rows.problem
-        has_squares = type(problem) is Problem
-        return has_squares and not self._holds_out and not self._on_workers
+        return self._rows.problem.loss.is_squares and not self._holds_out and not self._on_workers
 
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """Select the penalty on validation groups with one tree, because leave-one-out errors choose it too small."""

@@ -24,7 +24,7 @@ from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.machines.candidate import Candidate, Solution
-from binfeat.models.problem import Losses, Problem
+from binfeat.models.problem import Losses, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 
@@ -54,7 +54,7 @@ class _Sample:
     def of(cls, problem: Problem, run: Run, X: np.ndarray) -> "_Sample":
         """Select some training and validation rows of a scaled table."""
         train, out = problem.train[: run.limits.sample_rows], problem.held_out[: run.limits.sample_out]
-        return cls(X[train], problem.Y[train], problem.weights_of(train), X[out], problem.losses(out))
+        return cls(X[train], problem.Y[train], rows_of(problem.weights, train), X[out], problem.losses(out))
 
     def fit(self, kernel: KernelSum, alphas: np.ndarray, Z: Any, Z_out: Features, options: SolverOptions) -> Trial:
         """Return the kernel with the best of some penalties, given features of training and validation rows."""
@@ -100,7 +100,7 @@ class FeatureMachine(Candidate):
                 sizing.learn_posterior(settings.n_posterior_samples, problem.mean_weight, settings.seed)
         if settings.refits and sizing.status != "stopped":
             with run.stage("refit"):
-                sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
+                sizing.refit(problem.Y[problem.held_out], rows_of(problem.weights, problem.held_out))
         return self._solution(sizing)
 
     def so_far(self) -> Solution | None:

@@ -15,7 +15,7 @@ from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.limits import SEARCH
-from binfeat.models.problem import Problem
+from binfeat.models.problem import Problem, relative_alpha
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.length_scales import (
     LengthScaleSearch,
@@ -102,7 +102,7 @@ class SearchSetup:
     def search(self, kernel: Kernel) -> LengthScaleSearch:
         problem, settings, rows = self.problem, self.settings, self.rows
         table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        alpha = problem.relative_alpha(settings.alpha)
+        alpha = relative_alpha(problem, settings.alpha)
         return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
 
     def given(self) -> list[Trial]:
@@ -158,7 +158,9 @@ class Race:
     def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
         self.searches = list[LengthScaleSearch]()
         self._needed, self._plan, self._run = needed, plan, run
-        self._negligible, self._far = (0.0, np.inf) if problem.is_grouped else (problem.negligible, SEARCH.far_error)
+        self._negligible, self._far = (
+            (0.0, np.inf) if problem.groups is not None else (problem.negligible, SEARCH.far_error)
+        )
 
     @property
     def is_perfect(self) -> bool:

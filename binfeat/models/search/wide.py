@@ -6,7 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from binfeat._common.held_out import SquaredErrors, surely_less
+from binfeat._common.held_out import SquaredErrors, of_mean_one, surely_less
+from binfeat._common.labels import Labels
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
@@ -15,7 +16,8 @@ from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Tria
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat.models.kernel_algebra.matrices import radial_values
 from binfeat.models.limits import SEARCH
-from binfeat.models.problem import Losses, MarginProblem, Problem
+from binfeat.models.loss import SquaredError
+from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, without_scoring
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.length_scales import MOST_INPUTS, LengthScaleSearch, SearchPlan
@@ -31,6 +33,23 @@ def is_wide(problem: Problem, settings: Settings) -> bool:
     return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
 
 
+def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
+    """Return log-losses for many inputs, because squared errors would select penalties that are bad for labels.
+
+    They are computed from calibrated probabilities.
+    """
+    labels, y, weights = problem.targets, problem.y[rows], rows_of(problem.weights, rows)
+    if not isinstance(labels, Labels) or labels.is_multilabel or not problem.is_judged_by_squares:
+        return problem.losses(rows)
+
+    def log_losses(predictions: np.ndarray) -> np.ndarray:
+        with one_blas_thread():
+            calibrated = labels.calibrated(predictions, y, weights)
+        return of_mean_one(weights) * calibrated.log_losses(predictions, y)
+
+    return log_losses
+
+
 class WideSearch:
     """One length scale for all inputs, of the table as it is or of standardised inputs; then one for each, in time.
 
@@ -43,7 +62,7 @@ class WideSearch:
     n_stages = 1
 
     def __init__(self, problem: Problem, run: Run) -> None:
-        self._problem = problem.of_squares if isinstance(problem, MarginProblem) else problem
+        self._problem = replace(problem, loss=SquaredError()) if problem.loss.needs_matrix else problem
         self._run, self._negligible = run, problem.negligible
         self._rows = problem.train[problem.weighty(problem.train)]
         self._found: Trial | None = None
@@ -69,7 +88,7 @@ class WideSearch:
         """Return the best common length scale, and True if it is for standardized inputs."""
         problem, settings, some = self._problem, self._run.settings, thinned(self._rows, SEARCH.wide_rows)
         std, X = problem.table[thinned(self._rows, SEARCH.wide_std_rows)].std(axis=0), problem.table[some]
-        squares = SquaredErrors(problem.Y[some], problem.weights_of(some))
+        squares = SquaredErrors(problem.Y[some], rows_of(problem.weights, some))
 
         def look(unit: str) -> Trial:
             gamma = _gamma(std, unit == "standard")
@@ -82,7 +101,7 @@ class WideSearch:
                 found.append((Trial(own, error), K, exponent))
             best, K, exponent = min(found, key=lambda own: own[0].error)
             finer = exponent * 10.0 ** np.arange(2.0, -5.0, -0.5)
-            _, alpha = self._least_error(some, K, finer, problem.losses_of_wide(some))
+            _, alpha = self._least_error(some, K, finer, wide_losses(problem, some))
             return replace(best, kernel=replace(best.kernel, alpha=alpha))
 
         units = ["none", "standard"]
@@ -141,7 +160,7 @@ class WideSearch:
     @property
     def _alpha(self) -> float | None:
         """The penalty, if it is given."""
-        return self._problem.relative_alpha(self._run.settings.alpha)
+        return relative_alpha(self._problem, self._run.settings.alpha)
 
     def _kernels(self, found: Trial) -> ScaledKernels:
         is_perfect = found.error < self._negligible
@@ -169,7 +188,7 @@ class _Judge:
     def __init__(self, problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch) -> None:
         self._problem, self._seen, self._unseen, self._search = problem, seen, unseen, search
         self._columns = search.rows.frame.columns(problem.table[np.append(seen, unseen)])
-        self._losses = replace(problem, scoring=None).losses_of_wide(unseen)
+        self._losses = wide_losses(without_scoring(problem), unseen)
 
     def of(self, trial: Trial) -> tuple[Trial, np.ndarray]:
         """The same with the best penalty, if it is not given, and its own error; and the loss of each row."""
@@ -182,5 +201,5 @@ class _Judge:
                 found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
         judged = ((self._losses(predictions), alpha, predictions) for alpha, predictions in found)
         losses, alpha, predictions = min(judged, key=lambda each: each[0].mean())
-        error = float(self._problem.own_losses(self._unseen)(predictions).mean())
+        error = float(without_scoring(self._problem).losses(self._unseen)(predictions).mean())
         return replace(trial, kernel=replace(trial.kernel, alpha=alpha), error=error), losses

@@ -241,6 +241,7 @@ print("finite differences ", np.round(differences, 7))
 # from an exact model of at most 1,500 rows without row i. Weights are computed in two rounds before all other steps. If
 # rows are read in blocks, weights are computed on the sample first, and one more pass computes the weights of all other
 # rows.
+# ``models/loss.py``
 #
 # *Poisson, gamma and Tweedie deviances* minimize :math:`\sum_i v_i \, d(y_i, e^{f(x_i)}) + \alpha \lVert f \rVert^2`
 # with the unit deviance d, as scikit-learn's ``PoissonRegressor`` does for linear inputs. Iteratively reweighted least
@@ -251,7 +252,7 @@ print("finite differences ", np.round(differences, 7))
 # six Newton steps with all rows follow, until logarithms of means change by less than 0.01. ``alpha`` has the units of
 # the deviance, and the penalized intercept is close to the logarithm of the mean target. For rates with different
 # exposures, pass rates as y and exposures as ``sample_weight``. Standard deviations, samples, intervals and quantiles
-# are not available. ``models/target/deviance.py``
+# are not available. ``models/loss.py``
 #
 # Classification
 # --------------
@@ -263,9 +264,10 @@ print("finite differences ", np.round(differences, 7))
 # class. With a linear kernel this would be scikit-learn's ``LogisticRegression`` with ``C = 2 / alpha`` (``1 / alpha``
 # for more than two classes) and a penalized intercept. *Squared hinge*: each class minimizes :math:`\sum_i v_i \max(0,
 # 1 - y_i s(x_i))^2 + \alpha \lVert s \rVert^2`. Length scales, kernels and shares are learned with squared errors, and
-# the penalty minimizes the first-order leave-one-out loss (Rad & Maleki 2020). L-BFGS (Nocedal 1980) starts from a
-# bound of the curvature (Boehning 1992), so one factor of the kernel matrix serves all classes and up to 20 steps. If
-# these are not enough, the next 20 steps start from the current curvature. ``models/kernel_algebra/bounded.py``
+# the penalty minimizes the first-order leave-one-out loss (Rad & Maleki 2020). L-BFGS (Nocedal 1980) starts from the
+# curvature at scores of 0, so one factor of the kernel matrix serves all classes and up to 20 steps. If these are not
+# enough, the next 20 steps start from the current curvature. The same steps minimize deviances when their penalties are
+# selected. ``models/kernel_algebra/minimum.py``
 #
 # *Probabilities* are :math:`\operatorname{softmax}(A s + B \log p + b)` of the leave-one-out or validation scores s and
 # :math:`p = (1 + s) / 2`, smoothly bounded above 0. A and B are multiples of the identity plus matrices with a ridge
@@ -388,19 +390,18 @@ ax.legend(frameon=False)
 # %%
 # References
 # ----------
-# D. Allen, *Technometrics* 16, 1974. D. Boehning, *Annals of the Institute of Statistical Mathematics* 44, 1992. G. Box
-# and D. Cox, *JRSS B* 26, 1964. N. Duan, *JASA* 78, 1983. Z. Frangella, J. Tropp and M. Udell, "Randomized Nystroem
-# Preconditioning", *SIMAX* 44, 2023. C. Guo et al., *ICML* 2017. P. Holland and R. Welsch, *Communications in
-# Statistics* 6, 1977. P. Huber, *Annals of Mathematical Statistics* 35, 1964. M. Hutchinson, *Communications in
-# Statistics* 19, 1990. D. Kingma and J. Ba, "Adam", *ICLR* 2015. M. Kull et al., "Beyond temperature scaling",
-# *NeurIPS* 2019. J. Lei et al., *JASA* 113, 2018. P. McCullagh and J. Nelder, *Generalized Linear Models*, 1989. J. von
-# Neumann, *Annals of Mathematical Statistics* 12, 1941. J. Nocedal, *Mathematics of Computation* 35, 1980. G. Owen,
-# *Management Science* 18, 1972. J. Platt, *Advances in Large Margin Classifiers*, 1999. K. Rad and A. Maleki, "A
-# scalable estimate of the out-of-sample prediction error", *JRSS B* 82, 2020. A. Rahimi and B. Recht, "Random Features
-# for Large-Scale Kernel Machines", *NIPS* 2007. C. Rasmussen and C. Williams, *Gaussian Processes for Machine
-# Learning*, 2006. S. Shapiro and R. Francia, *JASA* 67, 1972. E. Snelson and Z. Ghahramani, "Local and Global Sparse
-# Gaussian Process Approximations", *AISTATS* 2007. P. Thomann et al., "Spatial Decompositions for Large Scale SVMs",
-# *AISTATS* 2017.
+# D. Allen, *Technometrics* 16, 1974. G. Box and D. Cox, *JRSS B* 26, 1964. N. Duan, *JASA* 78, 1983. Z. Frangella, J.
+# Tropp and M. Udell, "Randomized Nystroem Preconditioning", *SIMAX* 44, 2023. C. Guo et al., *ICML* 2017. P. Holland
+# and R. Welsch, *Communications in Statistics* 6, 1977. P. Huber, *Annals of Mathematical Statistics* 35, 1964. M.
+# Hutchinson, *Communications in Statistics* 19, 1990. D. Kingma and J. Ba, "Adam", *ICLR* 2015. M. Kull et al., "Beyond
+# temperature scaling", *NeurIPS* 2019. J. Lei et al., *JASA* 113, 2018. P. McCullagh and J. Nelder, *Generalized Linear
+# Models*, 1989. J. von Neumann, *Annals of Mathematical Statistics* 12, 1941. J. Nocedal, *Mathematics of Computation*
+# 35, 1980. G. Owen, *Management Science* 18, 1972. J. Platt, *Advances in Large Margin Classifiers*, 1999. K. Rad and
+# A. Maleki, "A scalable estimate of the out-of-sample prediction error", *JRSS B* 82, 2020. A. Rahimi and B. Recht,
+# "Random Features for Large-Scale Kernel Machines", *NIPS* 2007. C. Rasmussen and C. Williams, *Gaussian Processes for
+# Machine Learning*, 2006. S. Shapiro and R. Francia, *JASA* 67, 1972. E. Snelson and Z. Ghahramani, "Local and Global
+# Sparse Gaussian Process Approximations", *AISTATS* 2007. P. Thomann et al., "Spatial Decompositions for Large Scale
+# SVMs", *AISTATS* 2017.
 #
 # Experiments that did not lead to a mechanism, with figures, are in the folder ``perf/notes``. :doc:`/measured` lists
 # accuracy and times.
