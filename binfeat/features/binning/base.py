@@ -28,7 +28,6 @@ from binfeat._rows.sampled import rows_of_summary
 from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
-from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.coded_features import no_bin
@@ -41,7 +40,7 @@ from binfeat.features.binning.input_checks import (
     require_binning_memory,
     require_grids_memory,
 )
-from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.features.binning.tables import BinningInput, BinTables, count_bins, find_codes
 from binfeat.kernels.lookup import binning_kernel
 
 
