@@ -22,11 +22,11 @@ from binfeat._common.validation import (
 )
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix
-from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.fineness import warn_of_collisions, warn_of_rows
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory
+from binfeat.features.binning.tables import BinningInput
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import binning_kernel
 

@@ -1,8 +1,9 @@
 """Base class of the ridge models: the steps of a fit, and the linear function."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -136,7 +137,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Fit to the targets of rows, which encode y; `flat` is for one-dimensional predictions."""
         self._check_rows(rows)
         self._forget(*self._of_some_fits, "_kept")
-        self._fit_coefficients(rows, held_out_parts(self, rows, y, groups, flat), Progress(self, X, y), flat)
+        parts = partial(held_out_parts, self, rows, y, groups, flat)
+        self._fit_coefficients(rows, parts, Progress(self, X, y), flat)
         if isinstance(rows, ProcessRows) and self.status_ != "stopped":
             try:
                 self._learn_more(rows, y, groups, flat)
@@ -150,7 +152,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             self.__dict__.pop(name, None)
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow raises an error at the end
-    def _fit_coefficients(self, rows: Rows, parts: HeldOutParts, progress: Progress, flat: bool) -> None:
+    def _fit_coefficients(self, rows: Rows, parts: Callable[[], HeldOutParts], progress: Progress, flat: bool) -> None:
         options, start = self._options(), self._earlier_fit(rows)
         progress.begin(n_solves(self))
         options = replace(options, callback=lambda state: not progress.step("iteration"))
@@ -158,11 +160,11 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             if self.alphas is None:
                 alpha = check_alpha(self.alpha, rows.n_targets)
             else:
-                alpha = np.full(rows.n_targets, choose_alpha(self, parts, options, progress))
+                alpha = np.full(rows.n_targets, choose_alpha(self, parts(), options, progress))
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
             with nullcontext() if self.alphas is None else progress.stage("solution"):
                 if self.early_stopping:
-                    result = solve_until_no_better(parts, alpha, options, start)
+                    result = solve_until_no_better(parts(), alpha, options, start)
                 else:
                     result = solve_once(rows, alpha, options, start)
         self.__dict__.update(result.attributes(flat))

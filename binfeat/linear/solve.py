@@ -63,7 +63,8 @@ def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions)
     """
     if isinstance(rows, GramSystem):
         return rows
-    if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
+    is_open = options.solver == "auto" and rows.dense
+    if options.solver == "gram" or (is_open and gram_pays(rows, n_alphas, options.tol)):
         return gram_system(rows, options.fit_intercept)
     n_together = options.targets_at_a_time or targets_at_a_time(rows)
     if n_together < rows.n_targets:

@@ -30,7 +30,6 @@ from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_map import BinMap, map_and_features
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
-from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.coded_features import no_bin
@@ -44,7 +43,7 @@ from binfeat.features.binning.input_checks import (
     require_grids_memory,
 )
 from binfeat.features.binning.more_grids import EarlierFit
-from binfeat.features.binning.tables import count_bins
+from binfeat.features.binning.tables import BinningInput, count_bins
 from binfeat.kernels.lookup import binning_kernel
 
 

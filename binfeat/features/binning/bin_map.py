@@ -9,11 +9,10 @@ from binfeat._common.array_types import DTypeLike
 from binfeat._common.derived import Derived
 from binfeat._common.validation import CheckedRows
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
-from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bins import rank_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
-from binfeat.features.binning.tables import BinTables, count_bins, find_codes, write_codes
+from binfeat.features.binning.tables import BinningInput, BinTables, count_bins, find_codes, write_codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,7 +116,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
 
     def _set(self, codes: np.ndarray, offsets: np.ndarray, dtype: DTypeLike, n_jobs: int | None) -> None:
         super().__init__(dtype, (codes.shape[1], int(offsets[-1])))
-        self.codes = codes
+        self.codes, self._value = codes, self.dtype.type(1 / np.sqrt(codes.shape[0]))
         self.offsets = np.array(offsets)  # a copy, because users may edit offsets of an estimator
         self.n_jobs = n_jobs
         self.y: np.ndarray | None = None

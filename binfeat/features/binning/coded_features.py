@@ -25,12 +25,8 @@ class CodedFeatures:
     shape: tuple[int, int]
     dtype: np.dtype
     n_jobs: int | None
+    _value: np.floating  # of all entries
     _first_row: int = 0
-
-    @property
-    def _value(self) -> np.floating:
-        """Return the value of all entries."""
-        return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
 
     def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ diag(sample_weight) @ Z``, (n_columns,) float64."""
@@ -88,4 +84,4 @@ class CodedRange(CodedFeatures):
     def __init__(self, all_rows: CodedFeatures, rows: slice) -> None:
         self.codes, self.offsets, self.n_jobs = all_rows.codes, all_rows.offsets, all_rows.n_jobs
         self.shape, self.dtype = (rows.stop - rows.start, all_rows.shape[1]), all_rows.dtype
-        self._first_row = rows.start
+        self._value, self._first_row = all_rows._value, rows.start

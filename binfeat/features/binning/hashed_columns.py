@@ -5,9 +5,9 @@ import numpy as np
 from binfeat._common.validation import check_integer
 from binfeat._engine.bin_tables import fold
 from binfeat.features.binning.bin_matrix import code_dtype
-from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids, hash_blocks
+from binfeat.features.binning.tables import BinningInput
 
 
 def check_hashed(n_features: int, n_grids: int) -> None:

@@ -5,10 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.grids import Grids
-from binfeat.features.binning.tables import count_bins
+from binfeat.features.binning.tables import BinningInput, count_bins
 
 
 @dataclass(frozen=True, eq=False)

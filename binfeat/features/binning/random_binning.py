@@ -25,12 +25,12 @@ from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.features.binning.base import BinningBase, as_output, lacks_bins, lacks_gamma
 from binfeat.features.binning.bin_matrix import BinMatrix
-from binfeat.features.binning.binning_input import BinningInput
 from binfeat.features.binning.bounds import box
 from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.fineness import unseen_shares
 from binfeat.features.binning.more_grids import EarlierFit
 from binfeat.features.binning.saved import check_binning, check_offsets
+from binfeat.features.binning.tables import BinningInput
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.parameters import WithKernel
 
