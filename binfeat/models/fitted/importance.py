@@ -74,7 +74,11 @@ def rises_of_features(
 def _rises(
     judged: list[_Judged], donors: np.ndarray, source: np.ndarray, live: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """Return changed predictions of rows with columns of others; the function ignores columns not `live`."""
+    """Return the rise of the error of the judged rows when each input has values of other rows, `donors`.
+
+    Columns that are not `live` have no effect. `permutation_importance` of scikit-learn computes the same means within
+    their error, but shuffles among the judged rows only, and requires an estimator for each.
+    """
     rises, total = np.zeros(source.max() + 1), sum(own.weights.sum() for own in judged)
 
     def shuffle(j: int) -> None:
@@ -89,42 +93,12 @@ def _rises(
     return rises
 
 
-class _LeftOut:
-    """Some rows of a cell, each without that row in it.
-
-    With the inverse G of the cell's kernel matrix and coefficients c, the residual of row i is ``r_i = c_i / G_ii``. In
-    a prediction for a row with kernel values k its target counts ``(k + 1)' G e_i``: that part of r_i is left, too.
-
-    With effects of levels, targets also count by the weights of levels, whose change by a target is ``M^-1 V' e_i``.
-    """
-
-    def __init__(self, cell: ExactFunction, places: np.ndarray, joint: JointInverse | None = None) -> None:
-        self.weights, self._joint = cell.weights[places], joint
-        B, alpha = precise_inverse_root(cell.kernel(1)(cell.support, cell.support), float(cell.alpha), cell.weights)
-        self._columns = B[places] @ B.T
-        if joint is not None:
-            levels = PresentLevels.of(joint.columns.of_rows(cell.support))
-            V, own = inverse_times_levels(B, levels), levels.columns
-            self._changes = V[places] @ joint.inverse[own]  # of all weights, (n_places, n_columns)
-            self._columns = self._columns - self._changes[:, own] @ V.T
-        coef, g = cell.coef[:, places].T, self._columns[np.arange(len(places)), places]
-        self.residuals, self._inside = coef / g[:, np.newaxis], alpha / self.weights[:, np.newaxis] * coef
-
-    def after(self, fallen: np.ndarray, values: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Residuals where predictions fall by so much, for kernel values (n_rows, n_cell).
-
-        Levels are those of `columns`, (n_inputs, n_rows). Changes of weights of levels change the functions of other
-        cells, too, which is neglected.
-        """
-        counts = np.einsum("ij,ij->i", values, self._columns) + self._columns.sum(axis=1)
-        if self._joint is not None:
-            rows, changes = np.arange(len(counts)), np.pad(self._changes, ((0, 0), (0, 1)))
-            counts = counts + sum(changes[rows, own] for own in self._joint.columns.of_rows(columns))
-        return self._inside + fallen + counts[:, np.newaxis] * self.residuals
-
-
 class _KernelRows:
-    """Leave-one-out rows of a cell; for a small exact model all rows are one cell.
+    """Some rows of a cell, each predicted without that row; for a small exact model all rows are one cell.
+
+    With the inverse G of the cell's kernel matrix and coefficients c, the residual of row i is ``r_i = c_i / G_ii``. A
+    prediction with kernel values k depends on the target of row i by ``(k + 1)' G e_i``, which multiplies r_i here.
+    With effects of levels, predictions also depend on it by the weights of levels, which change by ``M^-1 V' e_i``.
 
     `number` is the number of the cell in a local model with one tree.
     """
@@ -137,19 +111,32 @@ class _KernelRows:
         number: int | None = None,
         joint: JointInverse | None = None,
     ) -> None:
-        self._function, self._cell, self._number = function, cell, number
         places = evenly_spaced(cell.n_rows, n_judged)
-        self._left_out, self._columns = _LeftOut(cell, places, joint), cell.support[:, places]
+        self._function, self._cell, self._number, self._joint = function, cell, number, joint
+        self.weights, self._columns = cell.weights[places], cell.support[:, places]
+        B, alpha = precise_inverse_root(cell.kernel(1)(cell.support, cell.support), float(cell.alpha), cell.weights)
+        self._inverse = B[places] @ B.T
+        if joint is not None:
+            levels = PresentLevels.of(joint.columns.of_rows(cell.support))
+            V, own = inverse_times_levels(B, levels), levels.columns
+            self._changes = V[places] @ joint.inverse[own]  # of all weights, (n_places, n_columns)
+            self._inverse = self._inverse - self._changes[:, own] @ V.T
+        coef, g = cell.coef[:, places].T, self._inverse[np.arange(len(places)), places]
+        self.residuals, self._inside = coef / g[:, np.newaxis], alpha / self.weights[:, np.newaxis] * coef
         self._before = self._scores(self._rows(self._columns))
-        self.weights, self.residuals = self._left_out.weights, self._left_out.residuals
 
     def after(self, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """As `_Judged` has it; changes of weights of levels change functions of other cells, which is neglected."""
         columns = self._columns.copy()
         columns[changed] = own
         rows, values = self._rows(columns), self._cell.kernel(1)(columns, self._cell.support)
         if isinstance(self._function, LocalFunction):
             values[self._function.trees(rows)[0] != self._number] = -1.0  # in a cell that has never had the row
-        return self._left_out.after(self._before - self._scores(rows), values, columns)
+        counts = np.einsum("ij,ij->i", values, self._inverse) + self._inverse.sum(axis=1)
+        if self._joint is not None:
+            places, changes = np.arange(len(counts)), np.pad(self._changes, ((0, 0), (0, 1)))
+            counts = counts + sum(changes[places, levels] for levels in self._joint.columns.of_rows(columns))
+        return self._inside + (self._before - self._scores(rows)) + counts[:, np.newaxis] * self.residuals
 
     def _rows(self, columns: np.ndarray) -> np.ndarray:
         return columns.T * self._function.unit + self._function.center
@@ -159,7 +146,7 @@ class _KernelRows:
 
 
 class _FeatureRows:
-    """Rows that had been held out; what predictions of the model of all rows fall by is left without them, too."""
+    """Validation rows; predictions change as much as predictions of the model of all rows do."""
 
     def __init__(
         self, function: FeatureFunction, X: np.ndarray, residuals: np.ndarray, weights: np.ndarray, n_jobs: int | None

@@ -126,6 +126,20 @@ class SearchRows:
         return thinned(self.used, most)
 
 
+class _Draws:
+    """Draws of rows in random order: every row is drawn once before any row is drawn again."""
+
+    def __init__(self, order: np.ndarray) -> None:
+        self._order, self._place = order, 0
+
+    def next(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw the numbers of the rows of a step."""
+        if self._place + n_rows > len(self._order):
+            self._order, self._place = rng.permutation(np.sort(self._order)), 0
+        self._place += n_rows
+        return self._order[self._place - n_rows : self._place]
+
+
 class LengthScaleSearch:
     """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
 
@@ -162,7 +176,7 @@ class LengthScaleSearch:
         self._theta = np.append(logs, np.log(alpha or 0.5))
         self.learns_alpha = alpha is None
         self._adam = Adam(self._theta.shape)
-        self._order, self._place = self._rng.permutation(used), 0
+        self._draws = _Draws(self._rng.permutation(used))
         self.n_rows = 0  # of a step
         self.n_done = 0  # steps, including the steps that a singular kernel made impossible
         self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
@@ -209,7 +223,9 @@ class LengthScaleSearch:
             self.n_done += 1
             if self._live.any():
                 with suppress(SingularKernelError):
-                    self._step(self._draw(), first + (last - first) * max(k / n_steps, progress))
+                    self._step(
+                        self._draws.next(self.n_rows, self._rng), first + (last - first) * max(k / n_steps, progress)
+                    )
         return self
 
     def of_kernel(self, kernel: Kernel, n_done: int) -> "LengthScaleSearch":
@@ -218,32 +234,30 @@ class LengthScaleSearch:
         other.kernel, other.matrix = kernel, differentiable_matrix(kernel, self.matrix.categorical, self.matrix.n_jobs)
         other._theta, other._adam = self._theta.copy(), deepcopy(self._adam)
         other._rng, other.n_done, other.errors, other.gammas = rng, n_done, [*self.errors], [*self.gammas]
-        other._scratch = Scratch()
+        other._scratch, other._draws = Scratch(), copy(self._draws)
         return other
 
     def error_on(self, most: int) -> float:
         """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows."""
         if self._live.any():
             with suppress(SingularKernelError):
-                part = self.rows.part(self.rows.spread(most))
-                return float(self._squares(*part).mean(dtype=np.float64))
+                X, Y, weights = self.rows.part(self.rows.spread(most))
+                K = self.matrix(X, X, self.framed_gamma)
+                return float(weighted_squares(K, self.alpha, weights, Y).mean(dtype=np.float64))
         return np.inf
-
-    def _squares(self, X: np.ndarray, Y: np.ndarray, weights: Weights, factor: float = 1.0) -> np.ndarray:
-        """Weighted squares of leave-one-out residuals, (n_rows, n_targets), with gammas times a factor."""
-        return weighted_squares(self.matrix(X, X, factor * self.framed_gamma), self.alpha, weights, Y)
 
     def _shorten(self) -> None:
         """Begin with shorter length scales if only they have a leave-one-out error below the constant's.
 
         Kernels so wide have no slopes towards what changes fast. Every other row chooses, and the others judge.
         """
-        _, Y, weights = part = self.rows.part(self.rows.spread(self.n_rows))
+        X, Y, weights = self.rows.part(self.rows.spread(self.n_rows))
         mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)
         factors = 4.0 ** np.arange(1, 5)
 
         def losses(factor: float) -> np.ndarray:
-            return self._squares(*part, factor).mean(axis=1, dtype=np.float64)
+            K = self.matrix(X, X, factor * self.framed_gamma)
+            return weighted_squares(K, self.alpha, weights, Y).mean(axis=1, dtype=np.float64)
 
         if losses(1.0).mean() < mean.mean():
             return
@@ -288,13 +302,6 @@ class LengthScaleSearch:
         rows = self.rows.spread(most)
         X, Y, weights = self.rows.part(rows)
         return rows, residuals(self.matrix(X, X, self.framed_gamma), self.alpha, weights, Y)
-
-    def _draw(self) -> np.ndarray:
-        """Numbers of the rows of a step: in random order, every row once before any row comes again."""
-        if self._place + self.n_rows > len(self._order):
-            self._order, self._place = self._rng.permutation(self.rows.used), 0
-        self._place += self.n_rows
-        return self._order[self._place - self.n_rows : self._place]
 
     def _step(self, rows: np.ndarray, rate: float) -> None:
         left_out = self._leave_one_out(rows)
