@@ -271,14 +271,6 @@ def test_type_of_codes(rng):
         assert binning.encode(X[:n] + 1e7).codes.min() == np.iinfo(expected).max
 
 
-def test_codes_in_a_wider_type_have_its_no_bin():
-    narrow = np.array([[3, 65_535]], np.uint16)
-    wide = bin_matrix.in_type(narrow, np.uint32)
-    assert wide.dtype == np.uint32
-    assert wide.tolist() == [[3, 2**32 - 1]]
-    assert bin_matrix.in_type(narrow, np.uint16) is narrow
-
-
 def test_indices_grow_to_int64_when_they_must():
     Z = BinMatrix(np.zeros((2, 3), np.uint32), [0, 2**31, 2**31 + 5])
     csr = Z.tocsr()

@@ -45,13 +45,6 @@ class RidgePosterior(ArrayRecord):
         root = np.sqrt(factor)
         return RidgePosterior(np.array(self.alpha / factor), self.coef * np.float32(root), self.intercept * root)
 
-    def among(self, places: np.ndarray, n_columns: int, rng: np.random.Generator) -> "RidgePosterior":
-        """Extend samples to more columns: known columns are at these places, the others are drawn from the prior."""
-        coef = rng.standard_normal((len(self.coef), n_columns), np.float32)
-        coef /= np.float32(np.sqrt(self.alpha * len(self.coef)))
-        coef[:, places] = self.coef
-        return RidgePosterior(self.alpha, coef, self.intercept)
-
     def variances(self, Z: Features) -> np.ndarray:
         """Return the variances of predictions for the rows of Z."""
         total = np.zeros(Z.shape[0])

@@ -26,11 +26,6 @@ def code_dtype(largest_grid: int) -> type[np.unsignedinteger]:
     return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
 
 
-def in_type(codes: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Convert codes to a wider dtype, with the "no bin" code of that dtype."""
-    return codes if codes.dtype == dtype else np.where(codes == no_bin(codes.dtype), no_bin(dtype), codes)
-
-
 def csr_container() -> type:
     """Return the CSR class for scikit-learn's setting `sparse_interface`, which exists from version 1.9 on."""
     return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix

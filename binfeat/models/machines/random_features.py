@@ -66,7 +66,7 @@ class _Sample:
 
 
 class FeatureMachine(Candidate):
-    """A model of random features; without the kernel and the function of an earlier fit `judge` chooses them."""
+    """A model of random features; `judge` selects the kernel, unless an earlier fit provides kernel and features."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class FeatureMachine(Candidate):
     @property
     def _kernel(self) -> KernelSum:
         if self._known is None:
-            raise RuntimeError("a machine is solved before it is judged")
+            raise RuntimeError("a model is solved before its kernel is selected")
         return self._known
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
@@ -220,7 +220,7 @@ class FourierMachine(FeatureMachine):
         return sizing
 
     def _doubled(self, fourier: FourierMap, rows: AllRows, run: Run) -> Sizing:
-        """Twice as many features as long as that pays."""
+        """Double the number of features while the validation error falls enough."""
         limits, n_rows = run.limits, len(self._problem.table)
         sizing = self._sizing = self._sized(fourier, self._kernel.alpha, rows, run)
         most = min(n_rows, limits.fourier_bytes / (8 * n_rows), np.sqrt(limits.fourier_products / n_rows))
@@ -258,5 +258,5 @@ def may_search(kernels: ScaledKernels, run: Run) -> bool:
 
 
 def _penalties(run: Run, alphas: np.ndarray) -> np.ndarray:
-    """These, or the user's."""
+    """Return these penalties, or the user's."""
     return alphas if run.settings.alpha is None else np.array([run.settings.alpha])
