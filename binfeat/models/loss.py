@@ -55,7 +55,7 @@ class Loss(ABC):
         """Return second derivatives of the halves, (n_rows, n_targets), or (n_rows, 1) for all targets."""
 
     def steps(self, Y: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return Newton's steps of the scores, which are bounded, and the curvatures that they rest on.
+        """Return Newton's steps of the scores, of limited size, and their curvatures.
 
         Larger curvatures do not change the scores at which penalised gradients vanish.
         """
@@ -79,15 +79,15 @@ class Loss(ABC):
         return None
 
     def scaled(self, residuals: np.ndarray) -> Self:
-        """Return the loss with scales of these residuals, for a loss that has scales."""
+        """Return the loss with scales estimated from residuals; only robust losses have scales."""
         return self
 
     def clipped(self, residuals: np.ndarray) -> np.ndarray:
-        """Return residuals (n_rows, n_targets) without outliers, for a loss that is robust."""
+        """Return residuals (n_rows, n_targets), limited if the loss is robust."""
         return residuals
 
     def events(self, Y: np.ndarray) -> np.ndarray | None:
-        """Return a mask of targets with nearly all of the curvature, if the loss has such targets."""
+        """Return a mask of targets that contribute most of the curvature near them, or None if no target does."""
         return None
 
 
