@@ -9,7 +9,7 @@ import numpy as np
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
 from binfeat.features.binning.bin_map import BinMap, map_and_features
-from binfeat.features.binning.binning_input import BinningInput
+from binfeat.features.binning.tables import BinningInput
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.features.fourier.frequencies import frequencies_of_inputs
