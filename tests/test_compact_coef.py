@@ -8,7 +8,6 @@ import pytest
 from sklearn.datasets import load_digits
 
 from binfeat import CGRidge, CGRidgeClassifier, transform
-from binfeat.linear.compact_coef import compact, expand
 
 sio = pytest.importorskip("skops.io")
 
@@ -60,12 +59,11 @@ def test_coefficients_of_all_columns_stay_as_they_are(rng):
 
 
 def test_negative_zeros_are_kept():
-    coef = np.zeros((2, 100))
-    coef[1, 3], coef[0, 5] = -0.0, 1.0
-    state = compact({"coef_": coef, "n_features_in_": 100})
-    np.testing.assert_array_equal(state["_coef_columns"], [3, 5])
-    expand(state)
-    assert state["coef_"].tobytes() == coef.tobytes()
+    model = CGRidge(alpha=0.1).fit(np.eye(2, 100), np.eye(2))
+    model.coef_ = np.zeros((2, 100))
+    model.coef_[1, 3], model.coef_[0, 5] = -0.0, 1.0
+    np.testing.assert_array_equal(model.__getstate__()["_coef_columns"], [3, 5])
+    assert pickle.loads(pickle.dumps(model)).coef_.tobytes() == model.coef_.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ MADE = {
     "ridge": lambda: binfeat.CGRidge(alpha=0.1),
     "exact": lambda: binfeat.KernelMachineRegressor(features="exact", gamma=0.2, random_state=0),
     "machine": lambda: binfeat.KernelMachineRegressor(
-        features="binning", gamma=0.2, solver_params={"n_grids": 8}, random_state=0
+        features="binning", gamma=0.2, alpha=0.1, solver_params={"n_grids": 8}, random_state=0
     ),
     "learned": lambda: binfeat.KernelMachineRegressor(features="exact", random_state=0),
 }

@@ -20,8 +20,7 @@ dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
 
 import binfeat.distributed as remote  # noqa: E402
-from binfeat.distributed import _all_rows, _table  # noqa: E402
-from binfeat.distributed._rows import DaskRows  # noqa: E402
+from binfeat.distributed import _all_rows, _rows, _table  # noqa: E402
 
 N, N_SAMPLED = 1500, 400
 CHUNKS = [(N,), (600, 0, 899, 1)]
@@ -329,7 +328,7 @@ def test_callbacks_and_limits_of_time(rows, small_sample):
 def test_ctrl_c_in_a_solve_keeps_the_machine_so_far(rows, small_sample, after):
     X, y, _ = rows
     machine = remote.KernelMachineRegressor(**{**FIXED, "gamma": "learn"})
-    with interrupted(DaskRows, "sum", after + 1), pytest.raises(KeyboardInterrupt):
+    with interrupted(_rows.DaskRows, "sum", after + 1), pytest.raises(KeyboardInterrupt):
         machine.fit(chunked(X, CHUNKS[1]), y)
     assert machine.status_ == "interrupted"
     assert machine.score(X, y) > 0.3

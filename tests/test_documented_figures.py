@@ -6,18 +6,18 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from limits import current_limits
 from machines import FIXED
 
 import binfeat
 from binfeat.models.kernel_algebra import solve
-from binfeat.models.limits import Limits
 from binfeat.models.search.length_scales import MOST_INPUTS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "examples" / "docs"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-EXACT_ROWS = f"{Limits().exact_rows:,} rows"
+EXACT_ROWS = f"{current_limits().exact_rows:,} rows"
 
 
 def words_of(path):
@@ -52,14 +52,14 @@ def test_rows_of_exact_machines(text):
 
 
 def test_inputs_up_to_which_exact_machines_take_so_many_rows():
-    inputs = f"more than {round(Limits().exact_work / Limits().exact_rows ** 2)} inputs"
+    inputs = f"more than {round(current_limits().exact_work / current_limits().exact_rows ** 2)} inputs"
     assert f"(fewer with {inputs})" in MATHEMATICS
     text = words_of(DOCS / "guide" / "plot_08_text.py")
     assert f'With {inputs}, "auto" uses exact models for fewer than {EXACT_ROWS} only' in text
 
 
 def test_rows_of_cells():
-    rows = f"{Limits().cell_rows:,}"
+    rows = f"{current_limits().cell_rows:,}"
     assert f"default: {rows}, doubled" in MODEL_DOCSTRING
     assert f"until cells have m = {rows} rows" in MATHEMATICS
 
@@ -69,7 +69,7 @@ def test_inputs_of_wide_tables():
 
 
 def test_rows_of_exact_machines_beside_other_software():
-    assert f"exact up to {Limits().exact_rows:,}, in cells beyond" in words_of(DOCS / "compare.rst")
+    assert f"exact up to {current_limits().exact_rows:,}, in cells beyond" in words_of(DOCS / "compare.rst")
 
 
 def bytes_of_a_pair(n_rows):
@@ -79,7 +79,7 @@ def bytes_of_a_pair(n_rows):
 @pytest.mark.parametrize("text", [MATHEMATICS, QUESTIONS, LIMITS], ids=["mathematics", "questions", "guide"])
 def test_bytes_of_a_pair_of_rows(text):
     factorised = bytes_of_a_pair(solve.cholesky_rows(1))
-    iterated = bytes_of_a_pair(Limits().exact_rows)
+    iterated = bytes_of_a_pair(current_limits().exact_rows)
     assert f"needs {factorised} bytes per pair of rows" in text
     assert f"{iterated} byte if it is solved by iterations" in text
 
@@ -91,7 +91,7 @@ def test_rows_that_are_factorised(text):
 
 
 def test_gigabytes_of_the_largest_exact_machine():
-    gigabytes = float(solve.solve_bytes(Limits().exact_rows, n_targets=1)) / 1e9
+    gigabytes = float(solve.solve_bytes(current_limits().exact_rows, n_targets=1)) / 1e9
     assert f"of {EXACT_ROWS} takes {gigabytes:.1f} GB" in words_of(DOCS / "how_it_works.rst")
 
 

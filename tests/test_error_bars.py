@@ -300,7 +300,8 @@ def test_without_samples_all_intervals_have_one_width(table):
         machine.predict_interval(X, 0.99)
 
 
-def test_samples_change_nothing_else(table, threads):
+def test_samples_change_nothing_else(table, threads, limits):
+    limits(n_steps=5, sample_grids=(5, 20))
     X, y, _ = table
     plain = KernelMachineRegressor(**with_options(BINS, n_posterior_samples=None)).fit(X, y)
     machine = KernelMachineRegressor(**BINS).fit(X, y)

@@ -8,7 +8,6 @@ from scipy import sparse
 
 import binfeat
 from binfeat import RandomBinning, kernels, transform
-from binfeat.features import transform as hashed_transform
 from binfeat.features.binning.grids import Grids
 
 FEW = {"gamma": 0.3, "n_grids": 6, "n_features": 600}
@@ -40,7 +39,7 @@ def test_a_million_inputs_take_the_memory_of_those_that_occur(memory_of):
 def test_grids_are_kept_for_the_next_call(rng, monkeypatch):
     X = rng.normal(size=(5, 3))
     expected = transform(X, **FEW)
-    monkeypatch.setattr(hashed_transform.Grids, "draw", None)
+    monkeypatch.setattr(Grids, "draw", None)
     assert (transform(X, **FEW) != expected).nnz == 0
     with pytest.raises(TypeError):
         transform(X, random_state=1, **FEW)
