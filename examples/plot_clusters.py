@@ -3,9 +3,9 @@ Clusters of any shape
 =====================
 
 K-means separates clusters by straight lines, so it cannot separate a ring from a ring inside it. Spectral clustering
-splits the graph of similar rows where few edges are cut. `SpectralClustering` computes similarities from random grids:
-two rows are similar if they often share a bin with few other rows. It never stores a similarity for each pair of rows,
-so its time is linear in the number of rows. It also assigns new rows to clusters.
+divides the graph of similar rows into parts with few edges between them. `SpectralClustering` computes similarities
+from random grids: two rows are similar if they often share a bin that contains few other rows. It does not compare all
+pairs of rows, so its time is linear in the number of rows. It also assigns new rows to clusters.
 """
 
 from pathlib import Path
@@ -26,8 +26,8 @@ panels = figure.subplot_mosaic([["k-means, moons", "moons", "digits"], ["k-means
 # %%
 # Moons and rings
 # ---------------
-# The first column shows k-means, the second one spectral clustering with its defaults. Titles contain the normalized
-# mutual information between the clusters and the true shapes, which is 1 for a perfect result.
+# The first column of the picture shows k-means, the second column spectral clustering with its defaults. The number in
+# each title is the normalized mutual information of the clusters and the true shapes: 1 is a perfect result.
 
 shapes = {
     "moons": make_moons(2000, noise=0.06, random_state=0),
@@ -48,8 +48,8 @@ for name, (X, shape) in shapes.items():
 # %%
 # Digits
 # ------
-# The picture shows the first two spectral coordinates of 1,797 images of digits. They are computed without labels. Half
-# of the images are used in `fit`, and `transform` computes the coordinates of the other images. Each color is a digit.
+# The large panel shows the first two spectral coordinates of 1,797 images of digits, with one color per digit. They are
+# computed without labels: `fit` uses half of the images, and `transform` computes the coordinates of all images.
 
 X, digit = load_digits(return_X_y=True)
 half = np.random.default_rng(0).permutation(len(X))[: len(X) // 2]

@@ -2,9 +2,8 @@
 Few labels, many rows
 =====================
 
-Unlabeled rows are often cheap, and labels are expensive. `LabelSpreading` uses both: labels spread to similar rows,
-which are rows that share bins of random grids. The unlabeled rows show the extent of each class. The solver needs one
-linear system and products with the features.
+Unlabeled rows are often cheap, and labels are expensive. `LabelSpreading` uses both. Labels spread from row to similar
+row, where rows are similar if they share bins of random grids. So the unlabeled rows determine the shape of each class.
 """
 
 from pathlib import Path
