@@ -3,9 +3,10 @@ Random binning in pictures
 ==========================
 
 This example shows why random grids estimate a kernel. Two close points are usually in the same cell of a random grid,
-and two distant points almost never are. For the right distribution of cell sizes, the probability of sharing a cell
-equals the Laplacian kernel. The share of many grids in which two points share a cell therefore estimates the kernel.
-The method is from section 4 of Rahimi & Recht, "Random Features for Large-Scale Kernel Machines" (NIPS 2007).
+and two distant points are almost never in the same cell. For a suitable distribution of cell sizes, the probability
+that two points are in the same cell equals their Laplacian kernel value. So the share of grids in which they are in the
+same cell estimates the kernel. The method is from section 4 of Rahimi & Recht, "Random Features for Large-Scale Kernel
+Machines" (NIPS 2007).
 """
 
 from pathlib import Path
@@ -24,8 +25,9 @@ k = kernels.Laplacian()(pair, gamma=1.0)[0, 1]  # exp(-(0.7 + 0.5))
 # Grids
 # -----
 # Each grid has a random pitch (cell width) and a random shift along each input. For the Laplacian kernel the pitch
-# follows a Gamma distribution of shape 2, so cells differ in size and are rarely square. To draw the cells, the map is
-# fitted to a dense mesh of points: ``codes[p]`` contains the bin of each point in grid p. Each color is a bin.
+# follows a Gamma distribution of shape 2, so cells differ in size and are rarely square. The upper row of the picture
+# shows three grids, with one color per bin. To draw the cells, `RandomBinning` is fitted to a dense mesh of points:
+# ``codes[p]`` contains the bin of each point in grid p.
 
 ticks = np.linspace(-3, 3, 300)
 mesh = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
@@ -48,8 +50,9 @@ for p, ax in enumerate(axes[0]):
 # %%
 # From grids to a kernel
 # ----------------------
-# The color of each point is the share of grids in which the point is in the same bin as x. With three grids the picture
-# is blocky. With 300 grids it is close to the kernel ``exp(-|x - y|_1)``, drawn as contours.
+# In the lower row, the color of each point is the share of grids in which the point is in the same bin as x. With three
+# grids there are only a few different shares. With 300 grids the shares are close to the kernel ``exp(-|x - y|_1)``,
+# which is drawn as contours.
 
 exact = kernels.Laplacian()(x[None], mesh, gamma=1.0).reshape(300, 300)
 for n_grids, ax in zip((3, 300), axes[1], strict=False):
@@ -68,9 +71,9 @@ for ax in axes.flat[:5]:
 # %%
 # How many grids
 # --------------
-# In each grid x and y share a bin with probability k. Hoeffding's inequality bounds the error of the mean over P grids:
-# it exceeds e with probability at most ``2 exp(-2 P e^2)``. Setting this probability to 5 % gives the shaded bounds
-# ``e = sqrt(log(40) / 2 P)``. A tenth of the error therefore needs a hundred times the grids.
+# In each grid x and y share a bin with probability k. By Hoeffding's inequality, the error of the share of P grids
+# exceeds e with probability at most ``2 exp(-2 P e^2)``. This probability is 5 % at the shaded bounds,
+# ``e = sqrt(log(40) / (2 P))``. So 100 times as many grids reduce the error to a tenth.
 
 n_grids = np.arange(1, 4097)
 ax = axes[1, 2]

@@ -26,8 +26,8 @@ panels = figure.subplot_mosaic([["k-means, moons", "moons", "digits"], ["k-means
 # %%
 # Moons and rings
 # ---------------
-# The first column shows k-means, the second one spectral clustering with its defaults. Titles contain the normalized
-# mutual information between the clusters and the true shapes, which is 1 for a perfect result.
+# The first column of the picture shows k-means, the second column spectral clustering with its defaults. The number in
+# each title is the normalized mutual information of the clusters and the true shapes: 1 is a perfect result.
 
 shapes = {
     "moons": make_moons(2000, noise=0.06, random_state=0),
@@ -48,9 +48,8 @@ for name, (X, shape) in shapes.items():
 # %%
 # Digits
 # ------
-# The right picture shows the first two spectral coordinates of 1,797 images of digits, computed without labels. `fit`
-# uses half of the images, and `transform` computes the coordinates of the others. Each color is a digit. The title
-# contains the mutual information of ten clusters with the digits.
+# The large panel shows the first two spectral coordinates of 1,797 images of digits, with one color per digit. They are
+# computed without labels: `fit` uses half of the images, and `transform` computes the coordinates of all images.
 
 X, digit = load_digits(return_X_y=True)
 half = np.random.default_rng(0).permutation(len(X))[: len(X) // 2]

@@ -33,8 +33,8 @@ model = KernelMachineRegressor(on_unseen="ignore", random_state=0).fit(X[:1000],
 # %%
 # The limit
 # ---------
-# The limit is the 99 % quantile of the standard deviations of rows that were not used in `fit` but have the same
-# distribution. The expected error is the leave-one-out error of the training rows.
+# The limit is the 99 % quantile of the standard deviations of 500 new rows with the distribution of the training rows.
+# The expected error is the leave-one-out error of the training rows.
 
 _, reference = model.predict(X[1000:], return_std=True)
 limit = np.quantile(reference, 0.99)
@@ -43,8 +43,9 @@ expected = np.sqrt(model.held_out_error_[0]) * y[:1000].std()
 # %%
 # Thirty days
 # -----------
-# From the tenth day on, the first input shifts by 0.1 standard deviations per day. The share of rows above the limit
-# rises together with the error, and can be computed without targets. An alarm is raised if the share exceeds 5 %.
+# From day 10 on, the first input shifts by 0.1 standard deviations per day. The share of rows above the limit increases
+# together with the error, and it is known without targets. The alarm is the first day on which more than 5 % of the
+# rows are above the limit.
 
 shifts = np.maximum(0, np.arange(30) - 9) / 10
 shares, errors = [], []

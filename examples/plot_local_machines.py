@@ -3,8 +3,8 @@ Local models
 ============
 
 The memory of an exact kernel model grows with the square of the number of rows. Kernels decay with distance, so a
-prediction mainly depends on nearby rows. A local model therefore splits the rows into cells of a k-d tree, and fits an
-exact model in each cell.
+prediction mainly depends on nearby rows. For more than 10,000 rows, kernel models are therefore *local* by default: a
+k-d tree divides the rows into cells, and an exact model is fitted in each cell.
 """
 
 from pathlib import Path
@@ -54,7 +54,8 @@ axes[0].set_title(f"{cells.max() + 1} cells of {len(X):,} rows", loc="left", fon
 # %%
 # One tree, and the mean of eight
 # -------------------------------
-# Predictions of a single tree jump at the borders of cells. Other trees have other borders, so their mean is smoother.
+# Predictions of a single tree jump at the borders of cells. Other trees have other borders, so the mean of several
+# trees is smoother and more accurate.
 
 for ax, model, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 trees")):
     predicted = model.predict(plane)
@@ -67,8 +68,8 @@ for ax, model, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 
 # %%
 # The number of trees
 # -------------------
-# The leave-one-out error of a local model takes almost no additional time, and measures the gain from each tree. By
-# default, trees are added until one more tree cuts the squared error by less than 0.3 %.
+# Adding trees decreases the error, with diminishing gains. By default, trees are added while one more tree should
+# decrease the squared leave-one-out error by at least 0.3 %, up to 8 trees.
 
 X_new = rng.beta(2, 2, size=(20_000, 2))
 y_new = truth(X_new) + 0.3 * rng.normal(size=len(X_new))

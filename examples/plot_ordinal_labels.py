@@ -2,9 +2,9 @@
 Ordinal labels
 ==============
 
-Grades, stages and stars are ordered labels. A classifier ignores their order. A regressor that is fitted to the numbers
-of the labels uses it. This example fits one regressor. Then one logistic regression per threshold converts its
-predictions to the probability of exceeding a grade.
+Grades, stages and stars are ordered labels. A classifier ignores their order. This example uses the order: it fits a
+regressor to the numbers of the labels. Then it fits one logistic curve per threshold, which converts the prediction of
+the regressor into the probability of exceeding the threshold.
 """
 
 from pathlib import Path

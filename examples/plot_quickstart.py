@@ -146,7 +146,7 @@ for row, table in enumerate(("diabetes", "digits")):
         error_ax.annotate(f" {errors[table, name]:.1%}", (100 * share, row + place), va="center", fontsize=8)
 error_ax.set_yticks((0, 1), ("diabetes", "digits"))
 error_ax.set(xlim=(0, 125), ylim=(-0.5, 2.35), xlabel="test error in % of the error of the linear model")
-error_ax.set_title("Test errors (labels: not scaled)")
+error_ax.set_title("Test errors of the models")
 error_ax.legend(frameon=False, fontsize=8, loc="upper left")
 for ax in (kernel_ax, error_ax):
     ax.spines[["top", "right"]].set_visible(False)

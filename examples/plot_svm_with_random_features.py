@@ -2,13 +2,13 @@
 Support vector machine with random Fourier features
 ===================================================
 
-The time of a support vector machine with the Gaussian kernel grows about with the square of the number of rows. With
-random Fourier features it grows linearly: inner products of the features approximate the kernel, and
-`CGRidgeClassifier` with ``loss="squared_hinge"`` solves the primal problem of the L2 support vector machine.
+The training time of a support vector machine with the Gaussian kernel is roughly quadratic in the number of rows. With
+random Fourier features it is linear, because inner products of the features approximate the kernel.
+`CGRidgeClassifier` with ``loss="squared_hinge"`` fits a linear support vector machine to the features.
 """
 
 # %%
-# The example fits both kinds of models to 1,000 to 40,000 rows of one problem, with the same gamma.
+# The example fits both kinds of models to 1,000 to 40,000 rows of the same table, with the same gamma.
 from time import perf_counter
 
 import matplotlib.pyplot as plt
@@ -48,8 +48,7 @@ for name, model in models():
         errors.setdefault(name, []).append(100 * (1 - model.score(X_test, y_test)))
 
 # %%
-# Training with random features takes time proportional to the number of rows. The error approaches the error of the
-# exact model as the number of features grows.
+# More features need more time, and their error is closer to the error of the exact model.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for (name, own), colour in zip(seconds.items(), ("0.45", "tab:orange", "tab:blue"), strict=True):
     left.loglog(SIZES, own, "o-", color=colour, label=name)

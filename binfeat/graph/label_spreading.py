@@ -272,7 +272,7 @@ class _SpreadingSystem:
 
     def apply(self, V: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
         """``-alpha S V``, in the rows that are not held."""
-        image = self._graph.normalized(V)
+        image = self._graph.normalised(V)
         image *= -self._alpha
         if self._free is not None:
             image *= self._free

@@ -48,7 +48,7 @@ class Graph:
         """``D^-1/2 V`` for unit vectors V of shape (n_rows, k), so that their weighted mean square is 1."""
         return V * (np.sqrt(self.degrees.sum()) * self._inverse)
 
-    def normalized(self, V: np.ndarray) -> np.ndarray:
+    def normalised(self, V: np.ndarray) -> np.ndarray:
         """``D^-1/2 W D^-1/2 V`` for V of shape (n_rows, k)."""
         image = self._product(V * self._inverse)
         image *= self._inverse

@@ -62,7 +62,7 @@ class SpectralEstimator(GraphEstimator):
             self._check_size(Z.shape[0])
             start = start_from_sample(Z, graph, n_components + 1, **options)
             options_of_all = {**options, "start": start, "callback": lambda: not progress.step("iteration")}
-            found = leading_eigenvectors(graph.normalized, graph.known, n_components, **options_of_all)
+            found = leading_eigenvectors(graph.normalised, graph.known, n_components, **options_of_all)
             gaps.append(-np.diff(np.append(1.0, found.values)[n_components:]).sum())
             if gaps[-1] == max(gaps):
                 kept = made, graph, found

@@ -49,7 +49,7 @@ def start_from_sample(
     sample = NeighbourGraph(rows, seed)
     options: dict[str, Any] = {"tol": max(tol, _NEAR), "max_iter": max_iter, "seed": seed, "n_jobs": n_jobs}
     start = start_from_sample(rows, sample, n_wanted, **options)
-    found = leading_eigenvectors(sample.normalized, sample.known, n_wanted, start=start, **options)
+    found = leading_eigenvectors(sample.normalised, sample.known, n_wanted, start=start, **options)
     means = NeighbourMeans.of_values(_few_grids(rows), sample.by_root_degree(found.vectors), seed)
     return means.of_rows(_few_grids(Z)) * graph.known[:, None]
 

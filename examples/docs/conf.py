@@ -36,6 +36,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!binfeat\.).*")]  # names of other package
 
 autosummary_generate = True
 numpydoc_show_class_members = False
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 
 html_theme = "pydata_sphinx_theme"
