@@ -58,7 +58,7 @@ def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[Given
     """Merge copies, see `GivenRows.without_copies`, and record the number of merged rows."""
     own, numbers = rows.without_copies(cells)
     if len(own) < len(rows):
-        run.note("rows", f"{len(own):,} of {len(rows):,}, without copies and weights of 0", np.nan)
+        run.note("rows", f"{len(own):,} of {len(rows):,}, without duplicates and weights of 0", np.nan)
     return own, numbers
 
 
@@ -71,7 +71,7 @@ def _in_time(rows: GivenRows, run: Run) -> GivenRows:
     if most == n_rows:
         return rows
     run.cut_short = FEWER_ROWS
-    run.note("rows", f"{most:,} of {n_rows:,}, for max_seconds", np.nan)
+    run.note("rows", f"{most:,} of {n_rows:,}, to meet max_seconds", np.nan)
     return rows.at(np.sort(np.random.default_rng(run.settings.seed).permutation(n_rows)[:most]))
 
 

@@ -94,7 +94,7 @@ def _robust(problem: Problem, run: Run) -> Problem:
     weighed, error = _reweighted(_about_medians(problem), near, run)
     weights = cast(np.ndarray, weighed.weights)
     lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
-    run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
+    run.note("loss", f"huber, {lighter:.1%} of the rows have less weight", error)
     return weighed
 
 

@@ -39,7 +39,7 @@ def reweighted(
         end = f"the last step changed log-means by {moved:.2g}. Increase alpha."
         message = f"loss={run.settings.loss!r} did not converge: {end}"
         warn(message, ConvergenceWarning)
-    run.note("loss", f"{run.settings.loss}, logarithms moved by {moved:.1g}", best[1].error)
+    run.note("loss", f"{run.settings.loss}, last step changed log-means by {moved:.1g}", best[1].error)
     return best
 
 

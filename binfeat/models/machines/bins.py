@@ -96,7 +96,7 @@ class BinsMachine(GrownMachine):
                 best, least = factor, error
                 if not (run.step() and run.may_continue(Phase.OVERALL_FACTOR, run.clock.used - start)):
                     break
-        run.note("overall length scale", f"{best:g} times the sample's gamma", least)
+        run.note("overall length scale", f"gamma times {best:g}", least)
         return best
 
     def _error_with(self, factor: float, rows: AllRows, run: Run) -> float:
