@@ -101,12 +101,12 @@ print("finite differences ", np.round(differences, 7))
 # Francia 1972). At most 64 columns are added. ``models/table/ranks.py``
 #
 # *Duplicates.* If more than a quarter of the rows are copies of other rows, including the targets, each set of copies
-# becomes one row with the sum of their weights. The rule applies if a column has so many different values that copies
-# are unlikely to be a coincidence. ``models/table/copies.py``
+# becomes one row with the sum of their weights. The rule applies only if some column has many different values, because
+# then copies are not a coincidence. ``models/table/copies.py``
 #
 # Length scales
 # -------------
-# Length scales minimize squared leave-one-out errors, whatever loss or ``scoring`` is used later. Adam (Kingma & Ba
+# Length scales minimize squared leave-one-out errors, also with another loss or with ``scoring``. Adam (Kingma & Ba
 # 2015) minimizes
 #
 # .. math::
