@@ -41,7 +41,7 @@ def test_a_weight_is_as_many_copies(table, rng, few_steps, name):
     repeated.fit(X[places], y[places])
     np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
     np.testing.assert_array_equal(weighted.held_out_error_, repeated.held_out_error_)
-    words = f"of {places.size}, without copies and weights of 0"
+    words = f"of {places.size}, without duplicates and weights of 0"
     assert words in repeated.summary()
     assert words not in weighted.summary()
 

@@ -256,4 +256,4 @@ def test_a_warm_start_from_cells_that_do_not_fit_any_more(noisy):
     assert machine.features_ == "local"
     machine.set_params(max_bytes=2_000_000).fit(blocks(X, y))
     assert machine.features_ == "binning"
-    assert "none: rows are too many for a local machine" in machine.summary()
+    assert "none: too many rows for a local model" in machine.summary()

@@ -172,7 +172,7 @@ def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
     for machine in fitted:
         assert (machine.features_, machine.status_) == ("local", "budget")
         assert 3000 < machine._local["support"].shape[1] < 9000
-        assert "of 9,000, for max_seconds" in machine.summary()
+        assert "of 9,000, to meet max_seconds" in machine.summary()
         assert machine.score(X, y) > 0.95
     np.testing.assert_array_equal(*(machine.predict(X) for machine in fitted))
     assert (

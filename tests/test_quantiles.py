@@ -81,7 +81,7 @@ def test_by_hand(rng):
 def test_intervals_take_them_where_noise_varies(noisy, rng):
     *_, machine, X, _ = noisy
     np.testing.assert_array_equal(machine.predict_interval(X, 0.8), machine.predict_quantiles(X, [0.1, 0.9]))
-    assert [choice for what, choice, *_ in machine.decisions_ if what == "noise"] == ["varies"]
+    assert [choice for what, choice, *_ in machine.decisions_ if what == "noise"] == ["differs between rows"]
     X = rng.uniform(size=(400, 2))
     constant = KernelMachineRegressor(**GIVEN).fit(X, X[:, 0] + rng.normal(size=400))
     deviations, quantiles = (constant.predict_interval(X, 0.8, method=own) for own in ("deviations", "quantiles"))

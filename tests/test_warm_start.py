@@ -101,12 +101,12 @@ def test_rows_that_take_another_kind_of_machine(table, limits):
     limits(**few, exact_rows=250)
     machine = KernelMachineRegressor(**with_options(WARM, max_grids=20)).fit(X[:200], y[:200])
     assert machine.fit(X, y).features_ != "exact"
-    assert first_line(machine)[:2] == ["warm start", "none: rows are too many for an exact machine"]
+    assert first_line(machine)[:2] == ["warm start", "none: too many rows for an exact model"]
     machine.fit(X[:200], y[:200])
-    assert first_line(machine)[1] == "none: rows are so few that the machine is exact"
+    assert first_line(machine)[1] == "none: the rows are few enough for an exact model"
     machine.set_params(features="fourier").fit(X, y)
     limits(**few, fourier_bytes=1000)
-    assert first_line(machine.fit(X, y))[1] == "none: rows are too many for Fourier features"
+    assert first_line(machine.fit(X, y))[1] == "none: too many rows for Fourier features"
 
 
 def test_columns_classes_and_targets_are_refused(table):

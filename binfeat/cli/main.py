@@ -68,7 +68,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser():
-    parser = _Parser(prog="binfeat", description="Kernel models for tables in files.")
+    parser = _Parser(prog="binfeat", description="Fit kernel models to tables in files, and use the models.")
     parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
     commands = parser.add_subparsers(
         required=True, dest="command", metavar="{fit,predict,check,explain,report,outliers}"
@@ -83,8 +83,8 @@ def _parser():
     check = commands.add_parser("check", help="compare a table with the training rows", description=words)
     words = (
         "Write the Shapley values of the rows of a table: how much each input moves the prediction away from the "
-        "average. Values have the unit of the target, or of its logarithm if the model transforms it. For classifiers "
-        "they are in units of the class scores (with two classes, of the second one)."
+        "average. Values have the unit of the target, or of its logarithm if the model transforms it. For a classifier "
+        "they refer to the score of each class, or of the second class if there are two."
     )
     explain = commands.add_parser("explain", help="explain predictions", description=words)
     words = "Write an HTML report on a model next to its file: model.html for model.skops."
@@ -97,11 +97,11 @@ def _parser():
     for command in (predict, explain):
         command.add_argument("--out", type=Path, metavar="FILE", help=words)
     words = (
-        "background rows; Shapley values are relative to their average prediction (at most 300 are used); default: "
-        "training rows, which models with random features do not store"
+        "rows with the average prediction that Shapley values are relative to (at most 300 are used); default: "
+        "training rows; required for classifiers on random features, which store no rows"
     )
     explain.add_argument("--background", type=Path, metavar="TABLE", help=words)
-    words = "test rows with the target column; a random sample of 100,000 is used if there are more"
+    words = "test rows with the target column, for errors on new rows; more than 100,000 rows are sampled"
     report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
     _add_outliers(commands)
     for command in commands.choices.values():
@@ -110,7 +110,10 @@ def _parser():
 
 
 def _add_outliers(commands):
-    words = "Write a score for each row of a table (lower for more abnormal rows), and mark outliers."
+    words = (
+        "Find outliers in a table. For each row write its score (lower for more unusual rows), whether it is an "
+        "outlier, and the input that contributes most."
+    )
     outliers = commands.add_parser("outliers", help="find outliers in a table", description=words)
     outliers.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     words = "output file: .csv, .csv.gz, .parquet or .pq; default: standard output"
@@ -122,7 +125,10 @@ def _add_fit(commands):
     fit = commands.add_parser("fit", help="fit a model to a table", description=words)
     fit.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     fit.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
-    words = "default: classification for strings, booleans, and at most 20 different integers; otherwise regression"
+    words = (
+        "default: classification if the target contains strings, booleans, or at most 20 different integers; "
+        "otherwise regression"
+    )
     fit.add_argument("--task", choices=("regression", "classification"), help=words)
     fit.add_argument(
         "--model",
@@ -136,9 +142,9 @@ def _add_fit(commands):
 
 def _add_text_options(command):
     text = command.add_argument_group(
-        "CSV files", "By default these are detected from the first lines of the first file."
+        "CSV files", "By default, these options are detected from the first lines of the first file."
     )
-    text.add_argument("--delimiter", metavar="C", help="character between columns; write tab for a tab")
+    text.add_argument("--delimiter", metavar="C", help="character between columns, or 'tab'")
     text.add_argument("--decimal", choices=(".", ","), help="decimal separator")
     words = "encoding, such as utf-8, utf-16, windows-1252 or latin-1"
     text.add_argument("--encoding", metavar="NAME", help=words)

@@ -71,7 +71,7 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
 def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
     """Return the size of the residuals as a function of the row."""
     spread = spread_of(problem, kernels, solution, run)
-    run.note("noise", "varies" if spread.differ else "does not vary clearly", solution.error)
+    run.note("noise", "differs between rows" if spread.differ else "about constant", solution.error)
     return spread
 
 

@@ -100,7 +100,7 @@ def _near_small_model(start: Problem, run: Run) -> Problem:
     words = run.settings.loss
     if near.loss.is_squares:
         lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
-        words = f"{words}, {lighter:.1%} of the rows weigh less"
+        words = f"{words}, {lighter:.1%} of the rows have less weight"
     run.note("loss", words, error)
     return near
 

@@ -88,7 +88,7 @@ class Decisions:
         """Print that kernels are compiled, the first time."""
         if not self._compiled:
             self._compiled = True
-            self._print(("compiling", "once: the code is kept", "", f"{self._clock.used:.1f}"))
+            self._print(("compiling", "once; then cached on disk", "", f"{self._clock.used:.1f}"))
 
     def table(self) -> np.ndarray:
         """Structured array with fields what, choice, error and seconds."""

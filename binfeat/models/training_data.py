@@ -197,14 +197,14 @@ def _within_time_limit(rows: TableRows, run: Run) -> TableRows:
     if most == n_rows:
         return rows
     run.cut_short = FEWER_ROWS
-    run.note("rows", f"{most:,} of {n_rows:,}, for max_seconds", np.nan)
+    run.note("rows", f"{most:,} of {n_rows:,}, to meet max_seconds", np.nan)
     return rows.at(np.sort(np.random.default_rng(run.settings.seed).permutation(n_rows)[:most]))
 
 
 def _note_copies(rows: TableRows, own: TableRows, run: Run) -> None:
     """Record the number of merged and dropped rows."""
     if len(own) < len(rows):
-        run.note("rows", f"{len(own):,} of {len(rows):,}, without copies and weights of 0", np.nan)
+        run.note("rows", f"{len(own):,} of {len(rows):,}, without duplicates and weights of 0", np.nan)
 
 
 def _note_codes(machine: BaseEstimator, coded: np.ndarray, run: Run) -> None:

@@ -76,13 +76,13 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
     reason, was_exact = None, isinstance(previous.function, ExactFunction)
     rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
     if was_exact and not choice.takes_exact:
-        reason = "rows are too many for an exact machine"
+        reason = "too many rows for an exact model"
     elif choice.takes_exact and not was_exact:
-        reason = "rows are so few that the machine is exact"
+        reason = "the rows are few enough for an exact model"
     elif isinstance(previous.function, LocalFunction) and not (rows.in_memory or choice.takes_local):
-        reason = "rows are too many for a local machine"
+        reason = "too many rows for a local model"
     elif rows.in_memory and 8 * previous.function.n_fourier * n_rows > run.limits.fourier_bytes:
-        reason = "rows are too many for Fourier features"
+        reason = "too many rows for Fourier features"
     elif isinstance(previous.function, KernelFunction) and Linear() in previous.function.kernels:
         reason = "linear kernels, as of version 0.2.0, are not fitted"
     if reason is not None:

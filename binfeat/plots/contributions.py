@@ -19,6 +19,8 @@ _ABNORMAL, _NORMAL = "#c44e52", "0.75"
 class ContributionDisplay:
     """Bar plot of the contributions of inputs to the outlier score of a row.
 
+    An input with a large positive contribution makes the row unusual.
+
     Parameters
     ----------
     contributions : array-like of shape (n_inputs,)

@@ -28,9 +28,9 @@ _BANDS = 20  # intervals of the exact value, with error quantiles for each
 class KernelErrorDisplay:
     """Plot of the errors of inner products of random features against exact kernel values.
 
-    A dot is a pair of rows. The shaded band contains 90 % of the pairs near an exact value, and the line is their mean
-    error. All pairs share one map, so the mean also differs from zero by chance. Products of a binning map are
-    multiples of ``1 / n_grids``, so the dots form stripes; a caption explains them.
+    A dot is a pair of rows. The shaded band contains 90 % of the pairs with similar exact values, and the line is their
+    mean error. The mean error is not exactly zero, because all pairs share one random map. Products of a binning map
+    are multiples of ``1 / n_grids``, so the dots form stripes.
 
     Parameters
     ----------

@@ -65,10 +65,10 @@ class LearningCurveDisplay:
     def from_estimator(cls, machine: Machine, *, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
         """Draw the error of a fitted kernel model during `fit`, and return the display.
 
-        The curve shows the leave-one-out error before each step of the search for length scales, then the validation
-        or leave-one-out error for each number of grids or trees; for an exact model, the final error. Without a search,
-        and with grids added only once, it shows the errors after all selections. The search uses squared errors, so
-        with `scoring` it is hidden if grids were added more than once, and drawn alone otherwise.
+        The left part is the leave-one-out error before each step of the search for length scales. The right part is
+        the validation or leave-one-out error for each number of grids or trees, or the final error of an exact model.
+        If there was no search and the right part has one point, the error after each decision is drawn instead. With
+        `scoring` the two parts have different units, so the left part is drawn only if the right part has one point.
 
         Parameters
         ----------

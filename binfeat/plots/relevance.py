@@ -18,7 +18,9 @@ __all__ = [
 
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay:
-    """Bar plot of the relevances of inputs: their shares in the mean exponent of a kernel.
+    """Bar plot of the relevances of inputs: how fast predictions vary along each input.
+
+    A relevance is the share of an input in the mean exponent of the kernel. It does not measure importance.
 
     Parameters
     ----------

@@ -51,12 +51,10 @@ def _grids(model):
         return Limit("Random features", "The model is exact and uses no random features.", False)
     title, many_of = ("Trees", "trees") if model.features_ == "local" else ("Random features", "grids")
     if len(curve) < 2 or curve[-1, 0] == curve[-2, 0]:
-        return Limit(title, f"Unknown, because the number of {many_of} was constant during the fit.", False)
+        return Limit(title, f"The gain from more {many_of} is unknown, because only one number was fitted.", False)
     (few, before), (many, error) = curve[-2:]
     share = max(0.0, few * (before - error) / (many - few)) / error if error else 0.0
-    text = (
-        f"The model uses {many:,.0f} {many_of}. Infinitely many would lower the validation error by about {share:.1%}."
-    )
+    text = f"The model uses {many:,.0f} {many_of}. More would lower the validation error by at most about {share:.1%}."
     return Limit(title, text, share > _MUCH)
 
 

@@ -200,7 +200,7 @@ class LocalMachine(KernelCandidate):
             self._trees.levels = None
             return plain
         self._keep(joint)
-        run.note("categories", f"additive: {found.columns.share:.2g}", joint.error)
+        run.note("categories", f"additive effects, share {found.columns.share:.2g}", joint.error)
         return joint
 
     @property

@@ -9,8 +9,8 @@ import numpy as np
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
 from binfeat.features.binning.bin_map import BinMap, map_and_features
-from binfeat.features.binning.tables import BinningInput
 from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.tables import BinningInput
 from binfeat.features.fourier.features import FourierMap
 from binfeat.features.fourier.frequencies import frequencies_of_inputs
 from binfeat.kernels.families import GammaPitch
@@ -195,7 +195,7 @@ class BinsMachine(FeatureMachine):
                 best, least = factor, error
                 if not (run.step() and run.may_continue(Phase.OVERALL_FACTOR, run.clock.used - start)):
                     break
-        run.note("overall length scale", f"{best:g} times the sample's gamma", least)
+        run.note("overall length scale", f"gamma times {best:g}", least)
         return best
 
 

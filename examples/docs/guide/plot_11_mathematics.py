@@ -101,12 +101,12 @@ print("finite differences ", np.round(differences, 7))
 # Francia 1972). At most 64 columns are added. ``models/table/derived.py``
 #
 # *Duplicates.* If more than a quarter of the rows are copies of other rows, including the targets, each set of copies
-# becomes one row with the sum of their weights. The rule applies if a column has so many different values that copies
-# are unlikely to be a coincidence. ``models/table/unique_rows.py``
+# becomes one row with the sum of their weights. The rule applies only if some column has many different values, because
+# then copies are not a coincidence. ``models/table/unique_rows.py``
 #
 # Length scales
 # -------------
-# Length scales minimize squared leave-one-out errors, whatever loss or ``scoring`` is used later. Adam (Kingma & Ba
+# Length scales minimize squared leave-one-out errors, also with another loss or with ``scoring``. Adam (Kingma & Ba
 # 2015) minimizes
 #
 # .. math::
@@ -188,11 +188,11 @@ print("finite differences ", np.round(differences, 7))
 # PIC approximation (partially independent conditionals, Snelson & Ghahramani 2007) with cells of rows and 200
 # landmarks, rescaled by a Hutchinson estimate of the mean of the true diagonal (Hutchinson 1990).
 #
-# *Wide tables.* Tables with more than 1,333 columns of numbers use exact models for any ``max_seconds``. Leave-one-out
-# errors first select one length scale for all inputs, and whether inputs are standardized. So even with little time,
-# errors are about as low as with ridge regression. If time remains, one length scale per input is learned for a radial
-# kernel, and accepted if it clearly lowers the error of other rows. If ``max_seconds`` has passed, the reported error
-# is the leave-one-out error of 1,500 rows. ``models/search/wide.py``
+# *Wide tables.* Tables with more than 1,333 columns of numbers use exact models, even if ``max_seconds`` is short.
+# Leave-one-out errors first select one length scale for all inputs, and whether inputs are standardized. So even with
+# little time, errors are about as low as with ridge regression. If time remains, one length scale per input is learned
+# for a radial kernel, and accepted if it clearly lowers the error of other rows. If ``max_seconds`` has passed, the
+# reported error is the leave-one-out error of 1,500 rows. ``models/search/wide.py``
 #
 # Local models
 # ------------
@@ -257,7 +257,7 @@ print("finite differences ", np.round(differences, 7))
 # Classification
 # --------------
 # Each class is a target, 1 for its rows and -1 for all others; two classes share one target. Each label of an indicator
-# matrix is a target, and several columns of labels have separate classes and the sum of their losses.
+# matrix is a target. For several columns of labels, the losses of the columns are added.
 #
 # *Log loss.* Scores s of two classes minimize :math:`\sum_i v_i \log(1 + e^{-2 y_i s(x_i)}) + \alpha \lVert s
 # \rVert^2`, so 2 s are log-odds. More classes minimize twice the cross entropy of the softmax, with a penalty for each
@@ -269,19 +269,19 @@ print("finite differences ", np.round(differences, 7))
 # enough, the next 20 steps start from the current curvature. The same steps minimize deviances when their penalties are
 # selected. ``models/kernel_algebra/minimum.py``
 #
-# *Probabilities* are :math:`\operatorname{softmax}(A s + B \log p + b)` of the leave-one-out or validation scores s and
-# :math:`p = (1 + s) / 2`, smoothly bounded above 0. A and B are multiples of the identity plus matrices with a ridge
-# penalty worth twenty rows. A, B and b minimize the log loss with one additional misclassified row (Platt 1999; Guo et
-# al. 2017; Kull et al. 2019). With ``scoring``, every selection uses predictions calibrated in this way.
-# ``_common/calibration.py``
+# *Probabilities* are :math:`\operatorname{softmax}(A s + B \log p + b)`, with the scores s and :math:`p = (1 + s) / 2`,
+# smoothly bounded above 0. A and B are multiples of the identity plus matrices with a ridge penalty equivalent to
+# twenty rows. A, B and b minimize the log loss of leave-one-out or validation scores, with one additional misclassified
+# row (Platt 1999; Guo et al. 2017; Kull et al. 2019). With ``scoring``, every selection uses predictions calibrated in
+# this way. ``_common/calibration.py``
 #
 # Uncertainty
 # -----------
-# *Standard deviations* belong to the Gaussian process with the prediction as its mean, without noise. Up to 4,000 rows
-# they are exact. Larger exact models use cells of about 1,000 rows and 400 landmarks (PIC); standard deviations are
-# then a few percent too large, and up to 25 % where landmarks are uninformative. Models on binning features use
-# posterior samples, from the training rows without the validation set. Models on Fourier features have exact standard
-# deviations.
+# *Standard deviations* are those of the Gaussian process whose posterior mean is the prediction. They do not include
+# the noise. Up to 4,000 rows they are exact. Larger exact models use the PIC approximation with cells of about 1,000
+# rows and 400 landmarks. Its standard deviations are a few percent too large, or up to 25 % for rows that the landmarks
+# do not represent well. Models on binning features use posterior samples, from the training rows without the validation
+# set. Models on Fourier features have exact standard deviations.
 #
 # *Quantiles*: :math:`y = f(x) + s(x) \rho`. :math:`\log s` is a kernel ridge regression of :math:`\log(|r_i| + c)` on
 # x, for leave-one-out residuals :math:`r_i`, where c is a tenth of their mean absolute value. Quantiles of
@@ -299,14 +299,14 @@ print("finite differences ", np.round(differences, 7))
 # *Shapley values.* Let :math:`v(S)` be the mean prediction when the inputs in S are fixed to x and all other inputs are
 # drawn independently from background rows z. For a product kernel and the prediction :math:`\sum_i c_i k(x_i, x)`,
 # :math:`v(S) = \sum_i c_i \prod_{l \in S} a_{il} \prod_{l \notin S} b_{il}` with :math:`a_{il} = k_l(x_l, x_{il})` and
-# :math:`b_{il} = E_z k_l(z_l, x_{il})`, and the Shapley value of input j is the integral along the diagonal of the
-# game's multilinear extension (Owen 1972),
+# :math:`b_{il} = E_z k_l(z_l, x_{il})`. Then the Shapley value of input j is (Owen 1972, the integral along the
+# diagonal of the game's multilinear extension)
 #
 # .. math::
 #
-#     \phi_j = \sum_i c_i (a_{ij} - b_{ij}) \int_0^1 \prod_{l \ne j} \left( t \, a_{il} + (1 - t) \, b_{il} \right) dt ,
+#     \phi_j = \sum_i c_i (a_{ij} - b_{ij}) \int_0^1 \prod_{l \ne j} \left( t \, a_{il} + (1 - t) \, b_{il} \right) dt .
 #
-# a polynomial in t of degree d - 1, which Gauss-Legendre quadrature integrates exactly with d / 2 nodes; 8 nodes are
+# The integrand is a polynomial in t of degree d - 1. Gauss-Legendre quadrature with d / 2 nodes is exact; 8 nodes are
 # enough for float32. The Matern kernel is approximated by a mixture of up to 12 Gaussians, with errors below 3e-4. With
 # a linear map, values are means over random permutations and their reverses. ``models/explained/shapley.py``
 
@@ -394,14 +394,14 @@ ax.legend(frameon=False)
 # Tropp and M. Udell, "Randomized Nystroem Preconditioning", *SIMAX* 44, 2023. C. Guo et al., *ICML* 2017. P. Holland
 # and R. Welsch, *Communications in Statistics* 6, 1977. P. Huber, *Annals of Mathematical Statistics* 35, 1964. M.
 # Hutchinson, *Communications in Statistics* 19, 1990. D. Kingma and J. Ba, "Adam", *ICLR* 2015. M. Kull et al., "Beyond
-# temperature scaling", *NeurIPS* 2019. J. Lei et al., *JASA* 113, 2018. P. McCullagh and J. Nelder, *Generalized Linear
-# Models*, 1989. J. von Neumann, *Annals of Mathematical Statistics* 12, 1941. J. Nocedal, *Mathematics of Computation*
-# 35, 1980. G. Owen, *Management Science* 18, 1972. J. Platt, *Advances in Large Margin Classifiers*, 1999. K. Rad and
-# A. Maleki, "A scalable estimate of the out-of-sample prediction error", *JRSS B* 82, 2020. A. Rahimi and B. Recht,
-# "Random Features for Large-Scale Kernel Machines", *NIPS* 2007. C. Rasmussen and C. Williams, *Gaussian Processes for
-# Machine Learning*, 2006. S. Shapiro and R. Francia, *JASA* 67, 1972. E. Snelson and Z. Ghahramani, "Local and Global
-# Sparse Gaussian Process Approximations", *AISTATS* 2007. P. Thomann et al., "Spatial Decompositions for Large Scale
-# SVMs", *AISTATS* 2017.
+# temperature scaling", *NeurIPS* 2019. J. Lei et al., *JASA* 113, 2018. D. MacKay, "Bayesian Interpolation", *Neural
+# Computation* 4, 1992. P. McCullagh and J. Nelder, *Generalized Linear Models*, 1989. J. von Neumann, *Annals of
+# Mathematical Statistics* 12, 1941. J. Nocedal, *Mathematics of Computation* 35, 1980. G. Owen, *Management Science*
+# 18, 1972. J. Platt, *Advances in Large Margin Classifiers*, 1999. K. Rad and A. Maleki, "A scalable estimate of the
+# out-of-sample prediction error", *JRSS B* 82, 2020. A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel
+# Machines", *NIPS* 2007. C. Rasmussen and C. Williams, *Gaussian Processes for Machine Learning*, 2006. S. Shapiro and
+# R. Francia, *JASA* 67, 1972. E. Snelson and Z. Ghahramani, "Local and Global Sparse Gaussian Process Approximations",
+# *AISTATS* 2007. P. Thomann et al., "Spatial Decompositions for Large Scale SVMs", *AISTATS* 2017.
 #
 # Experiments that did not lead to a mechanism, with figures, are in the folder ``perf/notes``. :doc:`/measured` lists
 # accuracy and times.
