@@ -5,7 +5,7 @@ import pytest
 
 from binfeat import _threads, kernels
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.machines.descent import Descent, place
+from binfeat.models.machines.tuning import Descent, place
 
 START = KernelSum([KernelPart(kernels.RBF(), np.ones(2))], 1.0)
 STEP, ENDS = np.sqrt(10.0), (0.03, 33.0)

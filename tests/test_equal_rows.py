@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.models.kernel_algebra import matrices, sums
+from binfeat.models.kernel_algebra import kernel_sum as sums
+from binfeat.models.kernel_algebra import matrices
 from binfeat.models.loss import LogLoss, SquaredHinge
-from binfeat.models.machines.cell_solver import CellSolver
+from binfeat.models.machines.cells import CellSolver
 
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 100}, "random_state": 0}
 N_ROWS, ALPHA = 60, 0.3

@@ -7,7 +7,9 @@ from hard import hard
 from memory import peak_bytes
 
 from binfeat.kernels import RBF, Laplacian
-from binfeat.models.kernel_algebra import matrices, packed, solve, sums
+from binfeat.models.kernel_algebra import kernel_sum as packed
+from binfeat.models.kernel_algebra import kernel_sum as sums
+from binfeat.models.kernel_algebra import matrices, solve
 
 N_ROWS = 700
 

@@ -7,8 +7,10 @@ from machines import assert_same_state, moments, with_options
 
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat.models.kernel_algebra import leave_one_out, level_effects, levels
-from binfeat.models.machines import level_search, level_solver
+from binfeat.models.kernel_algebra import leave_one_out, level_effects
+from binfeat.models.kernel_algebra import level_effects as levels
+from binfeat.models.machines import levels as level_search
+from binfeat.models.machines import levels as level_solver
 
 pd = pytest.importorskip("pandas")
 sio = pytest.importorskip("skops.io")

@@ -16,7 +16,8 @@ from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat.models import conclusion, problem
-from binfeat.models.kernel_algebra import leave_one_out, solve, sums
+from binfeat.models.kernel_algebra import kernel_sum as sums
+from binfeat.models.kernel_algebra import leave_one_out, solve
 from binfeat.models.machines import exact
 
 pd = pytest.importorskip("pandas")

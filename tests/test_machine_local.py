@@ -18,8 +18,14 @@ from threadpoolctl import threadpool_limits
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.kernel_algebra import kernel_sum, leave_one_out, matrices, sum_slopes, sums
-from binfeat.models.machines import cell_rows, exact_size, fine_tuning, forest, local, local_size
+from binfeat.models.kernel_algebra import kernel_sum, leave_one_out, matrices
+from binfeat.models.kernel_algebra import kernel_sum as sum_slopes
+from binfeat.models.kernel_algebra import kernel_sum as sums
+from binfeat.models.machines import cells as cell_rows
+from binfeat.models.machines import forest, local
+from binfeat.models.machines import sizes as exact_size
+from binfeat.models.machines import sizes as local_size
+from binfeat.models.machines import tuning as fine_tuning
 
 pd = pytest.importorskip("pandas")
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.models.features import feature_bytes, sizing
-from binfeat.models.machines import exact_size
+from binfeat.models.machines import sizes as exact_size
 
 FLOAT32 = np.dtype(np.float32)
 

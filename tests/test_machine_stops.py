@@ -14,7 +14,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.features.binning import bin_map
 from binfeat.linear import cg
 from binfeat.models.features import growth, sizing
-from binfeat.models.machines import local_size
+from binfeat.models.machines import sizes as local_size
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

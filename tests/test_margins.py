@@ -326,7 +326,7 @@ def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
 
 def test_more_rows_than_exact_machines_have_are_local(rng, monkeypatch):
     X, labels = drawn(rng, 200, 2)
-    monkeypatch.setattr("binfeat.models.machines.exact_size.MOST_FACTORED", 100)
+    monkeypatch.setattr("binfeat.models.machines.sizes.MOST_FACTORED", 100)
     machine = KernelMachineClassifier(loss="log", random_state=0).fit(X, labels)
     assert machine.features_ == "local"
     assert solve.MOST_FACTORED > 100

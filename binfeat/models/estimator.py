@@ -28,8 +28,7 @@ from binfeat._rows.sources import check_alone, is_source
 from binfeat._threads import blas_threads
 from binfeat.kernels.parameters import WithKernel
 from binfeat.models.features.all_rows import SourceRows, check_beyond_memory
-from binfeat.models.fitted.attributes import attributes_of, fitted_of, require_finite
-from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, require_finite
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.limits import Limits
 from binfeat.models.pipeline import fit

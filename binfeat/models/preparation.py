@@ -13,7 +13,7 @@ from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat.models.loss import Deviance, loss_of
 from binfeat.models.machines.candidate import Predictor
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.exact_size import TUNING_ROWS
+from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Problem, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels

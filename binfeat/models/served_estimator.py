@@ -15,7 +15,7 @@ from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.explained.shapley import ShapleyValues, background_of, contributions, shown
 from binfeat.models.explained.shapley import interactions as pair_values
 from binfeat.models.explained.table_check import TableCheck
-from binfeat.models.fitted.attributes import compacted
+from binfeat.models.fitted.fitted import compacted
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import Findings, NoveltyPolicy

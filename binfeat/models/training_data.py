@@ -17,8 +17,7 @@ from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.models.features.all_rows import MemoryRows, RowsOf
 from binfeat.models.features.feature_bytes import require_table_bytes
 from binfeat.models.fitted.fitted import Fitted
-from binfeat.models.machines.exact_size import TUNING_ROWS
-from binfeat.models.machines.local_size import rows_in_time
+from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.problem import Problem, answers_of, n_targets_of, with_codes
 from binfeat.models.run import FEWER_ROWS, Run
 from binfeat.models.table.columns import RawTable

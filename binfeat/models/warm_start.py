@@ -9,10 +9,9 @@ from sklearn.base import BaseEstimator
 from binfeat._common.labels import AnyLabels
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
-from binfeat.models.fitted.attributes import fitted_of
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.fitted.fitted import Fitted, fitted_of
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial

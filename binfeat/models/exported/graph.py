@@ -9,9 +9,8 @@ from binfeat.kernels.families import Laplacian, Matern
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.expansion import KernelCoordinates
 from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.level_effects import LevelEffects
-from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.kernel_algebra.levels import NO_COLUMN
+from binfeat.models.fitted.local import LevelEffects, LocalFunction
+from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
 from binfeat.models.kernel_algebra.matrices import Linear
 
 

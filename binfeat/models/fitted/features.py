@@ -18,8 +18,8 @@ from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted import score_function
-from binfeat.models.fitted.score_function import HeldOutErrors, ScoreFunction
+from binfeat.models.fitted import kernel_function as score_function
+from binfeat.models.fitted.kernel_function import HeldOutErrors, ScoreFunction
 
 _FEW_ROWS = 64  # evaluated one by one
 

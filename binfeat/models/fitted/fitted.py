@@ -1,24 +1,32 @@
-"""A fitted kernel model as a value."""
+"""A fitted kernel model as a value, and its conversion to and from attributes of an estimator."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from binfeat._common.calibration import Calibration
 from binfeat._common.derived import Derived
-from binfeat._common.labels import AnyLabels
+from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_machine
+from binfeat.features.binning.bin_map import BinMap
+from binfeat.features.binning.grids import Grids
+from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.importance import rises_of_kernels
-from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.score_function import HeldOutErrors, Posterior
+from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, Posterior
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.fitted.saved import SINGLES
 from binfeat.models.fitted.spread import Spread
 from binfeat.models.search.kernel_search import History
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
-from binfeat.models.table.scalers import InputScaler
+from binfeat.models.table.scalers import InputScaler, scaler_of
 from binfeat.models.table.unique_rows import SeenRows
-from binfeat.models.target.targets import Targets
+from binfeat.models.target.targets import Targets, no_limits
+from binfeat.models.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,3 +90,180 @@ class Fitted:
     def posterior(self, n_jobs: int | None) -> Posterior:
         """Error bars; an exact model factorizes its kernel matrix once."""
         return self._derived.get(self, lambda: self.function.posterior(self.samples, self.errors, n_jobs))
+
+
+_NONE = np.empty((0, 0))
+_SINGLE_RECORDS = "_exact", "_local", "_held_out", "_spread"
+
+
+def attributes_of(fitted: Fitted) -> dict:
+    """Return the attributes of an estimator for a fitted model."""
+    errors, gammas = fitted.history
+    return {
+        **_of_targets(fitted),
+        **_of_function(fitted),
+        "held_out_error_": fitted.held_out_error,
+        "_columns": fitted.encoder.arrays(),
+        "_scaler": fitted.scaler.arrays(),
+        "intercept_": fitted.intercept,
+        "gamma_": fitted.gamma,
+        "_rotation": _NONE if fitted.linear_map is None else fitted.linear_map,
+        "feature_relevances_": fitted.relevances,
+        "length_scale_errors_": errors,
+        "length_scale_gammas_": gammas,
+        "features_": fitted.features,
+        "kernel_": fitted.kernel,
+        "scaling_": fitted.scaling,
+        "alpha_": fitted.alpha,
+        "n_grids_": fitted.function.n_grids,
+        "n_trees_": fitted.function.n_trees,
+        "learning_curve_": fitted.learning_curve,
+        "decisions_": fitted.decisions,
+        "status_": fitted.status,
+        "_rises": {} if fitted.rises is None else {"of_inputs": fitted.rises},
+        "_seen": {} if fitted.seen is None else fitted.seen.arrays(),
+    }
+
+
+def require_finite(attributes: dict) -> None:
+    """Raise a ValueError if the error, coefficients or intercepts of a fit are not finite."""
+    error, *arrays = (attributes[name] for name in ("held_out_error_", "feature_coef_", "intercept_"))
+    if not (np.isfinite(error[0]) and all(np.isfinite(array).all() for array in arrays)):
+        raise ValueError(
+            f"The fit is not finite: the validation error is {error[0]:.2g}, or coefficients exceed the range of "
+            "float64. Scale X, y and sample_weight to numbers near 1, or use the default alpha and gamma."
+        )
+
+
+def _of_function(fitted: Fitted) -> dict:
+    function = fitted.function
+    if isinstance(function, KernelFunction):
+        arrays = function.arrays()
+        coef, is_local = arrays.pop("coef"), isinstance(function, LocalFunction)
+        return {"feature_coef_": coef, "_exact": {} if is_local else arrays, "_local": arrays if is_local else {}}
+    bins, fourier = function.bins, function.fourier
+    scale, shift, keys, nan_keys = bins.grids.arrays
+    return {
+        "feature_coef_": function.coef,
+        "_exact": {},
+        "_local": {},
+        "_scale": scale,
+        "_shift": shift,
+        "_keys": keys,
+        "_nan_keys": nan_keys,
+        "_bin_keys": bins.keys,
+        "_bin_starts": bins.starts,
+        "_frequencies": _NONE if fourier is None else fourier.frequencies,
+    }
+
+
+def _of_targets(fitted: Fitted) -> dict:
+    targets = fitted.targets
+    if isinstance(targets, LabelColumns):
+        calibrations = [cast(Calibration, own.calibration) for own in targets.columns]
+        return {
+            "classes_": targets.classes,
+            "multilabel_": False,
+            "calibration_coef_": [own.coef for own in calibrations],
+            "calibration_intercept_": [own.intercept for own in calibrations],
+        }
+    if isinstance(targets, Labels):
+        calibration = cast(Calibration, targets.calibration)
+        return {
+            "classes_": targets.classes,
+            "multilabel_": targets.is_multilabel,
+            "calibration_coef_": calibration.coef,
+            "calibration_intercept_": calibration.intercept,
+        }
+    transform = targets.transform
+    own = {"target_transformer_": transform.transformer} if isinstance(transform, CallersTransform) else {}
+    return {
+        **own,
+        "target_transform_": transform.name,
+        "_target_transform": transform.arrays(),
+        "_target_mean": targets.mean,
+        "_target_std": targets.std,
+        "_target_shifts": targets.shifts,
+        "_target_limits": targets.limits,
+        "_one_target": targets.flat,
+        "_posterior": {} if fitted.samples is None else fitted.samples.arrays(),
+        "_held_out": {} if fitted.errors is None else fitted.errors.arrays(),
+        "_spread": {} if fitted.spread is None else fitted.spread.arrays(),
+    }
+
+
+def compacted(attributes: dict) -> dict:
+    """Return attributes for predictions only: coefficients, weights and residuals in float32, no history."""
+    records = {name: _typed(attributes[name], np.float32) for name in _SINGLE_RECORDS if name in attributes}
+    n_columns = attributes["gamma_"].size
+    return {
+        **attributes,
+        **records,
+        "feature_coef_": attributes["feature_coef_"].astype(np.float32),
+        "length_scale_errors_": np.empty(0),
+        "length_scale_gammas_": np.empty((0, n_columns)),
+    }
+
+
+def _typed(arrays: dict, dtype: type[np.floating]) -> dict:
+    """Convert the arrays of `SINGLES`, which are float32 in a compact model, to a dtype; keep all others."""
+    return {name: array.astype(dtype, copy=False) if name in SINGLES else array for name, array in arrays.items()}
+
+
+def fitted_of(machine: BaseEstimator) -> Fitted:
+    """Restore the fitted model from the attributes of an estimator."""
+    posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
+    linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
+    seen = getattr(machine, "_seen", {})
+    return Fitted(
+        features=machine.features_,
+        kernel=machine.kernel_,
+        scaling=machine.scaling_,
+        alpha=machine.alpha_,
+        encoder=TableEncoder.from_arrays(machine._columns),
+        scaler=scaler_of(machine.scaling_).from_arrays(machine._scaler),
+        targets=_targets_of(machine),
+        function=_function_of(machine),
+        intercept=machine.intercept_,
+        gamma=machine.gamma_,
+        linear_map=linear_map if linear_map.size else None,
+        relevances=machine.feature_relevances_,
+        history=(machine.length_scale_errors_, machine.length_scale_gammas_),
+        held_out_error=machine.held_out_error_,
+        learning_curve=machine.learning_curve_,
+        decisions=machine.decisions_,
+        status=vars(machine).get("status_", ""),  # which a fit under way takes away
+        samples=RidgePosterior.from_arrays(posterior) if posterior else None,
+        errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
+        spread=Spread.from_arrays(spread) if spread else None,
+        seen=SeenRows.from_arrays(seen) if seen else None,
+        rises=getattr(machine, "_rises", {}).get("of_inputs"),
+    )
+
+
+def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
+    if hasattr(machine, "classes_") and isinstance(machine.classes_, list):
+        parts = zip(machine.classes_, machine.calibration_coef_, machine.calibration_intercept_, strict=True)
+        return LabelColumns(tuple(Labels(classes, Calibration(*own)) for classes, *own in parts))
+    if hasattr(machine, "classes_"):
+        calibration = Calibration(machine.calibration_coef_, machine.calibration_intercept_)
+        return replace(labels_of_machine(machine), calibration=calibration)
+    if hasattr(machine, "target_transformer_"):
+        transform: TargetTransform | CallersTransform = CallersTransform(machine.target_transformer_)
+    else:
+        transform = TRANSFORMS[machine.target_transform_].from_arrays(machine._target_transform)
+    mean, std = machine._target_mean, machine._target_std
+    limits = getattr(machine, "_target_limits", no_limits(mean.size))  # which files of version 0.2.0 do not have
+    return Targets(transform, mean, std, machine._one_target, machine._target_shifts, limits)
+
+
+def _function_of(machine: BaseEstimator) -> KernelFunction | FeatureFunction:
+    coef = machine.feature_coef_.astype(np.float64, copy=False)
+    if machine._exact:
+        return ExactFunction.from_arrays({**_typed(machine._exact, np.float64), "coef": coef})
+    if machine._local:
+        return LocalFunction.from_arrays({**_typed(machine._local, np.float64), "coef": coef})
+    grids = Grids(machine._scale, machine._shift, machine._keys, machine._nan_keys)
+    fourier = FourierMap(machine._frequencies) if machine._frequencies.size else None
+    bins = BinMap(grids, machine._bin_keys, machine._bin_starts)
+    return FeatureFunction(bins, fourier, np.ascontiguousarray(coef))

@@ -12,11 +12,9 @@ from binfeat.models.fitted.cell_trees import cells_of_columns
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.level_effects import JointInverse
-from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.fitted.local import JointInverse, LocalFunction
 from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root
-from binfeat.models.kernel_algebra.level_effects import inverse_times_levels
-from binfeat.models.kernel_algebra.levels import PresentLevels
+from binfeat.models.kernel_algebra.level_effects import PresentLevels, inverse_times_levels
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second

@@ -1,4 +1,4 @@
-"""Checks of a kernel model that is loaded from a file."""
+"""Checks of a kernel model that is loaded from a file, and of its function."""
 
 from numbers import Integral
 from typing import Any
@@ -7,18 +7,200 @@ import numpy as np
 
 from binfeat._common.calibration import Calibration
 from binfeat._common.saved_values import (
+    FLOATS,
     check_arrays,
     check_bounds,
     check_inputs,
     check_keys,
     check_numbers_of,
+    check_starts,
+    check_word,
     is_plain,
 )
-from binfeat.models.fitted.saved_function import check_function, check_posterior, check_spread
-from binfeat.models.fitted.saved_table import check_scaler, check_scaling, check_table
-from binfeat.models.fitted.saved_targets import check_labels, check_targets, n_calibrated
+from binfeat.features.binning.saved import check_grids
+from binfeat.models.fitted.saved_table import (
+    check_labels,
+    check_scaler,
+    check_scaling,
+    check_table,
+    check_targets,
+    n_calibrated,
+)
+from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.derived import NO_RANKS
+from binfeat.models.target.transforms import LogLink
+
+_FEATURES = "exact", "local", "binning", "fourier", "hybrid"
+_NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # codes of kernels in files: linear, Laplacian, Matern, Gaussian
+_KERNEL = {
+    "nus": (np.float64, "kernels"),
+    "shares": (np.float64, "kernels"),
+    "gammas": (np.float64, "kernels", "inputs"),
+    "categorical": (np.bool_, "inputs"),
+    "support": (np.float32, "inputs", "support"),
+    "center": (np.float64, "inputs"),
+    "unit": (np.float64, "inputs"),
+    "alpha": (np.float64,),
+    "weights": (FLOATS, "support"),
+}
+_TREES = {
+    "inputs": (np.int32, "splits"),
+    "places": (np.float64, "splits"),
+    "children": (np.int32, "splits", "two"),
+    "roots": (np.int32, "trees"),
+    "rows": (np.int32, "features"),
+    "cell_alphas": (np.float64, "cells"),
+    "cell_intercepts": (np.float64, "cells", "targets"),
+}
+_LEVELS = {
+    "level_inputs": (np.int32, "categories"),
+    "level_columns": (np.int32, "codes"),
+    "level_variances": (np.float64, "categories"),
+    "level_weights": (np.float64, "targets", "levels"),
+}
+_SPREAD = {
+    "coef": (FLOATS, "targets", "support"),
+    "intercept": (np.float64, "targets"),
+    "differ": (np.bool_,),
+    "residuals": (FLOATS, "judged", "targets"),
+}
+_POSTERIOR = {
+    "alpha": (np.float64,),
+    "coef": (np.float32, "roots", "features"),
+    "intercept": (np.float64, "roots"),
+}
+_HELD_OUT = {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "targets")}
+
+
+def check_function(state: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Raise ValueError for a function with inconsistent arrays; add the numbers of features and targets to `sizes`."""
+    features = check_word(state, "features_", _FEATURES)
+    check_numbers_of(state, n_grids_=int, n_trees_=int)
+    for name in ("_exact", "_local"):
+        if type(state[name]) is not dict:
+            raise TypeError(f"{name} should be a dict, got {type(state[name]).__name__}.")
+        if (features == name[1:]) != bool(state[name]):
+            raise ValueError(f"{name} should hold a function only where features_ is {name[1:]!r}, got {features!r}.")
+    n_grids = n_trees = 0
+    if features == "exact":
+        check_keys(state["_exact"], _KERNEL, ["rotation"], "_exact")
+        check_kernel(state["_exact"], sizes)
+        sizes["features"] = sizes["support"]
+    elif features == "local":
+        optional = ["rotation", *_LEVELS, "level_starts"]
+        check_keys(state["_local"], {**_KERNEL, **_TREES, "starts": ()}, optional, "_local")
+        _check_local(state["_local"], sizes)
+        n_trees = sizes["trees"]
+    else:
+        n_grids = _check_features(state, sizes)
+    if (state["n_grids_"], state["n_trees_"]) != (n_grids, n_trees):
+        raise ValueError(f"n_grids_ and n_trees_ should be {n_grids} and {n_trees}.")
+    layout = {"feature_coef_": (FLOATS, "targets", "features"), "intercept_": (np.float64, "targets")}
+    check_arrays(state, layout, sizes)
+    if not (sizes["targets"] and sizes["features"]):
+        raise ValueError("feature_coef_ should have a target and a feature or more.")
+    _check_linear_map(state["_rotation"], sizes)
+
+
+def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+    """Refuse rows and kernels that do not fit together."""
+    check_arrays(arrays, _KERNEL, sizes, infinite=("nus",))
+    if not (sizes["kernels"] and sizes["support"] and np.isin(arrays["nus"], _NUS).all()):
+        raise ValueError(f"nus should be among {_NUS}, one or more, and there should be rows.")
+    check_bounds(arrays, "gammas", "shares", least=0.0)
+    check_bounds(arrays, "unit", "alpha", "weights", above=0.0)
+    if not arrays["shares"][arrays["nus"] != _NUS[0]].sum() > 0:
+        raise ValueError("shares of kernels that are not linear should have a positive sum.")
+    if "rotation" in arrays:
+        _check_linear_map(arrays["rotation"], sizes)
+
+
+def check_posterior(state: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Raise ValueError for samples of coefficients or leave-one-out errors that do not match the function."""
+    for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
+        record = state.get(name, {})
+        check_keys(record, layout if record else {}, (), name)
+        check_arrays(record, layout if record else {}, sizes, order="C or Fortran")  # for NumPy alone
+    if state.get("_posterior"):
+        check_bounds(state["_posterior"], "alpha", above=0.0)
+    if state.get("_held_out"):
+        check_bounds(state["_held_out"], "noise", above=0.0)
+        check_bounds(state["_held_out"], "scores", least=0.0)
+        if not sizes["judged"]:
+            raise ValueError("scores should be of one row or more.")
+    elif state["features_"] != "exact" and state["target_transform_"] != LogLink.name:
+        raise ValueError("_held_out should have errors of rows left out.")
+
+
+def check_spread(state: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Refuse sizes of residuals that do not fit to the function; files of older versions have none."""
+    spread = state.get("_spread", {})
+    check_keys(spread, {**_KERNEL, **_SPREAD} if spread else (), ["rotation"] if spread else (), "_spread")
+    if not spread:
+        return
+    own = {name: size for name, size in sizes.items() if name in ("inputs", "targets")}
+    check_kernel(spread, own)
+    check_arrays(spread, _SPREAD, own, order="C or Fortran")
+    if not own["judged"]:
+        raise ValueError("residuals should be of one row or more.")
+
+
+def _check_linear_map(linear_map: Any, sizes: dict[str, int]) -> None:
+    """Raise ValueError for a linear map that does not match the inputs; an empty array is no map."""
+    own = dict(sizes) if np.size(linear_map) else {}
+    check_arrays({"rotation": linear_map}, {"rotation": (np.float64, "inputs", "rank")}, own)
+
+
+def _check_local(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+    """Raise ValueError for a local model with invalid trees or cells."""
+    check_kernel(arrays, sizes)
+    check_arrays(arrays, _TREES, sizes)
+    check_starts(arrays, "starts", sizes["cells"], sizes["features"])
+    check_bounds(arrays, "cell_alphas", above=0.0)
+    children, roots = arrays["children"], arrays["roots"]
+    if not (children > np.arange(sizes["splits"])[:, np.newaxis])[children >= 0].all():
+        raise ValueError("a split should come before its children.")
+    for numbers in (children, roots):
+        if numbers.size and not (-sizes["cells"] <= numbers.min() and numbers.max() < sizes["splits"]):
+            raise ValueError("children and roots should be splits or cells.")
+    if not sizes["trees"]:
+        raise ValueError("roots should be splits or cells, at least one.")
+    for name, most in (("inputs", sizes["inputs"]), ("rows", sizes["support"])):
+        if arrays[name].size and not (arrays[name].min() >= 0 and arrays[name].max() < most):
+            raise ValueError(f"{name} should be numbers below {most}.")
+    if any(name.startswith("level_") for name in arrays):  # files of older versions have none
+        _check_levels(arrays, sizes)
+
+
+def _check_levels(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+    """Refuse effects of levels that do not fit to the inputs or to each other; empty arrays represent none."""
+    check_keys(arrays, (*_LEVELS, "level_starts"), arrays, "_local")
+    is_empty = not np.size(arrays["level_inputs"])
+    own = {} if is_empty else {name: sizes[name] for name in ("inputs", "targets")}
+    check_arrays(arrays, _LEVELS, own)
+    if is_empty:
+        return
+    check_starts(arrays, "level_starts", own["categories"], own["codes"])
+    check_bounds(arrays, "level_variances", above=0.0)
+    inputs, columns = arrays["level_inputs"], arrays["level_columns"]
+    if not (inputs.min() >= 0 and inputs.max() < own["inputs"] and arrays["categorical"][inputs].all()):
+        raise ValueError("level_inputs should be numbers of categorical inputs.")
+    known = np.sort(columns[columns != NO_COLUMN])
+    if not (own["codes"] and np.array_equal(known, np.arange(own["levels"]))):
+        raise ValueError(f"level_columns should be {NO_COLUMN}, or each number below {own['levels']} once.")
+
+
+def _check_features(state: dict[str, Any], sizes: dict[str, int]) -> int:
+    """Check the arrays of a model of random features, add the features to `sizes`, and return the number of grids."""
+    check_grids(state, sizes, fewest=0)
+    check_arrays(state, {"_bin_keys": (np.uint64, "bins")}, sizes)
+    check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])
+    own = sizes if np.size(state["_frequencies"]) else {}
+    check_arrays(state, {"_frequencies": (np.float64, "inputs", "frequencies")}, own)
+    sizes["features"] = sizes["bins"] + 2 * own.get("frequencies", 0)
+    return sizes["grids"]
+
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that are float32 in a compact model
 _DECISIONS = {"what": "U", "choice": "U", "error": "f", "seconds": "f"}

@@ -13,10 +13,9 @@ from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, Posterior
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.many_rows import ManyRowsPosterior
-from binfeat.models.fitted.score_function import HeldOutErrors, Posterior
 from binfeat.models.table.scalers import Quantiles
 
 _N, _INPUTS, _TARGETS = 400, 5, 3  # rows, more than any kind takes one by one

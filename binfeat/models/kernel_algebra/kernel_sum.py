@@ -1,12 +1,226 @@
-"""The kernel that is learned, solved with, saved and explained: a weighted sum of kernels, and a penalty."""
+"""The kernel that is learned, solved with, saved and explained: a weighted sum of kernels, and a penalty.
 
+With its values by tiles in threads, packed matrices of many rows, and derivatives by length scales and shares.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 
+from binfeat._common.arrays import Scratch
+from binfeat._common.subsets import slices
+from binfeat._threads import share_blocks
 from binfeat.kernels.base import Kernel
-from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, Frame, differentiable_matrix
-from binfeat.models.kernel_algebra.sums import KernelValues
+from binfeat.models.kernel_algebra.matrices import (
+    DifferentiableMatrix,
+    Frame,
+    KernelMatrix,
+    MappedRadialMatrix,
+    Prepared,
+    Slopes,
+    differentiable_matrix,
+    square,
+)
+
+_PACKED_SIDE = 1152  # of a tile: as many rows as products are fast for
+_STEPS = np.float32(65535)  # between 0 and 1; the error of rounding is far below the least penalty
+_GROUPS = 8  # tiles; their sums are added in a fixed order
+
+
+def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:
+    """Memory of a packed matrix and of the tiles that two threads unpack for products."""
+    return n_rows**2 + 2 * 4 * _PACKED_SIDE**2
+
+
+class PackedKernel:
+    """A symmetric matrix of kernel values.
+
+    `values` computes them for all pairs of two slices of up to `n_together` rows: a new float32 array, between 0 and 1.
+    """
+
+    def __init__(
+        self, values: Callable[[slice, slice], np.ndarray], n_together: int, n_rows: int, n_jobs: int | None = None
+    ) -> None:
+        self._n_rows, self._n_jobs = n_rows, n_jobs
+        self._scratch: list[np.ndarray] = []  # unpacked tiles, of as many threads as there were
+        places = list(combinations_with_replacement(slices(len(self), _PACKED_SIDE), 2))
+        shapes = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in places]
+        ends = np.cumsum([height * width for height, width in shapes])
+        memory = np.empty(ends[-1], np.uint16)
+        tiles = [part.reshape(shape) for part, shape in zip(np.split(memory, ends[:-1]), shapes, strict=True)]
+        self._tiles = [(*place, tile) for place, tile in zip(places, tiles, strict=True)]
+
+        def fill(tiles: Iterable[tuple[slice, slice, np.ndarray]]) -> None:
+            for rows, columns, tile in tiles:
+                _fill(values, n_together, rows, columns, tile)
+
+        share_blocks(fill, self._tiles, memory.size, n_jobs)
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def first_rows(self, n_first: int) -> np.ndarray:
+        """The first rows, (n_first, n_rows), float32."""
+        out = np.empty((n_first, self._n_rows), np.float32)
+        for rows, columns, tile in self._tiles:
+            if rows.start < n_first:
+                out[rows, columns] = tile[: n_first - rows.start]
+            if columns.start < n_first:
+                out[columns, rows] = tile.T[: n_first - columns.start]
+        out /= _STEPS
+        return out
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        """The product with V, (n_rows, n_columns), float32; the same for any number of threads."""
+        sums = np.zeros((_GROUPS, *V.shape), np.float32)
+
+        def add(groups: Iterable[int]) -> None:
+            scratch = self._scratch.pop() if self._scratch else np.empty(_PACKED_SIDE**2, np.float32)
+            for group in groups:
+                for rows, columns, tile in self._tiles[group::_GROUPS]:
+                    K = scratch[: tile.size].reshape(tile.shape)
+                    np.copyto(K, tile)
+                    sums[group, rows] += K @ V[columns]
+                    if rows != columns:
+                        sums[group, columns] += K.T @ V[rows]
+            self._scratch.append(scratch)
+
+        share_blocks(add, range(_GROUPS), self._n_rows**2, self._n_jobs)
+        image = sums.sum(axis=0)
+        image /= _STEPS
+        return image
+
+
+def _fill(
+    values: Callable[[slice, slice], np.ndarray], n_together: int, rows: slice, columns: slice, tile: np.ndarray
+) -> None:
+    for some in slices(rows.stop, n_together, rows.start):
+        for others in slices(columns.stop, n_together, columns.start):
+            if others.start >= some.start:
+                place = _within(some, rows), _within(others, columns)
+                tile[place] = _packed(values(some, others))
+                if rows == columns and others.start > some.start:
+                    tile[place[::-1]] = tile[place].T
+
+
+def _packed(values: np.ndarray) -> np.ndarray:
+    values *= _STEPS
+    values += np.float32(0.5)  # the conversion to whole numbers cuts off
+    return values
+
+
+def _within(some: slice, rows: slice) -> slice:
+    return slice(some.start - rows.start, some.stop - rows.start)
+
+
+_SIDE = 384  # rows of a tile; its arrays fit in the second-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class KernelValues:
+    """Values of the kernel ``sum_p share_p k_p``, of rows that are columns, float32, as `Frame.columns` makes them."""
+
+    matrices: Sequence[KernelMatrix]
+    shares: Sequence[float] | np.ndarray
+    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) for every kernel
+    n_jobs: int | None = None
+
+    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); if A is B, every pair is computed once."""
+        out = np.empty((A.shape[1], B.shape[1]), np.float32)
+        dtype = np.float32 if A is B else np.float64
+        sides = [self._prepared(X.astype(dtype, copy=False)) for X in (A, B)]
+
+        def fill(tiles: Iterable[tuple[slice, slice]]) -> None:
+            for rows, columns in tiles:
+                tile = self._tile(sides, rows, columns)
+                out[rows, columns] = tile
+                if A is B and rows != columns:
+                    out[columns, rows] = tile.T
+
+        pairs = product(slices(A.shape[1], _SIDE), slices(B.shape[1], _SIDE))
+        tiles = [pair for pair in pairs if A is not B or pair[0].start <= pair[1].start]
+        share_blocks(fill, tiles, out.size, self.n_jobs)
+        return out
+
+    def packed(self, X: np.ndarray) -> PackedKernel:
+        """Values for all pairs of X, every pair once; of kernels with values between 0 and 1."""
+        return PackedKernel(partial(self._tile, [self._prepared(X)] * 2), _SIDE, X.shape[1], self.n_jobs)
+
+    def _prepared(self, X: np.ndarray) -> list[Prepared]:
+        return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
+
+    def _tile(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> np.ndarray:
+        parts = self._parts(sides, rows, columns)
+        total = next(parts)
+        for K in parts:
+            total += K
+        return total
+
+    def _parts(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> Iterator[np.ndarray]:
+        for matrix, share, gamma, A, B in zip(self.matrices, self.shares, self.gammas, *sides, strict=True):
+            K = matrix.of_prepared(_part(A, rows), _part(B, columns), gamma)
+            K *= np.float32(share)
+            yield K
+
+
+def _part(arrays: Prepared, place: slice) -> Prepared:
+    """Some of the columns of every array."""
+    return tuple(np.ascontiguousarray(array[..., place]) for array in arrays)
+
+
+class SumWithSlopes:
+    """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one.
+
+    Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. Of a radial kernel with
+    a linear map, gammas are those of the inputs before the map.
+    """
+
+    def __init__(self, matrices: Sequence[DifferentiableMatrix]) -> None:
+        self._matrices = matrices
+        self._scratches = [Scratch() for _ in matrices]
+        self._values: list[np.ndarray] = []  # of each kernel, for the last rows
+
+    @property
+    def spreads(self) -> np.ndarray:
+        """Return the mean exponent of each kernel between the last rows."""
+        return np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in self._values])
+
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
+        """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of every parameter."""
+        total, own_share = (square(scratch, name, X.shape[1]) for name in ("sum", "share"))
+        total[...] = 0.0
+        gammas, shares = self._parted(gamma)
+        values, slopes = list[np.ndarray](), list[Slopes]()
+        for matrix, share, own, memory in zip(self._matrices, shares, gammas, self._scratches, strict=True):
+            K, slopes_of = matrix.with_slopes(X, own, memory)
+            total += np.multiply(K, np.float32(share), out=own_share)
+            values.append(K)
+            slopes.append(slopes_of)
+        self._values = values
+
+        def all_slopes(M: np.ndarray) -> np.ndarray:
+            by_gamma, by_share = np.zeros(gammas.shape), np.zeros(len(shares))
+            for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, shares, slopes, strict=True)):
+                by_share[k] = share * float(np.vdot(M, values[k]))
+                np.copyto(own_share, M)
+                by_gamma[k] = share * _by_gamma(matrix, slopes_of(own_share))
+            return np.append(by_gamma.ravel(), by_share)
+
+        return total, all_slopes
+
+    def _parted(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gammas (n_kernels, n_inputs), and shares."""
+        n_kernels = len(self._matrices)
+        return parameters[:-n_kernels].reshape(n_kernels, -1), parameters[-n_kernels:]
+
+
+def _by_gamma(matrix: DifferentiableMatrix, slopes: np.ndarray) -> np.ndarray:
+    """Slopes by the logarithms of gamma, also where a kernel has slopes by its linear map R of the roots of gamma."""
+    return (matrix.linear_map * slopes).sum(axis=1) / 2 if isinstance(matrix, MappedRadialMatrix) else slopes
 
 
 @dataclass(frozen=True, eq=False)

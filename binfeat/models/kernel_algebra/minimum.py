@@ -6,8 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._common.held_out import even_folds
-from binfeat.models.kernel_algebra.cholesky import times_square
-from binfeat.models.kernel_algebra.leave_one_out import Root, Solve, Weights, residuals, residuals_by, solver_by
+from binfeat.models.kernel_algebra.leave_one_out import (
+    Root,
+    Solve,
+    Weights,
+    residuals,
+    residuals_by,
+    solver_by,
+    times_square,
+)
 from binfeat.models.loss import Loss
 
 _MEMORY = 10  # steps that directions are made of

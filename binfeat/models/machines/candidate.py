@@ -1,20 +1,27 @@
-"""Interface of the kinds of kernel models for the choice among them."""
+"""Interface of the kinds of kernel models for the choice among them, and the rows of a model with a kernel."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from binfeat._common.subsets import thinned
 from binfeat._common.warned import warn
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.score_function import HeldOutErrors
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
+from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.kernel_algebra.column_rows import ScaledTable
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
+from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.machines.cells import CellRows
+from binfeat.models.machines.sizes import TUNING_ROWS
+from binfeat.models.problem import Problem
 from binfeat.models.run import Run
+from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.search.length_scales import MOST_INPUTS
 from binfeat.models.table.scalers import InputScaler
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
@@ -93,3 +100,83 @@ def warn_of_steps(gain: float, loss: str) -> None:
             f"loss={loss!r} did not converge: one more step would lower the objective by {gain:.1%}. Increase alpha."
         )
         warn(message, ConvergenceWarning)
+
+
+_FRAME_ROWS = 1500
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """Numbers of rows with positive weight: all rows of a model, rows for decisions, and their frame.
+
+    Decisions use validation rows, or leave-one-out predictions if there are none.
+    """
+
+    problem: Problem
+    X: ScaledTable  # scaled, (n_rows, n_inputs)
+    all: np.ndarray
+    known: np.ndarray
+    held_out: np.ndarray
+    frame: Frame
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        run: Run,
+        X: ScaledTable,
+        frame: Frame | None = None,
+        unseen: np.ndarray | None = None,
+    ) -> Self:
+        """Return the rows of a model, given the settings: validation rows are used at the end, or not at all.
+
+        Rows `unseen` by the search are the validation set for decisions, unless there are validation rows or groups.
+        """
+        train, held_out = (rows[problem.weighty(rows)] for rows in (problem.train, problem.held_out))
+        every = np.append(train, held_out) if run.settings.refits else train
+        is_apart = run.settings.has_cv and problem.groups is None  # from the validation rows
+        known = train if is_apart else every
+        judges = held_out[:0]
+        if is_apart and len(train) + len(held_out) <= TUNING_ROWS:
+            judges = held_out
+        elif unseen is not None and problem.groups is None:
+            known, judges = np.setdiff1d(known, unseen), unseen
+        if frame is None:
+            frame = Frame.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
+        return cls(problem, X, every, known, judges, frame)
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Rows that choices are judged by."""
+        return self.held_out if self.held_out.size else self.known
+
+    @property
+    def is_wide(self) -> bool:
+        """Return True for this many inputs that models start from a linear model, which must not be better."""
+        return self.X.shape[1] > MOST_INPUTS
+
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Rows with these numbers, as columns of the kernels."""
+        return self.cells(rows).columns(rows)
+
+    def cells(self, rows: np.ndarray) -> CellRows:
+        """Rows with these numbers, to be split into cells."""
+        return CellRows(self.problem, self.X, rows, self.frame)
+
+
+class KernelCandidate(Candidate):
+    """A model of kernel values, with optional kernels and penalty."""
+
+    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
+        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
+        self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
+
+    def _solution_with(self, kernel: KernelSum, mean_weight: float, **others: Any) -> Solution:
+        """A solution with this kernel, whose penalty is for weights of mean 1, and its other fields."""
+        given = self._run.settings.alpha
+        alpha = kernel.alpha * mean_weight if given is None else given
+        return Solution(features=self.features, kernel=replace(kernel, alpha=alpha), **others)
+
+    def _note_hyperparameters(self, solution: Solution) -> None:
+        self._run.note("kernel", solution.kernel, solution.error)
+        self._run.note("penalty", f"{solution.kernel.alpha:.3g}", solution.error)

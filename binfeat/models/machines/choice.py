@@ -8,10 +8,9 @@ from binfeat.kernels.families import Laplacian
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
-from binfeat.models.machines import local_size
+from binfeat.models.machines import sizes as local_size
 from binfeat.models.machines.candidate import Candidate
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows, n_solves
 from binfeat.models.machines.local import LocalMachine
 from binfeat.models.machines.random_features import (
     BinsMachine,
@@ -20,6 +19,7 @@ from binfeat.models.machines.random_features import (
     may_search,
     tries_factors,
 )
+from binfeat.models.machines.sizes import TUNING_ROWS, exact_bytes, most_exact_rows, n_solves
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels

@@ -9,19 +9,14 @@ from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
-from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.score_function import HeldOutErrors
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
+from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues, Trial
 from binfeat.models.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
 from binfeat.models.kernel_algebra.minimum import minimise
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
-from binfeat.models.kernel_algebra.sums import KernelValues
-from binfeat.models.machines.candidate import Solution, warn_of_steps
-from binfeat.models.machines.exact_size import TUNING_ROWS, exact_seconds
-from binfeat.models.machines.exact_tuning import ExactTuning
-from binfeat.models.machines.fine_tuning import ALL_ROWS, FineTuning
-from binfeat.models.machines.kernel_candidate import KernelCandidate
-from binfeat.models.machines.kernel_rows import KernelRows
+from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
+from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
+from binfeat.models.machines.tuning import ALL_ROWS, ExactTuning, FineTuning
 from binfeat.models.run import Phase, Run
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)

@@ -12,10 +12,9 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.column_rows import EachCell
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum
-from binfeat.models.kernel_algebra.levels import LevelColumns
-from binfeat.models.machines.cell_rows import CellRows
-from binfeat.models.machines.cell_solver import CellSolver, SolvedCell
-from binfeat.models.machines.level_solver import LevelSolver
+from binfeat.models.kernel_algebra.level_effects import LevelColumns
+from binfeat.models.machines.cells import CellRows, CellSolver, SolvedCell
+from binfeat.models.machines.levels import LevelSolver
 from binfeat.models.problem import without_scoring
 
 

@@ -7,18 +7,15 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat.models.features.all_rows import AllRows, Whole
+from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import CellPosteriors
-from binfeat.models.fitted.score_function import HeldOutErrors
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
-from binfeat.models.kernel_algebra.levels import LevelColumns
-from binfeat.models.machines.candidate import Solution, warn_of_steps
-from binfeat.models.machines.descent import Descent
-from binfeat.models.machines.fine_tuning import CELLS, FineTuning
+from binfeat.models.kernel_algebra.level_effects import LevelColumns
+from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.forest import Forest
-from binfeat.models.machines.kernel_candidate import KernelCandidate
-from binfeat.models.machines.kernel_rows import KernelRows
-from binfeat.models.machines.level_search import LevelSearch
-from binfeat.models.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
+from binfeat.models.machines.levels import LevelSearch
+from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tree_seconds
+from binfeat.models.machines.tuning import CELLS, Descent, FineTuning
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels

@@ -21,7 +21,7 @@ from binfeat.models.features.all_rows import AllRows, first_grids
 from binfeat.models.features.growth import GridLaw
 from binfeat.models.features.sizing import Sizing
 from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.score_function import HeldOutErrors
+from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.problem import Losses, Problem, rows_of
