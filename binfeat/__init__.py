@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from binfeat.linear.classifier import CGRidgeClassifier as CGRidgeClassifier
     from binfeat.linear.regressor import CGRidge as CGRidge
     from binfeat.models.classifier import KernelMachineClassifier as KernelMachineClassifier
-    from binfeat.models.files import load as load
     from binfeat.models.regressor import KernelMachineRegressor as KernelMachineRegressor
+    from binfeat.models.served.files import load as load
     from binfeat.models.warm_up import warm_up as warm_up
     from binfeat.plots.contributions import ContributionDisplay as ContributionDisplay
     from binfeat.plots.intervals import IntervalDisplay as IntervalDisplay

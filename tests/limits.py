@@ -4,7 +4,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from binfeat.models import estimator, limits
+from binfeat.models import estimator
+from binfeat.models import settings as limits
 
 
 def set_limits(patch, without=(), **figures):

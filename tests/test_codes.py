@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models.table import codes, inputs
+from binfeat.models.table import derived as codes
+from binfeat.models.table import inputs
 from binfeat.models.table.encoder import TableEncoder
 
 EXACT = {"features": "exact", "random_state": 0}

@@ -16,11 +16,12 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
-from binfeat.models import conclusion, reweighting
+from binfeat.models import steps as conclusion
+from binfeat.models import steps as reweighting
 from binfeat.models.kernel_algebra import minimum
 from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
+from binfeat.models.kernel_algebra.loss import LOSSES as ALL_LOSSES
 from binfeat.models.kernel_algebra.minimum import minimise, minimum_left_out
-from binfeat.models.loss import LOSSES as ALL_LOSSES
 from binfeat.models.machines.candidate import Solution
 
 GAMMA = [0.5, 0.3, 0.1]

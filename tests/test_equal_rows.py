@@ -6,7 +6,7 @@ import pytest
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat.models.kernel_algebra import kernel_sum as sums
 from binfeat.models.kernel_algebra import matrices
-from binfeat.models.loss import LogLoss, SquaredHinge
+from binfeat.models.kernel_algebra.loss import LogLoss, SquaredHinge
 from binfeat.models.machines.cells import CellSolver
 
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 100}, "random_state": 0}

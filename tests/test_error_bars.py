@@ -13,7 +13,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
-from binfeat.models.fitted import exact, local, many_rows
+from binfeat.models.fitted import exact, local
+from binfeat.models.fitted import exact as many_rows
 
 # Nothing to choose: one kernel, its gamma, the penalty.
 GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}

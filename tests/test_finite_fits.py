@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models import conclusion
+from binfeat.models import steps as conclusion
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = X[:, 0] + 0.1 * np.random.default_rng(1).normal(size=60)

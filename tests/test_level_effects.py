@@ -147,7 +147,7 @@ def test_shapley_values_add_up_and_have_the_effects(fitted):
 
 def sampled_values(machine, rows, background):
     """Shapley values by permutations."""
-    from binfeat.models.explained import shapley
+    from binfeat.models.served import shapley
 
     fitted = machine._fitted
     X, known = (fitted.rows(machine, part) for part in (rows, background))

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineRegressor
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.strings import NUMBERS, key_of, said_by
+from binfeat.models.table.findings import NUMBERS, key_of, said_by
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

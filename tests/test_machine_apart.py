@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat.models.loss import LOSSES
+from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.machines import choice
 
 GIVEN = {

@@ -14,7 +14,7 @@ from binfeat import (
 )
 from binfeat.models import estimator
 from binfeat.models.features import growth
-from binfeat.models.limits import SEARCH
+from binfeat.models.settings import SEARCH
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

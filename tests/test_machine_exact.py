@@ -15,7 +15,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.models import conclusion, problem
+from binfeat.models import problem
+from binfeat.models import steps as conclusion
 from binfeat.models.kernel_algebra import kernel_sum as sums
 from binfeat.models.kernel_algebra import leave_one_out, solve
 from binfeat.models.machines import exact

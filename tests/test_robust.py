@@ -10,7 +10,7 @@ from machines import FIXED, with_options
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat.models.loss import Huber
+from binfeat.models.kernel_algebra.loss import Huber
 from binfeat.models.problem import Problem
 from binfeat.models.target.targets import Targets
 from binfeat.models.target.transforms import NoTransform

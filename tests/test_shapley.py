@@ -11,7 +11,7 @@ from scipy import sparse, stats
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._engine import shapley as engine
 from binfeat.kernels import Matern
-from binfeat.models.explained.shapley import gaussian_mixture
+from binfeat.models.served.shapley import gaussian_mixture
 
 GIVEN = {"features": "exact", "kernel": "laplacian", "random_state": 0, "target_transform": None}
 
@@ -149,7 +149,7 @@ def test_values_are_linear_in_the_targets(rng):
 def test_samples_are_near_the_closed_form(smooth, monkeypatch):
     X, _, machine = smooth
     exact = machine.shapley_values(X[:30])
-    monkeypatch.setattr("binfeat.models.explained.shapley.is_closed", lambda function: False)
+    monkeypatch.setattr("binfeat.models.served.shapley.is_closed", lambda function: False)
     sampled = machine.shapley_values(X[:30], n_permutations=60)
     away = (sampled.values - exact.values) / np.maximum(sampled.standard_errors, 1e-6)
     # 120 Student variates with 59 degrees of freedom; their mean square is 1.035, but for rows that share permutations.

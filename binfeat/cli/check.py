@@ -2,7 +2,7 @@
 
 from binfeat._common.printable import printable_lines
 from binfeat.cli.outputs import opened
-from binfeat.models.explained.table_check import TableCheck
+from binfeat.models.served.estimator import TableCheck
 
 _DIFFERENT = 3  # exit code
 

@@ -9,8 +9,8 @@ from binfeat.cli.messages import say, shown_progress
 from binfeat.cli.models import require_finite, save
 from binfeat.cli.outputs import require_output
 from binfeat.models.classifier import KernelMachineClassifier
-from binfeat.models.files import skops_io
 from binfeat.models.regressor import KernelMachineRegressor
+from binfeat.models.served.files import skops_io
 
 _MACHINES: dict[str, Any] = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from binfeat._common.whole_files import written
-from binfeat.models import files
 from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.served import files
 
 
 def require_finite(machine):

@@ -9,7 +9,7 @@ from binfeat._common.whole_files import require_writable, written
 from binfeat.cli import models, tables
 from binfeat.cli.messages import say
 from binfeat.cli.streams import TerminalBytes
-from binfeat.models.explained.table_check import compared
+from binfeat.models.served.estimator import compared
 from binfeat.models.table.findings import NoveltyPolicy
 
 _PARQUET = ".parquet", ".pq"

@@ -17,7 +17,7 @@ from binfeat.distributed._table import DaskTable
 from binfeat.models import classifier, regressor
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.features.all_rows import check_beyond_memory
-from binfeat.models.loss import LOSSES
+from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
 from binfeat.models.table.findings import doubt_classes

@@ -24,8 +24,8 @@ from binfeat._common.validation import check_choice, is_word
 from binfeat._rows.scored import SourceScorer
 from binfeat.kernels.lookup import exact_kernel
 from binfeat.models.fitted.saved import check_classifier
-from binfeat.models.loss import MARGINS
-from binfeat.models.served_estimator import ServedMachineBase
+from binfeat.models.kernel_algebra.loss import MARGINS
+from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.findings import doubt_classes
 from binfeat.report.method import Reporting

@@ -30,10 +30,9 @@ from binfeat.kernels.parameters import WithKernel
 from binfeat.models.features.all_rows import SourceRows, check_beyond_memory
 from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, require_finite
 from binfeat.models.fitted.saved import migrate
-from binfeat.models.limits import Limits
 from binfeat.models.pipeline import fit
 from binfeat.models.run import HEADER, Clock, Decisions, Run, decision_words
-from binfeat.models.settings import SOLVER_OPTIONS, Settings
+from binfeat.models.settings import SOLVER_OPTIONS, Limits, Settings
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
 from binfeat.models.target.targets import Targets

@@ -10,13 +10,11 @@ from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._rows.sources import is_source
 from binfeat._threads import blas_threads
-from binfeat.models.fitted.exact import ExactPosterior
+from binfeat.models.fitted.exact import ExactPosterior, ManyRowsPosterior, Spread
 from binfeat.models.fitted.features import FeaturePosterior
 from binfeat.models.fitted.local import LocalPosterior
-from binfeat.models.fitted.many_rows import ManyRowsPosterior
 from binfeat.models.fitted.saved import check_regressor
-from binfeat.models.fitted.spread import Spread
-from binfeat.models.served_estimator import ServedMachineBase
+from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report
 from binfeat.models.target.targets import Targets

@@ -2,16 +2,14 @@
 
 from dataclasses import replace
 
-from binfeat.models.conclusion import concluded
 from binfeat.models.features.all_rows import MemoryRows
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
-from binfeat.models.preparation import prepared
-from binfeat.models.reweighting import reweighted
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.search.wide import WideSearch, is_wide
+from binfeat.models.steps import concluded, prepared, reweighted
 from binfeat.models.training_data import TrainingData
 from binfeat.models.warm_start import KnownKernels, known_machine, suits
 

@@ -16,7 +16,7 @@ from binfeat._common.validation import (
     checked_targets,
 )
 from binfeat._rows.scored import SourceScorer
-from binfeat.models.loss import LOSSES
+from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.number_estimator import NumbersMachineBase
 from binfeat.models.settings import Settings
 from binfeat.models.target.targets import Targets, as_columns

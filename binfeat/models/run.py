@@ -11,8 +11,7 @@ import numpy as np
 
 from binfeat._common.progress import Progress, Silent
 from binfeat._common.text_tables import text_line
-from binfeat.models.limits import Limits
-from binfeat.models.settings import Settings
+from binfeat.models.settings import Limits, Settings
 
 _log = logging.getLogger("binfeat")
 _clock = time.monotonic

@@ -15,7 +15,7 @@ from binfeat._common.validation import check_comparable, check_penalty, check_we
 from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.models.features.all_rows import MemoryRows, RowsOf
-from binfeat.models.features.feature_bytes import require_table_bytes
+from binfeat.models.features.growth import require_table_bytes
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.problem import Problem, answers_of, n_targets_of, with_codes

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.subsets import thinned
-from binfeat.models.explained.shapley import background_of, contributions
+from binfeat.models.served.shapley import background_of, contributions
 from binfeat.models.target.targets import as_columns
 
 

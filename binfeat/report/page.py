@@ -10,8 +10,8 @@ from sklearn.base import is_classifier
 from binfeat._common.printable import printable
 from binfeat._common.validation import names_of_inputs
 from binfeat._common.whole_files import require_writable, written
+from binfeat.models.kernel_algebra.loss import SQUARES
 from binfeat.models.kernel_algebra.solve import solve_bytes
-from binfeat.models.loss import SQUARES
 from binfeat.models.run import decision_words
 from binfeat.report import pictures
 from binfeat.report.bottlenecks import limits_of

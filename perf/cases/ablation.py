@@ -12,7 +12,7 @@ import numpy as np
 
 import binfeat.models as machine_folder
 from binfeat.models.estimator import KernelMachineBase
-from binfeat.models.limits import Limits, Mechanisms
+from binfeat.models.settings import Limits, Mechanisms
 from perf.record import Row
 from perf.suite import guarded, names_among
 from perf.tables import TABLES, load

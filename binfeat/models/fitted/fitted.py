@@ -13,13 +13,12 @@ from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.exact import ExactFunction, Spread
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.importance import rises_of_kernels
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, Posterior
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.saved import SINGLES
-from binfeat.models.fitted.spread import Spread
 from binfeat.models.search.kernel_search import History
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report

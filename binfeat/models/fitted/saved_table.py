@@ -15,7 +15,7 @@ from binfeat._common.saved_values import (
     check_starts,
     check_word,
 )
-from binfeat.models.table.strings import DATES, NUMBERS
+from binfeat.models.table.findings import DATES, NUMBERS
 from binfeat.models.target.transforms import TRANSFORMS, CallersTransform
 
 _COLUMNS = {

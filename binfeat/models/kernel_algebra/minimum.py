@@ -15,7 +15,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     solver_by,
     times_square,
 )
-from binfeat.models.loss import Loss
+from binfeat.models.kernel_algebra.loss import Loss
 
 _MEMORY = 10  # steps that directions are made of
 _FACTORS, _MOST = 8, 20  # and steps with each of them

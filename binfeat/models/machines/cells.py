@@ -26,10 +26,10 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     squared_row_norms,
     times_square,
 )
+from binfeat.models.kernel_algebra.loss import Loss
 from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.kernel_algebra.minimum import left_out, minimise
 from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
-from binfeat.models.loss import Loss
 from binfeat.models.problem import Problem
 from binfeat.models.search.length_scales import MOST_ALPHA, Adam, mean_distances
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, slices, thinned
 from binfeat._threads import side_by_side
-from binfeat.models.features.feature_bytes import fit_bytes
+from binfeat.models.features.growth import fit_bytes
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues
 from binfeat.models.kernel_algebra.leave_one_out import left_out_variances
 from binfeat.models.kernel_algebra.level_effects import (

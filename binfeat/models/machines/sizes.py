@@ -9,7 +9,7 @@ from binfeat._common import memory
 from binfeat._threads import one_blas_thread, thread_count
 from binfeat.kernels.families import Laplacian, Matern
 from binfeat.models.features.all_rows import AllRows
-from binfeat.models.features.feature_bytes import fit_bytes
+from binfeat.models.features.growth import fit_bytes
 from binfeat.models.kernel_algebra.kernel_sum import KernelValues
 from binfeat.models.kernel_algebra.leave_one_out import MOST_PRECISE_ROWS
 from binfeat.models.kernel_algebra.matrices import kernel_matrix

@@ -17,7 +17,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     precise_inverse_root,
     residuals,
 )
-from binfeat.models.loss import SquaredError
+from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import Cell, CellSearch, is_constant
 from binfeat.models.problem import relative_alpha, rows_of

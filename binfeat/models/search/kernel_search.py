@@ -14,7 +14,6 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import is_radial
-from binfeat.models.limits import SEARCH
 from binfeat.models.problem import Problem, relative_alpha
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.length_scales import (
@@ -24,7 +23,7 @@ from binfeat.models.search.length_scales import (
     mean_distances,
 )
 from binfeat.models.search.linear_maps import LinearMapSearch
-from binfeat.models.settings import Settings
+from binfeat.models.settings import SEARCH, Settings
 from binfeat.models.table.scalers import InputScaler, NoScaler
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)

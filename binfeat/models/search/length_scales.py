@@ -22,7 +22,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     weighted_squares,
 )
 from binfeat.models.kernel_algebra.matrices import Frame, differentiable_matrix
-from binfeat.models.limits import SEARCH
+from binfeat.models.settings import SEARCH
 
 _MOMENTUM, _SECOND = 0.9, 0.99
 

@@ -14,8 +14,8 @@ from binfeat._common.held_out import surely_less
 from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
 from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, differentiable_matrix
-from binfeat.models.limits import SEARCH
 from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, Adam, LengthScaleSearch
+from binfeat.models.settings import SEARCH
 
 
 class LinearMapSearch:

@@ -20,8 +20,19 @@ from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
-from binfeat.models.table.findings import Finding, Findings, few
-from binfeat.models.table.strings import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
+from binfeat.models.table.findings import (
+    DATES,
+    EXACT,
+    NUMBERS,
+    Finding,
+    Findings,
+    day_of,
+    doubt_of,
+    few,
+    key_of,
+    numbers_of_digits,
+    said_by,
+)
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 

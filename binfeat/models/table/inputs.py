@@ -17,8 +17,7 @@ from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_categorical, checked_array, is_word
 from binfeat._common.warned import warn
 from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Columns, RawTable, infinite_in, read_table
-from binfeat.models.table.findings import Finding
-from binfeat.models.table.strings import NUMBERS
+from binfeat.models.table.findings import NUMBERS, Finding
 
 
 @dataclass(frozen=True, eq=False)

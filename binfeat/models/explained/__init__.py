@@ -1,1 +1,0 @@
-"""Explanations of the predictions of a fitted model."""
