@@ -13,7 +13,7 @@ from binfeat import (
     KernelMachineRegressor,
 )
 from binfeat.models import estimator
-from binfeat.models.features import growth
+from binfeat.models.machines import growth
 from binfeat.models.settings import SEARCH
 
 pytestmark = pytest.mark.usefixtures("few_grids")

@@ -9,9 +9,9 @@ from memory import peak_bytes
 from scipy import sparse
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat.models.features import growth as feature_bytes
-from binfeat.models.features import sizing
+from binfeat.models.machines import growth as feature_bytes
 from binfeat.models.machines import sizes as exact_size
+from binfeat.models.machines import sizing
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.features.binning import bin_map
 from binfeat.linear import cg
-from binfeat.models.features import growth, sizing
+from binfeat.models.machines import growth, sizing
 from binfeat.models.machines import sizes as local_size
 
 pytestmark = pytest.mark.usefixtures("few_grids")

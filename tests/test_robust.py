@@ -12,8 +12,7 @@ from sklearn.datasets import make_friedman1
 from binfeat import KernelMachineRegressor, blocks
 from binfeat.models.kernel_algebra.loss import Huber
 from binfeat.models.problem import Problem
-from binfeat.models.target.targets import Targets
-from binfeat.models.target.transforms import NoTransform
+from binfeat.models.table.targets import NoTransform, Targets
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")

@@ -9,7 +9,8 @@ from machines import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat.models.target import targets, transforms
+from binfeat.models.table import targets
+from binfeat.models.table import targets as transforms
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")

@@ -17,8 +17,8 @@ from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import rank_bins, starts_of, unite_bins
 from binfeat.features.binning.code_store import code_budget
 from binfeat.features.fourier.features import FourierMap
-from binfeat.models.features.all_rows import AllRows, Encoding, Whole
-from binfeat.models.kernel_algebra.column_rows import ColumnRows
+from binfeat.models.fitted.cell_trees import ColumnRows
+from binfeat.models.machines.all_rows import AllRows, Encoding, Whole
 from binfeat.models.table.scalers import NoScaler
 
 

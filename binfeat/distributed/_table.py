@@ -24,7 +24,7 @@ from binfeat.distributed._chunks import (
     weights_of_chunk,
 )
 from binfeat.distributed._facts import Facts, places_of_rows, require_targets
-from binfeat.models.target.targets import as_columns
+from binfeat.models.table.targets import as_columns
 
 
 @dataclass

@@ -16,13 +16,12 @@ from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
 from binfeat.models import classifier, regressor
 from binfeat.models.estimator import KernelMachineBase
-from binfeat.models.features.all_rows import check_beyond_memory
 from binfeat.models.kernel_algebra.loss import LOSSES
+from binfeat.models.machines.all_rows import check_beyond_memory
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
 from binfeat.models.table.findings import doubt_classes
-from binfeat.models.target.targets import Targets, as_columns
-from binfeat.models.target.transforms import first_transform
+from binfeat.models.table.targets import Targets, as_columns, first_transform
 from binfeat.models.training_data import GivenRows
 
 

@@ -27,15 +27,15 @@ from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
 from binfeat._threads import blas_threads
 from binfeat.kernels.parameters import WithKernel
-from binfeat.models.features.all_rows import SourceRows, check_beyond_memory
 from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, require_finite
 from binfeat.models.fitted.saved import migrate
+from binfeat.models.machines.all_rows import SourceRows, check_beyond_memory
 from binfeat.models.pipeline import fit
 from binfeat.models.run import HEADER, Clock, Decisions, Run, decision_words
 from binfeat.models.settings import SOLVER_OPTIONS, Limits, Settings
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
-from binfeat.models.target.targets import Targets
+from binfeat.models.table.targets import Targets
 from binfeat.models.training_data import GivenRows, TrainingData
 from binfeat.models.warm_start import fitted_with
 

@@ -17,8 +17,7 @@ from binfeat.models.fitted.saved import check_regressor
 from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report
-from binfeat.models.target.targets import Targets
-from binfeat.models.target.transforms import LogLink
+from binfeat.models.table.targets import LogLink, Targets
 
 _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from binfeat.models.features.all_rows import MemoryRows
 from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.machines.all_rows import MemoryRows
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
 from binfeat.models.run import Run

@@ -15,8 +15,7 @@ from binfeat.models.kernel_algebra.loss import Loss, SquaredError, Squares
 from binfeat.models.kernel_algebra.minimum import coefficients, minimum_left_out
 from binfeat.models.table.derived import columns_of_codes
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.target.targets import Targets, as_columns
-from binfeat.models.target.transforms import NoTransform
+from binfeat.models.table.targets import NoTransform, Targets, as_columns
 
 Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions of the targets
 WeightColumn = np.ndarray | None  # (n_rows, 1)

@@ -19,8 +19,7 @@ from binfeat._rows.scored import SourceScorer
 from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.number_estimator import NumbersMachineBase
 from binfeat.models.settings import Settings
-from binfeat.models.target.targets import Targets, as_columns
-from binfeat.models.target.transforms import check_transform, first_transform
+from binfeat.models.table.targets import Targets, as_columns, check_transform, first_transform
 from binfeat.report.method import Reporting
 
 

@@ -12,7 +12,6 @@ from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._common.warned import warn
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.families import RBF, Laplacian, Matern
-from binfeat.models.features.all_rows import RowsOf
 from binfeat.models.fitted.exact import ExactFunction, Spread
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
@@ -20,6 +19,7 @@ from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
+from binfeat.models.machines.all_rows import RowsOf
 from binfeat.models.machines.candidate import Predictor, Solution
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.sizes import TUNING_ROWS
@@ -27,8 +27,16 @@ from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.search.length_scales import LengthScaleSearch
-from binfeat.models.target.targets import Targets, TransformTrial, as_columns, likelihood, transforms_to_try
-from binfeat.models.target.transforms import LogLink, NoTransform, TargetTransform
+from binfeat.models.table.targets import (
+    LogLink,
+    NoTransform,
+    Targets,
+    TargetTransform,
+    TransformTrial,
+    as_columns,
+    likelihood,
+    transforms_to_try,
+)
 from binfeat.models.warm_start import machine_again
 
 _STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on

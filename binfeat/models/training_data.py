@@ -14,17 +14,17 @@ from binfeat._common.labels import AnyLabels
 from binfeat._common.validation import check_comparable, check_penalty, check_weights
 from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.input_checks import require_binning_memory
-from binfeat.models.features.all_rows import MemoryRows, RowsOf
-from binfeat.models.features.growth import require_table_bytes
 from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.machines.all_rows import MemoryRows, RowsOf
+from binfeat.models.machines.growth import require_table_bytes
 from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.problem import Problem, answers_of, n_targets_of, with_codes
 from binfeat.models.run import FEWER_ROWS, Run
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import doubt_rows
+from binfeat.models.table.targets import Targets
 from binfeat.models.table.unique_rows import SeenRows, TableRows, row_hashes, unique_rows
-from binfeat.models.target.targets import Targets
 from binfeat.models.warm_start import known_targets, previous_fit
 
 _NEITHER, _TRAIN, _HELD_OUT = range(3)

@@ -24,7 +24,7 @@ from binfeat.models.machines.random_features import KERNELS, BinsMachine, Fourie
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.target.targets import Targets
+from binfeat.models.table.targets import Targets
 
 _SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"
 _KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}

@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 
 from binfeat._common.subsets import thinned
 from binfeat.models.served.shapley import background_of, contributions
-from binfeat.models.target.targets import as_columns
+from binfeat.models.table.targets import as_columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from sklearn.utils import column_or_1d
 from binfeat._common.frames import unmasked
 from binfeat._common.labels import one_against_rest
 from binfeat._common.validation import checked_targets
+from binfeat.models.table.targets import as_columns
 from binfeat.models.table.unique_rows import row_hashes
-from binfeat.models.target.targets import as_columns
 
 _FEWEST = 10  # test rows
 

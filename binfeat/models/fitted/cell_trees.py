@@ -1,13 +1,58 @@
-"""Trees that split rows into cells, one input at a time."""
+"""Trees that split rows into cells, and rows that are columns in memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.trees import find_cells
-from binfeat.models.kernel_algebra.column_rows import ScaledTable
+from binfeat.models.kernel_algebra.leave_one_out import Weights
+from binfeat.models.kernel_algebra.matrices import Frame
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRows:
+    """Scaled rows, kept in float32 as columns in a frame: half of the memory, as exact as kernels see them."""
+
+    columns: np.ndarray  # (n_inputs, n_rows)
+    frame: Frame
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n_inputs, n_rows = self.columns.shape
+        return n_rows, n_inputs
+
+    def __len__(self) -> int:
+        return self.columns.shape[1]
+
+    def __getitem__(self, place: Any) -> np.ndarray:
+        """Some rows, or one input of them, in float64; `place` is ``rows`` or ``rows, input``."""
+        if not isinstance(place, tuple):
+            return self._in_inputs(self.columns[:, place].T)
+        rows, j = place
+        return self.columns[j][rows].astype(np.float64) * self.frame.unit[j] + self.frame.center[j]
+
+    def min(self, axis: Literal[0]) -> np.ndarray:
+        """One value per input, (n_inputs,)."""
+        return self._in_inputs(self.columns.min(axis=1 - axis))
+
+    def max(self, axis: Literal[0]) -> np.ndarray:
+        """One value per input, (n_inputs,)."""
+        return self._in_inputs(self.columns.max(axis=1 - axis))
+
+    def _in_inputs(self, rows: np.ndarray) -> np.ndarray:
+        """Rows (..., n_inputs) of the frame as they were, in float64."""
+        return rows * self.frame.unit + self.frame.center
+
+
+ScaledTable = np.ndarray | ColumnRows  # (n_rows, n_inputs)
+
+
+CellFunction = Callable[[np.ndarray, np.ndarray, Weights], Any]  # of columns (n_inputs, n), targets and weights
+EachCell = Callable[[CellFunction, list[np.ndarray]], list[Any]]  # of cells, which are numbers of rows
+
 
 _FULL = 0.87  # average size of cells as a share of the maximum; splits are not always at the median
 

@@ -23,9 +23,8 @@ from binfeat.models.search.kernel_search import History
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
 from binfeat.models.table.scalers import InputScaler, scaler_of
+from binfeat.models.table.targets import TRANSFORMS, CallersTransform, Targets, TargetTransform, no_limits
 from binfeat.models.table.unique_rows import SeenRows
-from binfeat.models.target.targets import Targets, no_limits
-from binfeat.models.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from binfeat.models.fitted.saved_table import (
 from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.derived import NO_RANKS
-from binfeat.models.target.transforms import LogLink
+from binfeat.models.table.targets import LogLink
 
 _FEATURES = "exact", "local", "binning", "fourier", "hybrid"
 _NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # codes of kernels in files: linear, Laplacian, Matern, Gaussian

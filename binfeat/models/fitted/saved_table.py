@@ -16,7 +16,7 @@ from binfeat._common.saved_values import (
     check_word,
 )
 from binfeat.models.table.findings import DATES, NUMBERS
-from binfeat.models.target.transforms import TRANSFORMS, CallersTransform
+from binfeat.models.table.targets import TRANSFORMS, CallersTransform
 
 _COLUMNS = {
     "categorical": (np.bool_, "inputs"),

@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from binfeat._common.subsets import thinned
 from binfeat._common.warned import warn
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.features.all_rows import AllRows
+from binfeat.models.fitted.cell_trees import ScaledTable
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
-from binfeat.models.kernel_algebra.column_rows import ScaledTable
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import CellRows
 from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Problem

@@ -11,8 +11,7 @@ import numpy as np
 from binfeat._common.arrays import Scratch
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat._threads import side_by_side
-from binfeat.models.fitted.cell_trees import CellTrees, split_into_cells
-from binfeat.models.kernel_algebra.column_rows import CellFunction, ScaledTable
+from binfeat.models.fitted.cell_trees import CellFunction, CellTrees, ScaledTable, split_into_cells
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues, SumWithSlopes
 from binfeat.models.kernel_algebra.leave_one_out import (
     LeaveOneOut,

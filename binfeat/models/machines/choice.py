@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_bytes
 from binfeat.kernels.families import Laplacian
-from binfeat.models.features.all_rows import AllRows
 from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
 from binfeat.models.machines import sizes as local_size
+from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import Candidate
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.local import LocalMachine

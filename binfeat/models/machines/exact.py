@@ -7,13 +7,13 @@ import numpy as np
 
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
-from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues, Trial
 from binfeat.models.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
 from binfeat.models.kernel_algebra.minimum import minimise
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
+from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
 from binfeat.models.machines.tuning import ALL_ROWS, ExactTuning, FineTuning

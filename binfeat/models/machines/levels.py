@@ -6,7 +6,6 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, slices, thinned
 from binfeat._threads import side_by_side
-from binfeat.models.features.growth import fit_bytes
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues
 from binfeat.models.kernel_algebra.leave_one_out import left_out_variances
 from binfeat.models.kernel_algebra.level_effects import (
@@ -19,6 +18,7 @@ from binfeat.models.kernel_algebra.level_effects import (
 )
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import CellRows, SolvedCell
+from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.length_scales import MOST_ALPHA
 

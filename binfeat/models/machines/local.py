@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat.models.features.all_rows import AllRows, Whole
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import CellPosteriors
 from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
+from binfeat.models.machines.all_rows import AllRows, Whole
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.levels import LevelSearch

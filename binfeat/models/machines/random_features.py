@@ -17,13 +17,13 @@ from binfeat.kernels.families import GammaPitch
 from binfeat.kernels.skip import Skip
 from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge
-from binfeat.models.features.all_rows import AllRows, first_grids
-from binfeat.models.features.growth import GridLaw
-from binfeat.models.features.sizing import Sizing
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.models.machines.all_rows import AllRows, first_grids
 from binfeat.models.machines.candidate import Candidate, Solution
+from binfeat.models.machines.growth import GridLaw
+from binfeat.models.machines.sizing import Sizing
 from binfeat.models.problem import Losses, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels

@@ -18,8 +18,7 @@ from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
 from binfeat.models.kernel_algebra.matrices import Linear
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.scalers import Arcsinh, InputScaler, NoScaler, Quantiles
-from binfeat.models.target.targets import Targets
-from binfeat.models.target.transforms import ArcsinhTarget, CallersTransform
+from binfeat.models.table.targets import ArcsinhTarget, CallersTransform, Targets
 
 
 class Graph:

@@ -22,7 +22,7 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.matrices import Linear, has_cusp
 from binfeat.models.table.columns import RawTable
-from binfeat.models.target.targets import Targets
+from binfeat.models.table.targets import Targets
 
 _RATES = 0.225 * 2.2 ** np.arange(24)  # of Gaussian kernels, to choose from
 _SQUARES = np.append(0.0, np.exp(np.linspace(np.log(1e-5), np.log(1e3), 600)))  # distances where they are compared

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.features.growth import Growth, RidgeModel
+from binfeat.models.machines.growth import Growth, RidgeModel
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 

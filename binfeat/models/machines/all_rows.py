@@ -13,7 +13,10 @@ from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
-from binfeat.models.features.growth import (
+from binfeat.models.fitted.cell_trees import ColumnRows, EachCell, ScaledTable
+from binfeat.models.kernel_algebra.loss import MARGINS
+from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.models.machines.growth import (
     GridLaw,
     Growth,
     TrainingRows,
@@ -23,9 +26,6 @@ from binfeat.models.features.growth import (
     most_grids,
     row_bytes,
 )
-from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, ScaledTable
-from binfeat.models.kernel_algebra.loss import MARGINS
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.problem import Beyond, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
