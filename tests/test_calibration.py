@@ -16,9 +16,9 @@ from binfeat._common import calibration
 from binfeat._common.calibration import Calibration
 from binfeat._common.labels import Labels
 from binfeat.kernels import RBF
+from binfeat.length_scales.kernel_sum import KernelValues
+from binfeat.length_scales.matrices import kernel_matrix
 from binfeat.models.fitted.saved import migrate
-from binfeat.models.kernel_algebra.kernel_sum import KernelValues
-from binfeat.models.kernel_algebra.matrices import kernel_matrix
 from binfeat.models.kernel_algebra.solve import inverse_diagonals
 from binfeat.models.machines import cells as cell_rows
 from binfeat.models.machines import exact

@@ -16,10 +16,10 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
+from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models import steps as conclusion
 from binfeat.models import steps as reweighting
 from binfeat.models.kernel_algebra import minimum
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models.kernel_algebra.loss import LOSSES as ALL_LOSSES
 from binfeat.models.kernel_algebra.minimum import minimise, minimum_left_out
 from binfeat.models.machines.candidate import Solution

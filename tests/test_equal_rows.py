@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.models.kernel_algebra import kernel_sum as sums
-from binfeat.models.kernel_algebra import matrices
+from binfeat.length_scales import kernel_sum as sums
+from binfeat.length_scales import matrices
 from binfeat.models.kernel_algebra.loss import LogLoss, SquaredHinge
 from binfeat.models.machines.cells import CellSolver
 

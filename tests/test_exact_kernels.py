@@ -9,7 +9,7 @@ import pytest
 from binfeat import kernels
 from binfeat._common.arrays import Scratch
 from binfeat._engine import decays, distances
-from binfeat.models.kernel_algebra import leave_one_out, matrices
+from binfeat.length_scales import leave_one_out, matrices
 
 
 def columns_of(X, center):

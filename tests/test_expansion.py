@@ -6,9 +6,9 @@ import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._engine import expansions
+from binfeat.length_scales import kernel_sum as sums
+from binfeat.length_scales import matrices
 from binfeat.models.fitted import expansion
-from binfeat.models.kernel_algebra import kernel_sum as sums
-from binfeat.models.kernel_algebra import matrices
 
 CATEGORICAL = np.array([False] * 5 + [True])
 PROFILES = {

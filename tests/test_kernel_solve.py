@@ -7,9 +7,10 @@ from hard import hard
 from memory import peak_bytes
 
 from binfeat.kernels import RBF, Laplacian
-from binfeat.models.kernel_algebra import kernel_sum as packed
-from binfeat.models.kernel_algebra import kernel_sum as sums
-from binfeat.models.kernel_algebra import matrices, solve
+from binfeat.length_scales import kernel_sum as packed
+from binfeat.length_scales import kernel_sum as sums
+from binfeat.length_scales import matrices
+from binfeat.models.kernel_algebra import solve
 
 N_ROWS = 700
 

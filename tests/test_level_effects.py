@@ -7,7 +7,8 @@ from machines import assert_same_state, moments, with_options
 
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat.models.kernel_algebra import leave_one_out, level_effects
+from binfeat.length_scales import leave_one_out
+from binfeat.models.kernel_algebra import level_effects
 from binfeat.models.kernel_algebra import level_effects as levels
 from binfeat.models.machines import levels as level_search
 from binfeat.models.machines import levels as level_solver

@@ -11,8 +11,8 @@ from machines import assert_same_state, with_options
 from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat.length_scales import matrices
 from binfeat.models.fitted import cell_trees as column_rows
-from binfeat.models.kernel_algebra import matrices
 from binfeat.models.machines import forest
 from binfeat.models.table.unique_rows import TableRows, unique_rows
 

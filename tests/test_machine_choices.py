@@ -12,9 +12,9 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
+from binfeat.length_scales.limits import SEARCH
 from binfeat.models import estimator
 from binfeat.models.machines import growth
-from binfeat.models.settings import SEARCH
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

@@ -15,10 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
+from binfeat.length_scales import kernel_sum as sums
+from binfeat.length_scales import leave_one_out
 from binfeat.models import problem
 from binfeat.models import steps as conclusion
-from binfeat.models.kernel_algebra import kernel_sum as sums
-from binfeat.models.kernel_algebra import leave_one_out, solve
+from binfeat.models.kernel_algebra import solve
 from binfeat.models.machines import exact
 
 pd = pytest.importorskip("pandas")

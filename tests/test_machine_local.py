@@ -16,11 +16,11 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat.length_scales import kernel_sum, leave_one_out, matrices
+from binfeat.length_scales import kernel_sum as sum_slopes
+from binfeat.length_scales import kernel_sum as sums
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.kernel_algebra import kernel_sum, leave_one_out, matrices
-from binfeat.models.kernel_algebra import kernel_sum as sum_slopes
-from binfeat.models.kernel_algebra import kernel_sum as sums
 from binfeat.models.machines import cells as cell_rows
 from binfeat.models.machines import forest, local
 from binfeat.models.machines import sizes as exact_size

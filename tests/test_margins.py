@@ -18,8 +18,8 @@ from sklearn.svm import LinearSVC
 
 from binfeat import KernelMachineClassifier, blocks, kernels
 from binfeat._common.labels import Labels
+from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models.kernel_algebra import minimum, solve
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models.kernel_algebra.loss import ColumnsLoss, LogLoss, SoftmaxLoss, SquaredHinge, loss_of
 from binfeat.models.kernel_algebra.minimum import left_out, minimise
 from binfeat.models.machines import exact

@@ -10,7 +10,7 @@ import numpy as np
 from binfeat._common.held_out import Scoring, SquaredErrors, of_mean_one
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels
 from binfeat._threads import one_blas_thread, threads_to_factorise
-from binfeat.models.kernel_algebra.leave_one_out import Root, Weights
+from binfeat.length_scales.leave_one_out import Root, Weights
 from binfeat.models.kernel_algebra.loss import Loss, SquaredError, Squares
 from binfeat.models.kernel_algebra.minimum import coefficients, minimum_left_out
 from binfeat.models.table.derived import columns_of_codes

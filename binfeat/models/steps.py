@@ -12,12 +12,13 @@ from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._common.warned import warn
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.leave_one_out import SingularKernelError
+from binfeat.length_scales.search import LengthScaleSearch
 from binfeat.models.fitted.exact import ExactFunction, Spread
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
 from binfeat.models.machines.all_rows import RowsOf
 from binfeat.models.machines.candidate import Predictor, Solution
@@ -26,7 +27,6 @@ from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
-from binfeat.models.search.length_scales import LengthScaleSearch
 from binfeat.models.table.targets import (
     LogLink,
     NoTransform,

@@ -9,13 +9,13 @@ from sklearn.base import BaseEstimator
 from binfeat._common.labels import AnyLabels
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.matrices import Linear, is_radial
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted, fitted_of
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.matrices import Linear, is_radial
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice
 from binfeat.models.machines.exact import ExactMachine

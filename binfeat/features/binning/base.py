@@ -140,7 +140,7 @@ class BinningBase(FeatureMap):
             return self.gamma_
         if not is_word(self.gamma, "learn"):
             return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
-        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
+        from binfeat.features.learn_gamma.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
         seed = seed_of(self.random_state)

@@ -8,8 +8,8 @@ import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.trees import find_cells
-from binfeat.models.kernel_algebra.leave_one_out import Weights
-from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.length_scales.leave_one_out import Weights
+from binfeat.length_scales.matrices import Frame
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from binfeat._common.derived import made_once
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
 from binfeat.models.fitted.expansion import FullExpansion
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, normal_samples
-from binfeat.models.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.models.kernel_algebra.solve import CellInverse, rows_of_cell
 
 _LANDMARKS = 400

@@ -17,9 +17,9 @@ from binfeat._common.array_record import ArrayRecord
 from binfeat._threads import threads_to_factorise
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
+from binfeat.length_scales.matrices import Frame, Linear, kernel_matrix, linear_squares
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues
-from binfeat.models.kernel_algebra.matrices import Frame, Linear, kernel_matrix, linear_squares
 
 BLOCK_BYTES = 2**26  # of codes, hashes or features at a time
 

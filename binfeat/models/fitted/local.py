@@ -10,12 +10,12 @@ import numpy as np
 from binfeat._common.derived import Derived, made_once
 from binfeat._common.subsets import slices
 from binfeat._threads import side_by_side, threads_to_factorise
+from binfeat.length_scales.leave_one_out import precise_inverse_root
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.expansion import CellExpansions
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat.models.kernel_algebra.level_effects import (
     NO_COLUMN,
     LevelColumns,

@@ -17,7 +17,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 from binfeat._common.array_record import ArrayRecord
 from binfeat._engine import triangles
 from binfeat._threads import one_blas_thread
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.leave_one_out import (
     SingularKernelError,
     Weights,
     factorise,

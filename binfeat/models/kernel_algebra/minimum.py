@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._common.held_out import even_folds
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.leave_one_out import (
     Root,
     Solve,
     Weights,

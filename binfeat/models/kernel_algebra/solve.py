@@ -8,8 +8,8 @@ from scipy.linalg import blas, lapack, solve_triangular
 
 from binfeat._common.arrays import quotients
 from binfeat._threads import one_blas_thread, side_by_side
-from binfeat.models.kernel_algebra.kernel_sum import KernelValues, PackedKernel, packed_bytes
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.kernel_sum import KernelValues, PackedKernel, packed_bytes
+from binfeat.length_scales.leave_one_out import (
     LEAST_ALPHA,
     Solve,
     Weights,

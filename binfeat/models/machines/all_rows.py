@@ -13,9 +13,9 @@ from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
+from binfeat.length_scales.matrices import Frame
 from binfeat.models.fitted.cell_trees import ColumnRows, EachCell, ScaledTable
 from binfeat.models.kernel_algebra.loss import MARGINS
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.machines.growth import (
     GridLaw,
     Growth,

@@ -9,19 +9,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.subsets import thinned
 from binfeat._common.warned import warn
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import ScaledTable
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import CellRows
 from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.search.length_scales import MOST_INPUTS
 from binfeat.models.table.scalers import InputScaler
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged

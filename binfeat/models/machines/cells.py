@@ -11,9 +11,8 @@ import numpy as np
 from binfeat._common.arrays import Scratch
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat._threads import side_by_side
-from binfeat.models.fitted.cell_trees import CellFunction, CellTrees, ScaledTable, split_into_cells
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues, SumWithSlopes
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, SumWithSlopes
+from binfeat.length_scales.leave_one_out import (
     LeaveOneOut,
     SingularKernelError,
     Solve,
@@ -25,12 +24,13 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     squared_row_norms,
     times_square,
 )
+from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.search import MOST_ALPHA, Adam, mean_distances
+from binfeat.models.fitted.cell_trees import CellFunction, CellTrees, ScaledTable, split_into_cells
 from binfeat.models.kernel_algebra.loss import Loss
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.kernel_algebra.minimum import left_out, minimise
 from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
 from binfeat.models.problem import Problem
-from binfeat.models.search.length_scales import MOST_ALPHA, Adam, mean_distances
 
 _RATE, _LAST_PART = 0.15, 0.1  # rate of Adam, and its final share
 _ALPHA_RATE = 2.0  # relative to the rate of the others

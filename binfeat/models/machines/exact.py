@@ -7,10 +7,10 @@ import numpy as np
 
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
+from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
+from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues, Trial
-from binfeat.models.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
 from binfeat.models.kernel_algebra.minimum import minimise
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
 from binfeat.models.machines.all_rows import AllRows

@@ -6,8 +6,9 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, slices, thinned
 from binfeat._threads import side_by_side
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, KernelValues
-from binfeat.models.kernel_algebra.leave_one_out import left_out_variances
+from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
+from binfeat.length_scales.leave_one_out import left_out_variances
+from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.level_effects import (
     NO_COLUMN,
     CellPart,
@@ -20,7 +21,6 @@ from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import CellRows, SolvedCell
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_ALPHA
 
 _KEPT_BYTES = 2**28  # of V; cells beyond it are factorised again
 _BATCH = 16  # cells; their products are in memory together

@@ -6,9 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import CellPosteriors
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.machines.all_rows import AllRows, Whole
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
@@ -19,7 +20,6 @@ from binfeat.models.machines.tuning import CELLS, Descent, FineTuning
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.search.length_scales import MOST_ALPHA
 
 _GAIN = 0.003  # share of the error that one more tree has to take away
 _LEAST_GAIN = 0.01  # in units of the negligible error: the minimum gain of a tree

@@ -15,11 +15,11 @@ from binfeat.features.fourier.features import FourierMap
 from binfeat.features.fourier.frequencies import frequencies_of_inputs
 from binfeat.kernels.families import GammaPitch
 from binfeat.kernels.skip import Skip
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.machines.all_rows import AllRows, first_grids
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.growth import GridLaw

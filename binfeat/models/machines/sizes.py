@@ -8,16 +8,16 @@ import numpy as np
 from binfeat._common import memory
 from binfeat._threads import one_blas_thread, thread_count
 from binfeat.kernels.families import Laplacian, Matern
-from binfeat.models.kernel_algebra.kernel_sum import KernelValues
-from binfeat.models.kernel_algebra.leave_one_out import MOST_PRECISE_ROWS
-from binfeat.models.kernel_algebra.matrices import kernel_matrix
+from binfeat.length_scales.kernel_sum import KernelValues
+from binfeat.length_scales.leave_one_out import MOST_PRECISE_ROWS
+from binfeat.length_scales.matrices import kernel_matrix
+from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import CellSolver
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run
-from binfeat.models.search.length_scales import MOST_INPUTS
 from binfeat.models.search.wide import is_wide
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them

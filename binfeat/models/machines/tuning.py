@@ -9,21 +9,21 @@ import numpy as np
 from binfeat._common.held_out import SquaredErrors
 from binfeat._threads import one_blas_thread, side_by_side, threads_are_free
 from binfeat.kernels.families import RBF, Matern
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.leave_one_out import (
     SingularKernelError,
     inverse_root,
     least_alpha,
     precise_inverse_root,
     residuals,
 )
+from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import Cell, CellSearch, is_constant
 from binfeat.models.problem import relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.search.length_scales import MOST_ALPHA
 from binfeat.models.search.wide import wide_losses
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties

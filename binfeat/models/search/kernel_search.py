@@ -12,18 +12,19 @@ from binfeat._common.validation import WIDEST, check_gamma
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.matrices import is_radial
-from binfeat.models.problem import Problem, relative_alpha
-from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import (
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.limits import SEARCH
+from binfeat.length_scales.matrices import is_radial
+from binfeat.length_scales.search import (
     LengthScaleSearch,
     SearchPlan,
     exponent_shares,
     mean_distances,
 )
+from binfeat.models.problem import Problem, relative_alpha
+from binfeat.models.run import Phase, Run
 from binfeat.models.search.linear_maps import LinearMapSearch
-from binfeat.models.settings import SEARCH, Settings
+from binfeat.models.settings import Settings
 from binfeat.models.table.scalers import InputScaler, NoScaler
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)

@@ -12,15 +12,16 @@ from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Matern
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.length_scales.limits import SEARCH
+from binfeat.length_scales.matrices import radial_values
+from binfeat.length_scales.search import MOST_INPUTS, LengthScaleSearch, SearchPlan
 from binfeat.models.kernel_algebra.loss import SquaredError
-from binfeat.models.kernel_algebra.matrices import radial_values
 from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, without_scoring
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.search.length_scales import MOST_INPUTS, LengthScaleSearch, SearchPlan
-from binfeat.models.settings import SEARCH, Settings
+from binfeat.models.settings import Settings
 from binfeat.models.table.scalers import NoScaler
 
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these

@@ -9,13 +9,13 @@ import numpy as np
 from binfeat._common.calibration import SOFTNESS
 from binfeat._common.labels import LabelColumns, Labels
 from binfeat.kernels.families import Laplacian, Matern
+from binfeat.length_scales.matrices import Linear
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.expansion import KernelCoordinates
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LevelEffects, LocalFunction
 from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
-from binfeat.models.kernel_algebra.matrices import Linear
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.scalers import Arcsinh, InputScaler, NoScaler, Quantiles
 from binfeat.models.table.targets import ArcsinhTarget, CallersTransform, Targets

@@ -15,12 +15,12 @@ from binfeat._engine.shapley import mean_factors, product_interactions, product_
 from binfeat._threads import side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import Laplacian, Matern
+from binfeat.length_scales.matrices import Linear, has_cusp
 from binfeat.models.fitted.cell_trees import rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.kernel_algebra.matrices import Linear, has_cusp
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.targets import Targets
 

@@ -47,7 +47,7 @@ with :math:`u_{it} = v_i r_{it} / g_i` and :math:`w_i = \frac 1 T \sum_t u_{it} 
 :math:`dG = -G \, dK \, G`. For :math:`\log \gamma_j` of the Laplacian, :math:`\partial K_{ab} = -\gamma_j |D_j|
 K_{ab}`; for :math:`\log \alpha`, :math:`\partial K = \alpha V^{-1}`. The first term of M is the expectation of :math:`G
 \operatorname{diag}(w) Z (G Z)^\top` over columns Z of random signs (Hutchinson 1990). So one gradient needs one
-Cholesky factor, and no product of two full matrices. ``models/kernel_algebra/leave_one_out.py``
+Cholesky factor, and no product of two full matrices. ``length_scales/leave_one_out.py``
 """
 
 import matplotlib.pyplot as plt
@@ -120,7 +120,7 @@ print("finite differences ", np.round(differences, 7))
 # them are relevant. The learning rate falls from 0.2 to 0.01 over 60 steps, or up to 150 steps for many rows. An input
 # whose gamma became negligible too early gets a second chance: after two thirds of the steps, its term in the exponent
 # is raised to half of the mean term, and stays there if the gradient on more rows supports it ("revival").
-# ``models/search/length_scales.py``
+# ``length_scales/search.py``
 #
 # The best length scales are shorter for more rows. Therefore a second step refines the result:
 #

@@ -11,8 +11,8 @@ from binfeat._common.arrays import Scratch, quotients
 from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat.kernels.base import Kernel
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.leave_one_out import (
     LeaveOneOut,
     SingularKernelError,
     Weights,
@@ -21,8 +21,8 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     residuals,
     weighted_squares,
 )
-from binfeat.models.kernel_algebra.matrices import Frame, differentiable_matrix
-from binfeat.models.settings import SEARCH
+from binfeat.length_scales.limits import SEARCH
+from binfeat.length_scales.matrices import Frame, differentiable_matrix
 
 _MOMENTUM, _SECOND = 0.9, 0.99
 

@@ -14,7 +14,7 @@ from binfeat._common.arrays import Scratch
 from binfeat._common.subsets import slices
 from binfeat._threads import share_blocks
 from binfeat.kernels.base import Kernel
-from binfeat.models.kernel_algebra.matrices import (
+from binfeat.length_scales.matrices import (
     DifferentiableMatrix,
     Frame,
     KernelMatrix,

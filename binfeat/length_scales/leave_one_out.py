@@ -12,7 +12,7 @@ from binfeat._common.arrays import Scratch
 from binfeat._common.subsets import slices
 from binfeat._engine import lapack, triangles
 from binfeat._threads import one_blas_thread, share_blocks
-from binfeat.models.kernel_algebra.matrices import Slopes, square
+from binfeat.length_scales.matrices import Slopes, square
 
 _SIDE, _MANY = 512, 2048  # of a tile, and columns with which tiles are worth it
 
