@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from binfeat.features.binning.bin_matrix import BinMatrix as BinMatrix
     from binfeat.features.binning.random_binning import RandomBinning as RandomBinning
     from binfeat.features.fourier.random_fourier import RandomFourier as RandomFourier
-    from binfeat.features.length_scales.learn_gamma import learn_gamma as learn_gamma
+    from binfeat.features.learn_gamma.learn_gamma import learn_gamma as learn_gamma
     from binfeat.features.transform import transform as transform
     from binfeat.features.union import RandomFeatureUnion as RandomFeatureUnion
     from binfeat.graph.clusters import SpectralClustering as SpectralClustering
@@ -55,7 +55,7 @@ _HOMES = {
     "TRUSTED_TYPES": "_common.saved_types",
     "blocks": "_rows.sources",
     "kernels": "",
-    "learn_gamma": "features.length_scales.learn_gamma",
+    "learn_gamma": "features.learn_gamma.learn_gamma",
     "load": "models.files",
     "transform": "features.transform",
     "warm_up": "models.warm_up",

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from binfeat.models.search.length_scales import LengthScaleSearch
+from binfeat.length_scales.search import LengthScaleSearch
 
 SEARCH_STEP, SEARCH_START = (LengthScaleSearch, "_step"), (LengthScaleSearch, "__init__")
 

@@ -16,10 +16,10 @@ from binfeat._common import calibration
 from binfeat._common.calibration import Calibration
 from binfeat._common.labels import Labels
 from binfeat.kernels import RBF
+from binfeat.length_scales.matrices import kernel_matrix
+from binfeat.length_scales.sums import KernelValues
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.kernel_algebra.inverse_diagonal import inverse_diagonals
-from binfeat.models.kernel_algebra.matrices import kernel_matrix
-from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines import cell_rows, exact
 
 

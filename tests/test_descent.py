@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat import _threads, kernels
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.machines.descent import Descent, place
 
 START = KernelSum([KernelPart(kernels.RBF(), np.ones(2))], 1.0)

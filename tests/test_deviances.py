@@ -16,9 +16,9 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
+from binfeat.length_scales.leave_one_out import precise_inverse_root, residuals
 from binfeat.models import conclusion, reweighting
 from binfeat.models.kernel_algebra import reweighted
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, residuals
 from binfeat.models.kernel_algebra.reweighted import at_minimum
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.problem import WorkingSquares

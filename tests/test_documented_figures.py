@@ -9,9 +9,9 @@ import pytest
 from machines import FIXED
 
 import binfeat
+from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.models.kernel_algebra import solve
 from binfeat.models.limits import Limits
-from binfeat.models.search.length_scales import MOST_INPUTS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "examples" / "docs"

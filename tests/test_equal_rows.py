@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.models.kernel_algebra import matrices, sums
+from binfeat.length_scales import matrices, sums
 from binfeat.models.kernel_algebra.bounded import LogLoss, SquaredHinge
 from binfeat.models.machines.cell_solver import CellSolver
 

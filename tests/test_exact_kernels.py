@@ -17,7 +17,7 @@ from binfeat._engine.distances import (
     squared_distances,
     weighted_distances,
 )
-from binfeat.models.kernel_algebra import leave_one_out, matrices
+from binfeat.length_scales import leave_one_out, matrices
 
 
 def columns_of(X, center):

@@ -6,8 +6,8 @@ import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._engine import expansions
+from binfeat.length_scales import matrices, sums
 from binfeat.models.fitted import expansion
-from binfeat.models.kernel_algebra import matrices, sums
 
 CATEGORICAL = np.array([False] * 5 + [True])
 PROFILES = {

@@ -7,7 +7,8 @@ from hard import hard
 from memory import peak_bytes
 
 from binfeat.kernels import RBF, Laplacian
-from binfeat.models.kernel_algebra import matrices, packed, solve, sums
+from binfeat.length_scales import matrices, packed, sums
+from binfeat.models.kernel_algebra import solve
 
 N_ROWS = 700
 

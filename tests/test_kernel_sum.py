@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from binfeat.kernels import Laplacian, Matern
-from binfeat.models.kernel_algebra import matrices, sums
+from binfeat.length_scales import matrices, sums
 
 SHARES, GAMMAS = (0.75, 0.25), (np.array([0.8, 0.0, 0.3]), np.array([0.5, 0.2, 0.4]))
 CATEGORICAL = np.array([False, False, True])

@@ -6,8 +6,8 @@ import pytest
 
 from binfeat import kernels
 from binfeat._engine.triangles import clear_below_diagonal
-from binfeat.models.kernel_algebra import cholesky, matrices
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales import cholesky, matrices
+from binfeat.length_scales.leave_one_out import (
     LEAST_ALPHA,
     LEAST_PRECISE_ALPHA,
     SingularKernelError,
@@ -195,7 +195,7 @@ def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
     slopes = np.array([[*each.slopes, each.alpha_slope] for each in drawn])
     assert random_signs(rng, 100, 3).shape == random_signs(rng, 100, 99).shape == (100, 32)
     np.testing.assert_array_equal(random_signs(rng, 100, 100), np.float32(10.0) * np.eye(100))
-    monkeypatch.setattr("binfeat.models.kernel_algebra.leave_one_out._PROBES", 100)
+    monkeypatch.setattr("binfeat.length_scales.leave_one_out._PROBES", 100)
     exact = leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng)
     assert (slopes.std(axis=0) > 0).all()
     z = (slopes.mean(axis=0) - [*exact.slopes, exact.alpha_slope]) / (slopes.std(axis=0) / np.sqrt(len(drawn)))
@@ -242,7 +242,7 @@ def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
         tried.append(1)
         return cholesky.factorise(A, n_jobs)
 
-    monkeypatch.setattr("binfeat.models.kernel_algebra.leave_one_out.factorise", factorise)
+    monkeypatch.setattr("binfeat.length_scales.leave_one_out.factorise", factorise)
     with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
         factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8

@@ -7,7 +7,7 @@ from machines import assert_same_state, moments, with_options
 
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat.length_scales.leave_one_out import SingularKernelError
 from binfeat.models.kernel_algebra.level_effects import LevelEquations
 from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns
 from binfeat.models.machines import level_search, level_solver

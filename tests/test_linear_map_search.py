@@ -5,8 +5,9 @@ import pytest
 from hard import hard
 
 from binfeat import kernels
-from binfeat.models.kernel_algebra.leave_one_out import weighted_squares
-from binfeat.models.search import length_scales, linear_maps
+from binfeat.length_scales import search as length_scales
+from binfeat.length_scales.leave_one_out import weighted_squares
+from binfeat.models.search import linear_maps
 
 CATEGORICAL = np.arange(4) == 3
 

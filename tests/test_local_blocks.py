@@ -11,8 +11,8 @@ from machines import assert_same_state, with_options
 from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat.length_scales.matrices import Frame
 from binfeat.models.kernel_algebra.column_rows import ColumnRows
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.machines import forest
 from binfeat.models.table.copies import GivenRows
 

@@ -15,9 +15,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
+from binfeat.length_scales import leave_one_out, sums
 from binfeat.models import problem
 from binfeat.models.conclusion import _error
-from binfeat.models.kernel_algebra import leave_one_out, solve, sums
+from binfeat.models.kernel_algebra import solve
 from binfeat.models.machines import exact
 
 pd = pytest.importorskip("pandas")

@@ -16,10 +16,11 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat.length_scales import leave_one_out, matrices, sums
+from binfeat.length_scales.kernel_sum import KernelPart
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart
+from binfeat.models.kernel_algebra import sum_slopes
 from binfeat.models.machines import cell_rows, exact_size, forest, local, local_size
 from binfeat.models.machines.fine_tuning import CELLS, second_kernel
 

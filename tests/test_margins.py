@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 
 from binfeat import KernelMachineClassifier, blocks, kernels
 from binfeat._common.labels import Labels
+from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models.kernel_algebra import bounded, solve
 from binfeat.models.kernel_algebra.bounded import (
     ColumnsLoss,
@@ -27,7 +28,6 @@ from binfeat.models.kernel_algebra.bounded import (
     left_out,
     minimise,
 )
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models.machines import exact
 
 GAMMA = [0.5, 0.3, 0.1]

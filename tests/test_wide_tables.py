@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifier, RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.kernels import RBF, Matern
-from binfeat.models.kernel_algebra.matrices import differentiable_matrix
+from binfeat.length_scales.matrices import differentiable_matrix
 from binfeat.models.machines import exact
 from binfeat.models.search import wide
 

@@ -23,7 +23,7 @@ _KERNELS = "Cauchy", "GammaPitch", "Hat", "Laplacian", "Matern", "RBF", "Skip"  
 TRUSTED_TYPES = [
     *(f"binfeat.{name}" for name in _ESTIMATORS),
     *(f"binfeat.kernels.{name}" for name in _KERNELS),
-    "binfeat.features.length_scales.learning.LearnedGamma",
+    "binfeat.features.learn_gamma.learning.LearnedGamma",
 ]
 
 _RENAMED = {  # version 0.2.0 wrote the modules that contained the classes

@@ -6,8 +6,8 @@ import numpy as np
 
 from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
-from binfeat.features.length_scales import learn_gamma as in_memory
-from binfeat.features.length_scales.learning import LearnedGamma
+from binfeat.features.learn_gamma import learn_gamma as in_memory
+from binfeat.features.learn_gamma.learning import LearnedGamma
 
 _SAMPLE_ROWS = 30_000  # for a map that learns length scales: enough for all steps of a search
 

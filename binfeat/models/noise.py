@@ -8,9 +8,9 @@ import numpy as np
 from binfeat._common.held_out import sums_by_group, surely_less
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.spread import Spread
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.problem import Problem

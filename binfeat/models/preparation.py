@@ -9,15 +9,15 @@ import numpy as np
 from binfeat._common.labels import AnyLabels
 from binfeat._threads import side_by_side
 from binfeat.kernels.families import Matern
+from binfeat.length_scales.kernel_sum import Trial
+from binfeat.length_scales.leave_one_out import SingularKernelError
+from binfeat.length_scales.search import LengthScaleSearch
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
-from binfeat.models.kernel_algebra.kernel_sum import Trial
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat.models.machines.candidate import Predictor
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.problem import Beyond, HuberWeights, MarginProblem, Problem, WorkingProblem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch
-from binfeat.models.search.length_scales import LengthScaleSearch
 from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.target.deviance import DEVIANCES
 from binfeat.models.target.huber import scales

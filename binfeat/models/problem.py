@@ -10,9 +10,9 @@ import numpy as np
 from binfeat._common.held_out import Scoring, SquaredErrors, even_folds, of_mean_one
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels
 from binfeat._threads import one_blas_thread, threads_to_factorise
+from binfeat.length_scales.cholesky import times_square
+from binfeat.length_scales.leave_one_out import Root, residuals, solver_by
 from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
-from binfeat.models.kernel_algebra.cholesky import times_square
-from binfeat.models.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat.models.kernel_algebra.reweighted import at_minimum
 from binfeat.models.table.codes import columns_of_codes
 from binfeat.models.table.encoder import TableEncoder

@@ -11,8 +11,8 @@ from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, is_word, seed_of
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import any_kernel, binning_kernel, exact_kernel, is_exact
+from binfeat.length_scales.matrices import is_radial
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.table.findings import POLICIES
 from binfeat.models.target.deviance import DEVIANCES
 

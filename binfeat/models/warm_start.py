@@ -10,14 +10,14 @@ from binfeat._common.labels import AnyLabels
 from binfeat.features.fourier.features import FourierMap
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.matrices import Linear, is_radial
 from binfeat.models.fitted.attributes import fitted_of
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.matrices import Linear, is_radial
 from binfeat.models.machines.bins import KERNELS, BinsMachine
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.choice import MachineChoice

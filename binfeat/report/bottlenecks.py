@@ -6,10 +6,10 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat.kernels.families import Laplacian
+from binfeat.length_scales.leave_one_out import SingularKernelError
+from binfeat.length_scales.matrices import Frame, kernel_matrix
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError
-from binfeat.models.kernel_algebra.matrices import Frame, kernel_matrix
 from binfeat.models.target.deviance import DEVIANCES
 from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._threads import side_by_side
+from binfeat.length_scales.leave_one_out import precise_inverse_root, weighted_squares
+from binfeat.length_scales.matrices import Linear
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root, weighted_squares
-from binfeat.models.kernel_algebra.matrices import Linear
 
 FEWEST = 40  # rows; quarters of fewer rows are too small for an estimate
 _MOST = 3000  # rows in a kernel matrix, which takes one or two seconds with all halves and quarters

@@ -131,7 +131,7 @@ class BinningBase(FeatureMap):
         """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
         if not is_word(self.gamma, "learn"):
             return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
-        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
+        from binfeat.features.learn_gamma.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
         seed = seed_of(self.random_state)

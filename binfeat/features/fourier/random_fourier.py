@@ -233,7 +233,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         none = np.zeros(self.n_features_in_, dtype=bool)
         if not is_word(self.gamma, "learn"):
             return gamma_of_inputs(self.gamma, moments, none, power=fourier_kernel(self.kernel).power)
-        from binfeat.features.length_scales.for_features import gamma_for_features  # late: few maps learn
+        from binfeat.features.learn_gamma.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
         if self.rotation is not None:

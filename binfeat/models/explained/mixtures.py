@@ -7,7 +7,7 @@ from scipy.optimize import nnls
 
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import Matern
-from binfeat.models.kernel_algebra.matrices import has_cusp
+from binfeat.length_scales.matrices import has_cusp
 
 _RATES = 0.225 * 2.2 ** np.arange(24)  # of Gaussian kernels, to choose from
 _N_SMOOTH = 12  # as many serve kernels without a cusp

@@ -10,13 +10,13 @@ from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.shapley import mean_factors, product_interactions, product_values
 from binfeat._threads import side_by_side
 from binfeat.kernels.families import Laplacian
+from binfeat.length_scales.matrices import Linear
 from binfeat.models.explained.mixtures import gaussian_mixture
 from binfeat.models.fitted.cell_trees import rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.kernel_algebra.matrices import Linear
 from binfeat.models.target.targets import Targets
 
 _MOST_BACKGROUND = 100  # rows that are taken where none are given

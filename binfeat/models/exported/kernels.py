@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from binfeat.kernels.families import Laplacian, Matern
+from binfeat.length_scales.matrices import Linear
 from binfeat.models.exported.graph import Graph
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.expansion import KernelCoordinates
@@ -12,7 +13,6 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.level_effects import LevelEffects
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.levels import NO_COLUMN
-from binfeat.models.kernel_algebra.matrices import Linear
 
 
 def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> str:

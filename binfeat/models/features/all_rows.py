@@ -13,12 +13,12 @@ from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
+from binfeat.length_scales.matrices import Frame
 from binfeat.models.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat.models.features.growth import Growth, GrowthRows, TrainingRows
 from binfeat.models.features.sample import first_grids
 from binfeat.models.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat.models.kernel_algebra.column_rows import ColumnRows, EachCell, ScaledTable
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.problem import Beyond, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.scaled_kernels import ScaledKernels

@@ -9,9 +9,9 @@ from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.problem import Losses, Problem
 from binfeat.models.run import Phase, Run
 

@@ -9,12 +9,12 @@ from binfeat._common.derived import made_once
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
 from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.expansion import FullExpansion
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.many_rows import ManyRowsPosterior
 from binfeat.models.fitted.score_function import HeldOutErrors, normal_samples
-from binfeat.models.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 
 MOST_IN_CLOSED_FORM = 4000  # rows; the factor needs 64 MB and half a second (16,000 rows: 1 GB and 20 s)
 _ROWS = 512  # rows per block of variances

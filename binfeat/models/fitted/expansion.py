@@ -10,8 +10,8 @@ from binfeat._engine import expansions
 from binfeat._threads import share_blocks
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
-from binfeat.models.kernel_algebra.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
-from binfeat.models.kernel_algebra.sums import KernelValues
+from binfeat.length_scales.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
+from binfeat.length_scales.sums import KernelValues
 
 _KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
 _MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}

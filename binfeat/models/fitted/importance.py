@@ -8,13 +8,13 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.length_scales.leave_one_out import precise_inverse_root
 from binfeat.models.fitted.cell_trees import cells_of_columns
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.level_effects import JointInverse
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat.models.kernel_algebra.level_effects import inverse_times_levels
 from binfeat.models.kernel_algebra.levels import PresentLevels
 

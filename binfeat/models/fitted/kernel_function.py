@@ -8,10 +8,10 @@ import numpy as np
 from binfeat._common.array_record import ArrayRecord
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelSum
+from binfeat.length_scales.matrices import Frame, Linear, kernel_matrix, linear_squares
+from binfeat.length_scales.sums import KernelValues
 from binfeat.models.fitted.score_function import ScoreFunction
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
-from binfeat.models.kernel_algebra.matrices import Frame, Linear, kernel_matrix, linear_squares
-from binfeat.models.kernel_algebra.sums import KernelValues
 
 # Codes of kernels in files; Matern kernels are stored as nu.
 _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}

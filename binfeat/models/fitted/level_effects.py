@@ -8,8 +8,8 @@ import numpy as np
 
 from binfeat._common.subsets import slices
 from binfeat._threads import side_by_side, threads_to_factorise
+from binfeat.length_scales.leave_one_out import precise_inverse_root
 from binfeat.models.fitted.exact import ExactFunction
-from binfeat.models.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat.models.kernel_algebra.level_effects import LevelEquations, inverse_times_levels
 from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns, PresentLevels
 

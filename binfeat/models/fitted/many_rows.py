@@ -4,11 +4,11 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import side_by_side
+from binfeat.length_scales.leave_one_out import left_out_variances
 from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat.models.kernel_algebra.inverse_diagonal import CellInverse, rows_of_cell
-from binfeat.models.kernel_algebra.leave_one_out import left_out_variances
 
 _LANDMARKS = 400
 _ROWS = 1024  # rows of a cell per block of variances

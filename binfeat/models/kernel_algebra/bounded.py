@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
 from binfeat._common.labels import AnyLabels, LabelColumns
-from binfeat.models.kernel_algebra.leave_one_out import Root, Solve, Weights, residuals_by
+from binfeat.length_scales.leave_one_out import Root, Solve, Weights, residuals_by
 
 _MEMORY = 10  # steps that directions are made of
 _FACTORS, _MOST = 8, 20  # and steps with each of them

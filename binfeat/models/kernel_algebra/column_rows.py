@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from binfeat.models.kernel_algebra.leave_one_out import Weights
-from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.length_scales.leave_one_out import Weights
+from binfeat.length_scales.matrices import Frame
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from binfeat._threads import one_blas_thread, side_by_side
-from binfeat.models.kernel_algebra.cholesky import times_square
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.cholesky import times_square
+from binfeat.length_scales.leave_one_out import (
     Weights,
     inverse_root,
     precise_inverse_root,
     squared_row_norms,
 )
-from binfeat.models.kernel_algebra.sums import KernelValues
+from binfeat.length_scales.sums import KernelValues
 
 _JITTER = 1e-4  # of the mean value of a landmark with itself
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell

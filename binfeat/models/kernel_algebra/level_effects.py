@@ -14,8 +14,8 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from binfeat._engine import triangles
 from binfeat._threads import one_blas_thread
-from binfeat.models.kernel_algebra.cholesky import factorise, times_square
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.cholesky import factorise, times_square
+from binfeat.length_scales.leave_one_out import (
     SingularKernelError,
     Weights,
     precise_inverse_root,

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from binfeat._common.arrays import quotients
-from binfeat.models.kernel_algebra.cholesky import times_square
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.cholesky import times_square
+from binfeat.length_scales.leave_one_out import (
     LEAST_ALPHA,
     Solve,
     Weights,
@@ -13,8 +13,8 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     inverse_root,
     needs_precision,
 )
-from binfeat.models.kernel_algebra.packed import PackedKernel, packed_bytes
-from binfeat.models.kernel_algebra.sums import KernelValues
+from binfeat.length_scales.packed import PackedKernel, packed_bytes
+from binfeat.length_scales.sums import KernelValues
 
 MOST_FACTORED = 14_000  # rows; the matrix needs 0.8 GB, and iterations need a quarter of the memory per pair
 _RANK = 500  # of the preconditioner

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from binfeat._common.arrays import Scratch
-from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, MappedRadialMatrix, Slopes, square
+from binfeat.length_scales.matrices import DifferentiableMatrix, MappedRadialMatrix, Slopes, square
 
 
 class SumWithSlopes:

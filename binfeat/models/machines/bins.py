@@ -7,10 +7,10 @@ import numpy as np
 from binfeat.features.binning.grids import Grids
 from binfeat.kernels.families import GammaPitch
 from binfeat.kernels.skip import Skip
+from binfeat.length_scales.kernel_sum import Trial
 from binfeat.models.features.all_rows import AllRows, GridLaw
 from binfeat.models.features.sample import Sample
 from binfeat.models.features.sizing import Sizing, most_batches
-from binfeat.models.kernel_algebra.kernel_sum import Trial
 from binfeat.models.machines.grown import GrownMachine
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.warned import warn
+from binfeat.length_scales.kernel_sum import KernelSum
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.run import Run
 from binfeat.models.table.scalers import InputScaler
 

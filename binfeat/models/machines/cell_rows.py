@@ -7,14 +7,14 @@ import numpy as np
 
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat._threads import side_by_side
+from binfeat.length_scales.kernel_sum import KernelSum
+from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.search import mean_distances
 from binfeat.models.fitted.cell_trees import CellTrees, split_into_cells
 from binfeat.models.kernel_algebra.column_rows import CellFunction, ScaledTable
 from binfeat.models.kernel_algebra.inverse_diagonal import inverse_diagonals, rows_of_cell
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.machines.cell_search import Cell
 from binfeat.models.problem import Problem
-from binfeat.models.search.length_scales import mean_distances
 
 _SPREAD_ROWS = 1000  # rows for the spread of inputs in a node
 _DISORDER = 0.5  # of the splits of all trees but the first

@@ -9,12 +9,12 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._threads import side_by_side
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
-from binfeat.models.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
-from binfeat.models.kernel_algebra.matrices import Frame
+from binfeat.length_scales.adam import Adam
+from binfeat.length_scales.kernel_sum import KernelSum
+from binfeat.length_scales.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
+from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.sum_slopes import SumWithSlopes
-from binfeat.models.search.adam import Adam
-from binfeat.models.search.length_scales import MOST_ALPHA
 
 _RATE, _LAST_PART = 0.15, 0.1  # rate of Adam, and its final share
 _ALPHA_RATE = 2.0  # relative to the rate of the others

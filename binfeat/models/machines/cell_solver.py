@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
-from binfeat.models.kernel_algebra.cholesky import times_square
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.cholesky import times_square
+from binfeat.length_scales.kernel_sum import KernelSum
+from binfeat.length_scales.leave_one_out import (
     Weights,
     left_out_variances,
     precise_inverse_root,
     solver_by,
     squared_row_norms,
 )
-from binfeat.models.kernel_algebra.sums import KernelValues
+from binfeat.length_scales.sums import KernelValues
+from binfeat.models.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.problem import MarginProblem
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_bytes
 from binfeat.kernels.families import Laplacian
+from binfeat.length_scales.matrices import is_radial
 from binfeat.models.features.all_rows import AllRows
-from binfeat.models.kernel_algebra.matrices import is_radial
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
 from binfeat.models.machines import local_size
 from binfeat.models.machines.bins import BinsMachine, may_search, tries_factors

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from binfeat._threads import side_by_side, threads_are_free
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties

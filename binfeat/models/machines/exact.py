@@ -7,15 +7,15 @@ import numpy as np
 
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve
+from binfeat.length_scales.sums import KernelValues
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
 from binfeat.models.kernel_algebra.bounded import minimise, working_squares
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
-from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines.candidate import Solution, warn_of_steps
 from binfeat.models.machines.exact_size import TUNING_ROWS, exact_seconds
 from binfeat.models.machines.exact_tuning import ExactTuning

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from binfeat.length_scales.leave_one_out import MOST_PRECISE_ROWS
+from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.models.features.feature_bytes import fit_bytes
-from binfeat.models.kernel_algebra.leave_one_out import MOST_PRECISE_ROWS
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
 from binfeat.models.problem import MarginProblem, Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_INPUTS
 from binfeat.models.search.wide import is_wide
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them

@@ -7,8 +7,8 @@ import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
 from binfeat._threads import one_blas_thread, side_by_side
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat.models.machines.descent import Descent
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.problem import MarginProblem

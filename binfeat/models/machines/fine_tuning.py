@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat.kernels.families import RBF, Matern
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import inverse_root, residuals
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.leave_one_out import inverse_root, residuals
+from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.machines.cell_search import Cell, CellSearch
 from binfeat.models.machines.cell_solver import is_constant
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_ALPHA
 from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _FEWEST = 150  # rows of a cell that is learned from

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
+from binfeat.length_scales.kernel_sum import KernelSum
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.column_rows import EachCell
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.levels import LevelColumns
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.cell_solver import CellSolver, SolvedCell

@@ -7,11 +7,11 @@ import numpy as np
 
 from binfeat.features.fourier.features import FourierMap
 from binfeat.features.fourier.frequencies import frequencies_of_inputs
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.features.sizing import Sizing
 from binfeat.models.fitted.features import FeatureFunction, FourierFunction
 from binfeat.models.fitted.score_function import HeldOutErrors
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run

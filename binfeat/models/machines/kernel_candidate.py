@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.problem import Problem

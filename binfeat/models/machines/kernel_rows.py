@@ -6,13 +6,13 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.subsets import thinned
+from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.models.kernel_algebra.column_rows import ScaledTable
-from binfeat.models.kernel_algebra.matrices import Frame
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.exact_size import TUNING_ROWS
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
-from binfeat.models.search.length_scales import MOST_INPUTS
 
 _FRAME_ROWS = 1500
 

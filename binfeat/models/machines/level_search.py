@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, thinned
+from binfeat.length_scales.kernel_sum import KernelSum
+from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.features.feature_bytes import fit_bytes
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum
 from binfeat.models.kernel_algebra.levels import NO_COLUMN, LevelColumns
 from binfeat.models.machines.kernel_rows import KernelRows
 from binfeat.models.machines.level_solver import CellParts, LevelSolver
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_ALPHA
 
 MOST_COLUMNS = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
 _FEWEST_LEVELS = 20  # of some category; with fewer, every cell has rows enough of each level

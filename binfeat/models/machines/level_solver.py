@@ -6,10 +6,10 @@ import numpy as np
 
 from binfeat._common.subsets import slices
 from binfeat._threads import side_by_side
-from binfeat.models.kernel_algebra.leave_one_out import left_out_variances
+from binfeat.length_scales.leave_one_out import left_out_variances
+from binfeat.length_scales.sums import KernelValues
 from binfeat.models.kernel_algebra.level_effects import CellPart, LevelEquations, LevelWeights
 from binfeat.models.kernel_algebra.levels import LevelColumns, PresentLevels
-from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines.cell_rows import CellRows
 from binfeat.models.machines.cell_solver import SolvedCell
 

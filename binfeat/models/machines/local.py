@@ -6,10 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.fitted.local import CellPosteriors
 from binfeat.models.fitted.score_function import HeldOutErrors
-from binfeat.models.kernel_algebra.kernel_sum import KernelSum, Trial
 from binfeat.models.kernel_algebra.levels import LevelColumns
 from binfeat.models.machines.candidate import Solution, warn_of_steps
 from binfeat.models.machines.descent import Descent
@@ -21,7 +22,6 @@ from binfeat.models.machines.level_search import LevelSearch
 from binfeat.models.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_ALPHA
 from binfeat.models.search.scaled_kernels import ScaledKernels
 
 _GAIN = 0.003  # share of the error that one more tree has to take away

@@ -8,10 +8,10 @@ import numpy as np
 from binfeat._common import memory
 from binfeat._threads import one_blas_thread, thread_count
 from binfeat.kernels.families import Laplacian, Matern
+from binfeat.length_scales.matrices import kernel_matrix
+from binfeat.length_scales.sums import KernelValues
 from binfeat.models.features.all_rows import AllRows
 from binfeat.models.features.feature_bytes import fit_bytes
-from binfeat.models.kernel_algebra.matrices import kernel_matrix
-from binfeat.models.kernel_algebra.sums import KernelValues
 from binfeat.models.machines.cell_solver import CellSolver
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run

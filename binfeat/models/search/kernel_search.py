@@ -1,8 +1,8 @@
 """The search for length scales by leave-one-out errors of exact models of few rows."""
 
 from binfeat._threads import one_blas_thread
-from binfeat.models.kernel_algebra.kernel_sum import Trial
-from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.length_scales.kernel_sum import Trial
+from binfeat.length_scales.matrices import is_radial
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.linear_maps import LinearMapSearch

@@ -11,11 +11,11 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._common.held_out import surely_less
-from binfeat.models.kernel_algebra.kernel_sum import Trial
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
-from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, differentiable_matrix
-from binfeat.models.search.adam import Adam
-from binfeat.models.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScaleSearch
+from binfeat.length_scales.adam import Adam
+from binfeat.length_scales.kernel_sum import Trial
+from binfeat.length_scales.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
+from binfeat.length_scales.matrices import DifferentiableMatrix, differentiable_matrix
+from binfeat.length_scales.search import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScaleSearch
 
 _ROWS = 500  # of a step, at most
 _UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most

@@ -10,11 +10,11 @@ import numpy as np
 from binfeat._threads import side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF
-from binfeat.models.kernel_algebra.kernel_sum import Trial
-from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.length_scales.kernel_sum import Trial
+from binfeat.length_scales.matrices import is_radial
+from binfeat.length_scales.search import LengthScaleSearch
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import LengthScaleSearch
 from binfeat.models.search.plan import CHUNK, MOST_ROWS, SearchPlan
 
 _Result = TypeVar("_Result")

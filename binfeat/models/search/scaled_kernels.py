@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from binfeat.kernels.base import Kernel
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.matrices import is_radial
+from binfeat.length_scales.search import exponent_shares, mean_distances
 from binfeat.models.problem import Problem
-from binfeat.models.search.length_scales import exponent_shares, mean_distances
 from binfeat.models.table.scalers import InputScaler
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)

@@ -9,10 +9,10 @@ from binfeat._common.arrays import quotients
 from binfeat._common.validation import WIDEST, check_gamma
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import Laplacian, Matern
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.matrices import is_radial
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.matrices import is_radial
+from binfeat.length_scales.search import LengthScaleSearch
 from binfeat.models.problem import Problem
-from binfeat.models.search.length_scales import LengthScaleSearch
 from binfeat.models.search.plan import SearchPlan
 from binfeat.models.settings import Settings
 

@@ -11,12 +11,12 @@ from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Matern
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
-from binfeat.models.kernel_algebra.matrices import radial_values
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat.length_scales.matrices import radial_values
+from binfeat.length_scales.search import MOST_INPUTS, LengthScaleSearch
 from binfeat.models.problem import Losses, MarginProblem, Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.length_scales import MOST_INPUTS, LengthScaleSearch
 from binfeat.models.search.plan import CHUNK, SearchPlan
 from binfeat.models.search.scaled_kernels import ScaledKernels
 from binfeat.models.settings import Settings

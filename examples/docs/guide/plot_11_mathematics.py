@@ -46,7 +46,7 @@ with :math:`u_{it} = v_i r_{it} / g_i` and :math:`w_i = \frac 1 T \sum_t u_{it} 
 :math:`dG = -G \, dK \, G`. For :math:`\log \gamma_j` of the Laplacian, :math:`\partial K_{ab} = -\gamma_j |D_j|
 K_{ab}`; for :math:`\log \alpha`, :math:`\partial K = \alpha V^{-1}`. The first term of M is the expectation of :math:`G
 \operatorname{diag}(w) Z (G Z)^\top` over columns Z of random signs (Hutchinson 1990), so a step needs one Cholesky
-factor and no product of two full matrices. ``models/kernel_algebra/leave_one_out.py``
+factor and no product of two full matrices. ``length_scales/leave_one_out.py``
 """
 
 import matplotlib.pyplot as plt
@@ -118,7 +118,7 @@ print("finite differences ", np.round(differences, 7))
 # gammas together where rows are few; it is weaker for many inputs, because few of them matter. The rate falls from 0.2
 # to 0.01 over 60 steps, or up to 150 steps for many rows. After two thirds of the steps, inputs with a negligible
 # effect are raised to half of the mean term in the exponent; they keep this value if the gradient on more rows points
-# upwards. ``models/search/length_scales.py``
+# upwards. ``length_scales/search.py``
 #
 # More rows support shorter length scales. Therefore the result is refined:
 #

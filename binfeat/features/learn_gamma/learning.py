@@ -13,8 +13,8 @@ from binfeat._threads import one_blas_thread
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF
 from binfeat.kernels.lookup import EXACT_NUS, binning_kernel
-from binfeat.models.kernel_algebra.matrices import is_radial
-from binfeat.models.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat.length_scales.matrices import is_radial
+from binfeat.length_scales.search import LengthScaleSearch, exponent_shares, mean_distances
 
 _MOST_CLASSES, _ROWS_OF_A_CLASS = 50, 5  # different integers that are classes, and rows of each
 _MISSING = 10.0  # standard deviations from the largest value to the number in place of missing values

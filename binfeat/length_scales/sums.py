@@ -9,8 +9,8 @@ import numpy as np
 
 from binfeat._common.subsets import slices
 from binfeat._threads import share_blocks
-from binfeat.models.kernel_algebra.matrices import KernelMatrix, Prepared
-from binfeat.models.kernel_algebra.packed import PackedKernel
+from binfeat.length_scales.matrices import KernelMatrix, Prepared
+from binfeat.length_scales.packed import PackedKernel
 
 _SIDE = 384  # rows of a tile; its arrays fit in the second-level cache
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._engine import triangles
-from binfeat.models.kernel_algebra.cholesky import factorise, invert_triangle, pair_weights, times_square
-from binfeat.models.kernel_algebra.matrices import Slopes, square
+from binfeat.length_scales.cholesky import factorise, invert_triangle, pair_weights, times_square
+from binfeat.length_scales.matrices import Slopes, square
 
 _PROBES = 32  # so few take hardly any of the time of a step
 LEAST_ALPHA = 2e-6  # times the number of rows: below it float32 cannot tell the penalty from rounding

@@ -9,7 +9,7 @@ from scipy import sparse
 from binfeat._common.validation import check_moderate
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
-from binfeat.features.length_scales.learning import encoded_targets, learnable_kernel, learned_gamma
+from binfeat.features.learn_gamma.learning import encoded_targets, learnable_kernel, learned_gamma
 from binfeat.kernels.base import Kernel
 from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat.kernels.base import Kernel
-from binfeat.models.kernel_algebra.matrices import DifferentiableMatrix, Frame, differentiable_matrix
-from binfeat.models.kernel_algebra.sums import KernelValues
+from binfeat.length_scales.matrices import DifferentiableMatrix, Frame, differentiable_matrix
+from binfeat.length_scales.sums import KernelValues
 
 
 @dataclass(frozen=True, eq=False)

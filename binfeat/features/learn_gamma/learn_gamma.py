@@ -16,7 +16,7 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat.features.binning.input_checks import ARRAY_CHECKS
-from binfeat.features.length_scales.learning import LearnedGamma, encoded_targets, learnable_kernel, learned_gamma
+from binfeat.features.learn_gamma.learning import LearnedGamma, encoded_targets, learnable_kernel, learned_gamma
 from binfeat.kernels.base import Kernel
 
 __all__ = ["learn_gamma"]

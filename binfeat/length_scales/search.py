@@ -11,8 +11,9 @@ from binfeat._common.arrays import Scratch, quotients
 from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat.kernels.base import Kernel
-from binfeat.models.kernel_algebra.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.kernel_algebra.leave_one_out import (
+from binfeat.length_scales.adam import Adam
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.leave_one_out import (
     LeaveOneOut,
     SingularKernelError,
     Weights,
@@ -21,8 +22,7 @@ from binfeat.models.kernel_algebra.leave_one_out import (
     residuals,
     weighted_squares,
 )
-from binfeat.models.kernel_algebra.matrices import Frame, differentiable_matrix
-from binfeat.models.search.adam import Adam
+from binfeat.length_scales.matrices import Frame, differentiable_matrix
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times mean distance; small, so that every pair of rows is informative
