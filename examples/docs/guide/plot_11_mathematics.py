@@ -93,7 +93,7 @@ print("finite differences ", np.round(differences, 7))
 # unrelated to their order. The test statistic is the mean squared difference between the mean targets of neighbouring
 # values, minus its expectation from noise (compare von Neumann 1941). It must be at least half of its value after
 # shuffling, and at least 4 standard errors. This test is skipped if ``features``, ``gamma``, ``cv`` or ``groups`` are
-# set. ``summary`` lists the columns. ``models/table/codes.py``
+# set. ``summary`` lists the columns. ``models/table/derived.py``
 #
 # *Ranks.* Exact and local models with learned length scales encode numbers that are far from normal, such as amounts,
 # or counts with many zeros, as two columns: x and the normal score of its rank, each with its own :math:`\gamma`. "Far
@@ -130,7 +130,7 @@ print("finite differences ", np.round(differences, 7))
 #   a random sample, because an input that the tree splits hardly varies within a cell. Local models use 60 steps on
 #   cells of 500 rows, and build the tree again twice, with the current kernel. The prior has the weight 50 instead of
 #   :math:`\lambda`, and pulls each gamma towards its earlier value times one free common factor.
-#   ``models/machines/fine_tuning.py``, ``cell_search.py``
+#   ``models/machines/tuning.py``, ``cells.py``
 #
 # Kernels
 # -------
@@ -140,7 +140,7 @@ print("finite differences ", np.round(differences, 7))
 # are learned together with the length scales. If only one kernel remained, a second one is added first: ``Matern(1.5)``
 # to the Gaussian, otherwise the same kernel with 0.3 times the gammas. A kernel that explains less than 5 % of the
 # variance of the predictions is dropped at the end. ``models/search/kernel_search.py``,
-# ``models/machines/fine_tuning.py``
+# ``models/machines/tuning.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if
@@ -209,7 +209,7 @@ print("finite differences ", np.round(differences, 7))
 # residuals :math:`a_i / ((B + Z S Z^\top)^{-1})_{ii}` are exact. Variances are the maximum likelihood estimates (MacKay
 # 1992) or ten times these. This choice and the penalty minimize leave-one-out errors of at most 20,000 rows. Effects
 # are kept if they reduce the error of the first tree by 0.3 %. Then each further tree must reduce the error by 1.2 %,
-# because trees with effects take about four times as long. ``models/machines/level_search.py``
+# because trees with effects take about four times as long. ``models/machines/levels.py``
 #
 # The squared error of T trees is :math:`E + V / T`, where V, the variance of single trees, is half of the squared
 # difference between two trees. Trees are added while each should reduce the squared error by at least 0.3 % and by 1e-8
@@ -232,7 +232,7 @@ print("finite differences ", np.round(differences, 7))
 # increases the log-likelihood by 0.5 per row (Box & Cox 1964) while the error rises by at most three standard errors.
 # The second case is excluded if more than 5 % of the rows share one value. Later selections use squared errors of the
 # transformed targets, or ``scoring``. Predictions then estimate either medians of y, or means by smearing over 32
-# residuals (Duan 1983), whichever has the lower leave-one-out error. ``models/target/transform_choice.py``
+# residuals (Duan 1983), whichever has the lower leave-one-out error. ``models/table/targets.py``
 #
 # Robust loss and deviances
 # -------------------------
@@ -241,7 +241,7 @@ print("finite differences ", np.round(differences, 7))
 # from an exact model of at most 1,500 rows without row i. Weights are computed in two rounds before all other steps. If
 # rows are read in blocks, weights are computed on the sample first, and one more pass computes the weights of all other
 # rows.
-# ``models/loss.py``
+# ``models/kernel_algebra/loss.py``
 #
 # *Poisson, gamma and Tweedie deviances* minimize :math:`\sum_i v_i \, d(y_i, e^{f(x_i)}) + \alpha \lVert f \rVert^2`
 # with the unit deviance d, as scikit-learn's ``PoissonRegressor`` does for linear inputs. Iteratively reweighted least
@@ -252,7 +252,7 @@ print("finite differences ", np.round(differences, 7))
 # six Newton steps with all rows follow, until logarithms of means change by less than 0.01. ``alpha`` has the units of
 # the deviance, and the penalized intercept is close to the logarithm of the mean target. For rates with different
 # exposures, pass rates as y and exposures as ``sample_weight``. Standard deviations, samples, intervals and quantiles
-# are not available. ``models/loss.py``
+# are not available. ``models/kernel_algebra/loss.py``
 #
 # Classification
 # --------------
@@ -308,7 +308,7 @@ print("finite differences ", np.round(differences, 7))
 #
 # The integrand is a polynomial in t of degree d - 1. Gauss-Legendre quadrature with d / 2 nodes is exact; 8 nodes are
 # enough for float32. The Matern kernel is approximated by a mixture of up to 12 Gaussians, with errors below 3e-4. With
-# a linear map, values are means over random permutations and their reverses. ``models/explained/shapley.py``
+# a linear map, values are means over random permutations and their reverses. ``models/served/shapley.py``
 
 a, b = rng.uniform(size=(2, 6))  # one row x_i, six inputs
 nodes, weights = np.polynomial.legendre.leggauss(3)
