@@ -231,6 +231,7 @@ def test_floors_are_summed_and_the_largest_is_named():
     assert (row.what, row.ok) == ("it / floor, mostly product", False)
 
 
+@pytest.mark.hard
 def test_work_of_the_floors_is_done():
     """The sums are those of so many rounds."""
     calls = floors._table_calls((256,)) | floors._arithmetic_calls(20)

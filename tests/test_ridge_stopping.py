@@ -66,6 +66,7 @@ def test_scores_of_classes_are_those_of_ridge_regression(load, alpha):
     assert ours.n_iter_ < exact.n_iter_
 
 
+@pytest.mark.hard
 def test_a_fit_of_few_iterations_was_not_ridge_regression():
     """A residual of 1e-2, the earlier default, left an error a fifth larger: this table tells rules apart."""
     X, y = make_friedman1(4000, noise=0.1, random_state=0)
