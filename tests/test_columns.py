@@ -559,9 +559,9 @@ def test_numbers_and_dates_as_strings(words, kind):
     with pytest.warns(UserWarning, match="as strings") as warned:
         estimator, columns, matrix = fit(X)
     assert [str(warning.message).partition(",")[0] for warning in warned] == [
-        "Column 'price' of X has numbers as strings",
-        "Column 'day' of X has dates as strings",
-        "Column 'minute' of X has dates as strings",
+        "Column 'price' of X contains numbers as strings",
+        "Column 'day' of X contains dates as strings",
+        "Column 'minute' of X contains dates as strings",
     ]
     assert columns.categorical[:6].tolist() == [False, False, False, True, True, True]
     there = words["price"].notna()
@@ -583,7 +583,7 @@ def test_numbers_and_dates_as_strings(words, kind):
 def test_strings_in_categorical_features_are_names(words):
     _, columns, _ = fit(words, list(words))
     assert columns.categorical.all()
-    with pytest.warns(UserWarning, match="Column 0 of X has numbers as strings"):
+    with pytest.warns(UserWarning, match="Column 0 of X contains numbers as strings"):
         _, columns, matrix = fit(words[["price", "word"]].to_numpy(dtype=object))
     np.testing.assert_array_equal(matrix[:, 0], words["price"].astype(float))
     assert columns.categorical.tolist() == [False, True]

@@ -174,7 +174,7 @@ def test_series_of_polars():
     with pytest.raises(ValueError, match="y must contain numbers; got datetime64"):
         KernelMachineRegressor(**FIXED).fit(X, days)
     several = X.with_columns(pl.Series("pair", [{"a": 1, "b": 2}] * 60))
-    with pytest.raises(TypeError, match="Column 'pair' of X has several values in a row"):
+    with pytest.raises(TypeError, match="Column 'pair' of X has several values per row"):
         KernelMachineRegressor(**FIXED).fit(several, y)
     lists = X.with_columns(pl.Series("list", [[1, 2]] * 60))
     with pytest.raises(TypeError, match="Column 'list' of X has several values per row; use one column per value"):

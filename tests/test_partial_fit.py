@@ -133,8 +133,8 @@ def test_bad_parts(table):
     for wrong, error, message in [
         (Z.tocsr(), ValueError, "X must be codes, as in the earlier calls of partial_fit"),
         (codes(X, 400), ValueError, "X has 400 features, but CGRidge is expecting"),
-        (aslinearoperator(dense), TypeError, "takes rows in memory, as an array, a sparse matrix or codes; got"),
-        (blocks(dense, y), TypeError, "takes rows in memory"),
+        (aslinearoperator(dense), TypeError, "requires an array, a sparse matrix or a BinMatrix in memory; got"),
+        (blocks(dense, y), TypeError, "requires an array, a sparse matrix"),
     ]:
         with pytest.raises(error, match=message):
             machine.partial_fit(wrong, y)
