@@ -56,7 +56,7 @@ _HOMES = {
     "blocks": "_rows.sources",
     "kernels": "",
     "learn_gamma": "features.learn_gamma.learn_gamma",
-    "load": "models.files",
+    "load": "models.served.files",
     "transform": "features.transform",
     "warm_up": "models.warm_up",
 }

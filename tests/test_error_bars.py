@@ -152,7 +152,7 @@ def test_blocks_and_layouts_of_rows(fitted, table):
     source = blocks(X[120:], y[120:], block_rows=50)
     for function in (fitted.predict_interval, lambda rows: fitted.predict(rows, return_std=True)):
         np.testing.assert_allclose(function(source), function(X[120:]), rtol=1e-4)
-    with pytest.raises(ValueError, match="X must be rows in memory"):
+    with pytest.raises(ValueError, match="sample_y requires rows in memory"):
         fitted.sample_y(source)
 
 

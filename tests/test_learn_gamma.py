@@ -129,7 +129,7 @@ def test_ctrl_c_is_raised(table):
     ("options", "error", "message"),
     [
         ({"kernel": "cauchy"}, ValueError, "kernel='cauchy' cannot be approximated by random binning"),
-        ({"kernel": kernels.Matern(1.0)}, ValueError, "kernel must be Matern with nu 0.5, 1.5, 2.5 or infinity"),
+        ({"kernel": kernels.Matern(1.0)}, ValueError, "nu of Matern must be 0.5, 1.5, 2.5 or infinity"),
         ({"max_steps": 0}, ValueError, "max_steps must be at least 1, got 0"),
         ({"max_steps": 10_001}, ValueError, "max_steps must be at most 10000, got 10001"),
         ({"max_steps": "auto"}, TypeError, "max_steps must be an integer of at least 1, got 'auto'"),

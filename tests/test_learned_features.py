@@ -144,7 +144,7 @@ X = np.arange(60.0).reshape(30, 2)
         (
             lambda: RandomFourier(gamma="learn", kernel=kernels.Matern(0.7)).fit(X, X[:, 0]),
             ValueError,
-            "has no search for kernel=Matern.*kernel must be Matern with nu 0.5, 1.5, 2.5 or infinity",
+            "has no search for kernel=Matern.*nu of Matern must be 0.5, 1.5, 2.5 or infinity",
         ),
     ],
 )

@@ -185,5 +185,5 @@ def test_bad_columns_of_labels():
         KernelMachineClassifier(scoring="accuracy").fit(X, COLUMNS)
     with pytest.raises(ValueError, match="continuous"):
         KernelMachineClassifier().fit(X, X[:, :2] + 0.5)
-    with pytest.raises(ValueError, match="y must be labels"):
+    with pytest.raises(ValueError, match="y must contain one label per row"):
         CGRidgeClassifier().fit(X, COLUMNS)

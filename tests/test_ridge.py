@@ -138,7 +138,7 @@ def test_unfinished_solve_warns_and_keeps_its_iterate(rng):
     Z, Y = problem(rng, 60, 30)
     machine = CGRidge(alpha=1e-6, tol=1e-12, max_iter=2)
     with pytest.warns(
-        ConvergenceWarning, match=r"after 2 iterations with status 'max_iter' .*relative residual.*Raise"
+        ConvergenceWarning, match=r"after 2 iterations with status 'max_iter' .*relative residual.*Increase"
     ):
         machine.fit(sparse.csr_array(Z), Y)
     assert (machine.n_iter_, machine.status_) == (2, "max_iter")

@@ -166,19 +166,18 @@ class CountedBins:
 
     def plus(self, X: Any, orders: np.ndarray) -> "CountedBins":
         """The same with more training rows."""
-        return self._with(Counts.united([self.counts, self._counts_of(X, orders)]), X.shape[0])
+        more = Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
+        return self._with(Counts.united([self.counts, more]), X.shape[0])
 
     def minus(self, X: Any) -> "CountedBins":
         """The same without some training rows; ValueError if they are not among the training rows."""
         counts, hashes = self.counts, self.grids[-1:].hash(X, self.n_jobs)[0]
         sequence = np.argsort(hashes)
         places = counts.places(hashes[sequence])
-        less = self._counts_of(X[sequence], counts.orders[places]).bins
+        block = X[sequence], counts.orders[places]
+        less = Counts.of(self.grids, self.turns, [block], X.shape[0], self.n_jobs).bins
         bins = unite_bins([counts.bins, Bins(less.keys, -less.counts, less.starts)])
         return self._with(Counts(bins, *(np.delete(of, places) for of in (counts.hashes, counts.orders))), -X.shape[0])
-
-    def _counts_of(self, X, orders):
-        return Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
 
     def _with(self, counts, n_more):
         return CountedBins.of(self.grids, self.turns, counts, self.n_rows + n_more, self.n_levels, self.n_jobs)
@@ -240,16 +239,6 @@ class CountedBins:
         known = codes != EMPTY
         return known, np.append(orders, np.uint64(0))[np.where(known, codes, orders.size)]
 
-    def rises(self, X: np.ndarray, sample: Any) -> np.ndarray:
-        """Mean rise of the score of each row when an input is replaced by its value in a typical row of the sample."""
-        sequence = np.argsort(self.scores(sample), kind="stable")[sample.shape[0] // 2 :]
-        typical = dense(sample[sequence[evenly_spaced(sequence.size, _N_TYPICAL)]])
-        known, orders = self.find(X)
-        counted = known[:, None] & (orders[:, None] - self.turns.firsts <= self.turns.last)
-        grids, tables, out = self.grids[:-1].arrays, self._tables.arrays, np.empty(X.shape)
-        replace_inputs(X, typical, *grids, *tables, self.weights, counted, out, n_jobs=self.n_jobs)
-        return out / len(typical)
-
     def densities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean share of the training rows in a row's bins, and its standard error over grids."""
         means, variances = (np.zeros((self.n_levels, X.shape[0])) for _ in range(2))
@@ -265,3 +254,14 @@ class CountedBins:
         means /= sizes
         variances = np.maximum(variances / sizes - means**2, 0.0) / np.maximum(sizes - 1, 1)
         return means.mean(axis=0), np.sqrt(variances.sum(axis=0)) / self.n_levels
+
+
+def rises(counted_bins: CountedBins, X: np.ndarray, sample: Any) -> np.ndarray:
+    """Mean rise of the score of each row when an input is replaced by its value in a typical row of the sample."""
+    sequence = np.argsort(counted_bins.scores(sample), kind="stable")[sample.shape[0] // 2 :]
+    typical = dense(sample[sequence[evenly_spaced(sequence.size, _N_TYPICAL)]])
+    known, orders = counted_bins.find(X)
+    counted = known[:, None] & (orders[:, None] - counted_bins.turns.firsts <= counted_bins.turns.last)
+    grids, tables, out = counted_bins.grids[:-1].arrays, counted_bins._tables.arrays, np.empty(X.shape)
+    replace_inputs(X, typical, *grids, *tables, counted_bins.weights, counted, out, n_jobs=counted_bins.n_jobs)
+    return out / len(typical)

@@ -13,7 +13,7 @@ from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_integer, names_of_inputs, seed_of
 from binfeat._rows.row_sample import RowSample, orders_of, with_orders
 from binfeat._rows.sources import SourceSummary, is_source
-from binfeat.density.counted_bins import Counts, dense
+from binfeat.density.counted_bins import Counts, dense, rises
 from binfeat.density.estimator import CountingEstimator
 from binfeat.features.binning.two_samples import N_PERMUTATIONS, Drift, drift_between
 from binfeat.kernels.base import Kernel
@@ -315,7 +315,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
             scores above the median. Inputs with high values make the row abnormal.
         """
         self._require_sample("contributions")
-        return self._counted.rises(dense(self._check(X)), self._sample.rows)
+        return rises(self._counted, dense(self._check(X)), self._sample.rows)
 
     def drift(
         self, X: Any, *, n_permutations: int = N_PERMUTATIONS, random_state: int | np.random.RandomState | None = 0

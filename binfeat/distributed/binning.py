@@ -25,7 +25,7 @@ from binfeat.distributed._chunks import (
 )
 from binfeat.distributed.relevance import checked_sample
 from binfeat.features.binning.base import as_output
-from binfeat.features.binning.bin_matrix import BinMatrix, csr_container
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, csr_container
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.random_binning import RandomBinning as InMemory
@@ -207,12 +207,16 @@ def _renumber(numbered, twin, dtype):
     """The features of a chunk whose bins are numbered."""
     bins, codes = numbered
     known = Bins(twin._bin_keys, twin.bin_counts_, twin.bin_offsets_)
-    out = np.empty(codes.shape, twin._code_dtype)
+    out = np.empty(codes.shape, code_dtype(np.diff(twin.bin_offsets_).max()))
     renumber(codes, bins, known, out)
     return BinMatrix._trusted(out, twin.bin_offsets_, dtype, 1)
 
 
 def _encode(X, twin, dtype):
     """The features of a chunk."""
-    codes = twin.encode(X).codes if X.shape[0] else np.empty((len(twin._grids), 0), twin._code_dtype)
+    codes = (
+        twin.encode(X).codes
+        if X.shape[0]
+        else np.empty((len(twin._grids), 0), code_dtype(np.diff(twin.bin_offsets_).max()))
+    )
     return BinMatrix._trusted(codes, twin.bin_offsets_, dtype, 1)

@@ -29,7 +29,7 @@ from binfeat._rows.sampled import rows_of_summary
 from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_map import BinMap, map_and_features
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
+from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.coded_features import no_bin
@@ -150,10 +150,6 @@ class BinningBase(FeatureMap):
     @property
     def _grids(self) -> Grids:
         return Grids(self._scale, self._shift, self._keys, self._nan_keys)
-
-    @property
-    def _code_dtype(self) -> type[np.unsignedinteger]:
-        return code_dtype(np.diff(self.bin_offsets_).max())
 
     def _fold(self, table: BinningInput) -> CodeStore:
         """Return a store with the codes of rows in hashed columns."""

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from binfeat._common.validation import check_flag, check_integer
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import BinningInput, count_bins
@@ -21,9 +22,9 @@ class EarlierFit:
     @classmethod
     def of(cls, binning: Any) -> Self | None:
         """Return the fit that `warm_start` keeps, or None; ValueError if it cannot be kept."""
-        if not (binning.warm_start and hasattr(binning, "bin_offsets_")):
+        if not (check_flag(binning.warm_start, "warm_start") and hasattr(binning, "bin_offsets_")):
             return None
-        n_grids, before = binning.n_grids, len(binning._scale)
+        n_grids, before = check_integer(binning.n_grids, "n_grids", 1), len(binning._scale)
         if binning._hashed or binning.n_features is not None:
             raise ValueError("warm_start=True keeps bins, which hashed columns do not have; set n_features=None.")
         if n_grids < before:

@@ -34,8 +34,6 @@ from binfeat.features.binning.tables import BinningInput
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.parameters import WithKernel
 
-__all__ = ["RandomBinning"]
-
 
 class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     """Sparse random binning features. Their inner products approximate a kernel.
@@ -71,8 +69,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Type of the features: CSR, or the compact `BinMatrix`, with which `CGRidge` is faster.
     max_bytes : int, default=None
         Memory limit for the codes of a source of blocks, see `binfeat.blocks`. None is half of the computer's memory.
-        Larger codes are stored in an anonymous scratch file in the folder `tempfile.gettempdir`. If the disk is full,
-        hashed columns are recomputed for every product.
+        Larger codes are stored in a scratch file, or recomputed for every product (hashed columns on a full disk).
     n_jobs : int, default=None
         Number of threads. None is Numba's current setting, by default all threads. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None

@@ -43,8 +43,6 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import fourier_kernel
 from binfeat.kernels.parameters import WithKernel
 
-__all__ = ["RandomFourier"]
-
 _ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 

@@ -61,7 +61,7 @@ class Sizing:
             self._add_grids(n_grids)
             if self._stopped() or most is None:
                 return
-            wanted = self._grids_wanted()
+            wanted = _grids_wanted(self.curve, self._negligible)
             if wanted == n_grids:
                 return
             limits = {"max_bytes" if most < self._run.settings.max_grids else "max_grids": most, **self._affordable()}
@@ -160,15 +160,16 @@ class Sizing:
         grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds / growth.n_grids
         return {_WORK: by_work, "max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
 
-    def _grids_wanted(self) -> int:
-        """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
-        now, error = self.curve[-1]
-        if len(self.curve) < 2:
-            return 2 * now
-        before, earlier = self.curve[-2]
-        slope = (earlier - error) / (1 / before - 1 / now)
-        enough = max(_ENOUGH * abs(error), self._negligible)  # minus a score is often below zero
-        if slope / (2 * now) <= enough:
-            return now
-        wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
-        return int(np.clip(wanted, 2 * now, 4 * now))
+
+def _grids_wanted(curve: list[tuple[int, float]], negligible: float) -> int:
+    """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
+    now, error = curve[-1]
+    if len(curve) < 2:
+        return 2 * now
+    before, earlier = curve[-2]
+    slope = (earlier - error) / (1 / before - 1 / now)
+    enough = max(_ENOUGH * abs(error), negligible)  # minus a score is often below zero
+    if slope / (2 * now) <= enough:
+        return now
+    wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
+    return int(np.clip(wanted, 2 * now, 4 * now))
