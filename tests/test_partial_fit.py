@@ -152,7 +152,7 @@ def test_bad_parts(table):
         CGRidge().partial_fit(dense, y).partial_fit(sparse.csr_matrix(dense), y)
     other = RandomBinning(gamma=0.5, n_grids=20, n_features=400, output="codes").fit(X).encode(X)
     other.offsets = other.offsets + (np.arange(21) % 20 > 9)
-    with pytest.raises(ValueError, match="X must have the bins of the earlier calls"):
+    with pytest.raises(ValueError, match="X must have the same bins as in earlier calls"):
         CGRidge().partial_fit(codes(X, 400), y).partial_fit(other, y)
 
 
