@@ -454,7 +454,7 @@ def test_wrong_number_of_inputs():
 def test_overflow_is_refused(threads, sampler, container, phase):
     fourier = RandomFourier(gamma=[1.0, 10.0], sampler=sampler, phase=phase).fit(X.astype(np.float32))
     huge = container(np.array([[3e38, -3e38], [0.0, 1.0]], np.float32))
-    with pytest.raises(ValueError, match=r"products with the frequencies overflow float32\. Scale X or lower gamma"):
+    with pytest.raises(ValueError, match=r"products with the frequencies overflow float32\. Scale X, decrease gamma"):
         fourier.transform(huge)
     assert np.isfinite(fourier.transform(huge.astype(np.float64))).all()
 
