@@ -13,11 +13,9 @@ from sklearn.svm import SVC
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._common import calibration
-from binfeat._common.calibration import Calibration
 from binfeat._common.labels import Labels
 from binfeat.kernels import RBF
-from binfeat.length_scales.kernel_sum import KernelValues
-from binfeat.length_scales.matrices import kernel_matrix
+from binfeat.length_scales import kernel_sum, matrices
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.kernel_algebra.solve import inverse_diagonals
 from binfeat.models.machines import cells as cell_rows
@@ -75,13 +73,13 @@ def test_coordinates_are_those_of_the_curvature(scored, rng):
 
 def test_the_likelihood_is_highest(scored, rng):
     scores, labels, _ = scored
-    fitted = Calibration.fitted(scores, labels, None)
+    fitted = calibration.Calibration.fitted(scores, labels, None)
     before = log_loss(labels, softmax(scores, axis=1))
     after = log_loss(labels, softmax(fitted(scores), axis=1))
     factor = log_loss(labels, softmax(3.0 * scores, axis=1))
     assert after < min(before, factor) - 0.02
     for _ in range(20):
-        changed = Calibration(
+        changed = calibration.Calibration(
             fitted.coef + 0.2 * rng.normal(size=(2, 3, 3)), fitted.intercept + 0.2 * rng.normal(size=3)
         )
         assert log_loss(labels, softmax(changed(scores), axis=1)) > after - 5e-3
@@ -89,7 +87,7 @@ def test_the_likelihood_is_highest(scored, rng):
 
 def test_scores_far_away_and_classes_that_are_told_apart(scored):
     labels = scored[1]
-    sure = Calibration.fitted(2.0 * np.eye(3)[labels] - 1, labels, None)
+    sure = calibration.Calibration.fitted(2.0 * np.eye(3)[labels] - 1, labels, None)
     odds = sure(np.array([[1e6, -1e6, 0.0], [-1e6, 1e6, -1.0], [0.0, 0.0, 0.0]]))
     assert np.isfinite(odds).all()
     p = softmax(sure(2.0 * np.eye(3) - 1), axis=1)
@@ -99,7 +97,7 @@ def test_scores_far_away_and_classes_that_are_told_apart(scored):
 
 def test_a_class_without_rows(scored):
     scores, labels, _ = scored
-    p = softmax(Calibration.fitted(scores, np.minimum(labels, 1), None)(scores), axis=1)
+    p = softmax(calibration.Calibration.fitted(scores, np.minimum(labels, 1), None)(scores), axis=1)
     assert np.isfinite(p).all()
     assert p[:, 2].mean() < 0.02
 
@@ -108,8 +106,8 @@ def test_many_rows_are_spared(scored, monkeypatch):
     scores, labels, weights = scored
     monkeypatch.setattr(calibration, "_MOST_ROWS", 100)
     some = np.linspace(0, 499, 100).astype(int)
-    expected = Calibration.fitted(scores[some], labels[some], weights[some])
-    np.testing.assert_array_equal(Calibration.fitted(scores, labels, weights).coef, expected.coef)
+    expected = calibration.Calibration.fitted(scores[some], labels[some], weights[some])
+    np.testing.assert_array_equal(calibration.Calibration.fitted(scores, labels, weights).coef, expected.coef)
 
 
 @pytest.mark.hard
@@ -184,7 +182,9 @@ def test_files_with_a_factor_are_read(three):
     scores = np.random.default_rng(1).normal(size=(20, 3))
     state = {"sharpness_": 2.5, "classes_": np.unique(labels), "multilabel_": False}
     migrate(state, 1)
-    known = Labels(state["classes_"], Calibration(state["calibration_coef_"], state["calibration_intercept_"]))
+    known = Labels(
+        state["classes_"], calibration.Calibration(state["calibration_coef_"], state["calibration_intercept_"])
+    )
     np.testing.assert_allclose(known.probabilities(scores), softmax(2.5 * scores, axis=1))
 
 
@@ -222,7 +222,9 @@ def test_cells_of_which_landmarks_know_all(rng):
     """The diagonal is that of the inverse, whatever the cells are."""
     X = rng.normal(size=(3, 90)).astype(np.float32)
     weights = rng.uniform(0.5, 2.0, size=90)
-    kernel = KernelValues([kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1)
+    kernel = kernel_sum.KernelValues(
+        [matrices.kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1
+    )
     cells = np.array_split(np.arange(90), 3)
     found = inverse_diagonals(kernel, [(X[:, rows].copy(), weights[rows]) for rows in cells], X[:, ::2].copy(), 0.1, 1)
     K = np.asarray(kernel(X, X), np.float64)

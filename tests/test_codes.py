@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.models.table import derived as codes
-from binfeat.models.table import inputs
-from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table import encoder, inputs
 
 EXACT = {"features": "exact", "random_state": 0}
 
@@ -93,7 +92,7 @@ def test_many_numbers_are_not_looked_at(rng):
 def test_codes_come_last_and_unknown_numbers_have_the_next_one():
     X = np.array([[3.0, 1.0, 0.5], [1.0, np.nan, 0.5], [3.0, 2.0, 1.5]])
     owner = BaseEstimator()
-    plain, matrix = TableEncoder.fit(owner, X, None)
+    plain, matrix = encoder.TableEncoder.fit(owner, X, None)
     coded, matrix = plain.with_codes(matrix, [0, 1])
     expected = [[3, 1, 0.5, 0, 1, 0], [1, 1.5, 0.5, 1, 0, 2], [3, 2, 1.5, 0, 1, 1]]
     np.testing.assert_array_equal(matrix, expected)

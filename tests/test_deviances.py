@@ -21,7 +21,6 @@ from binfeat.models import steps as conclusion
 from binfeat.models import steps as reweighting
 from binfeat.models.kernel_algebra import minimum
 from binfeat.models.kernel_algebra.loss import LOSSES as ALL_LOSSES
-from binfeat.models.kernel_algebra.minimum import minimise, minimum_left_out
 from binfeat.models.machines.candidate import Solution
 
 GAMMA = [0.5, 0.3, 0.1]
@@ -111,7 +110,7 @@ def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
     offset, power = np.log(y.mean()), DEVIANCES[loss].power
     deviance, Y = replace(DEVIANCES[loss], center=offset), y[:, np.newaxis]
-    told = offset + minimum_left_out(deviance, K, 1.0, None, Y, precise_inverse_root, None)[:, 0]
+    told = offset + minimum.minimum_left_out(deviance, K, 1.0, None, Y, precise_inverse_root, None)[:, 0]
     some = np.argsort(np.abs(y - y.mean()))[-8:]  # rows that say most
     with_all = naive.penalised_deviance(K, y, np.ones(40), power, offset, 1.0)
     without = [naive.penalised_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
@@ -208,7 +207,7 @@ def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypa
     offset = np.log(np.average(y, weights=weights))
     K, loss_at_mean = X @ X.T, replace(deviance, center=offset)
     solver = solver_by(precise_inverse_root, K.astype(np.float32))
-    found, _ = minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
+    found, _ = minimum.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
     logs = offset + (K + 1) @ found.coef[:, 0]
     shares = weights * np.exp(offset * (2 - deviance.power))
     options = {"power": deviance.power, "alpha": alpha / shares.sum(), "fit_intercept": False}

@@ -5,8 +5,8 @@ import pytest
 from hard import hard
 
 from binfeat import kernels
+from binfeat.length_scales import leave_one_out
 from binfeat.length_scales import search as length_scales
-from binfeat.length_scales.leave_one_out import weighted_squares
 from binfeat.models.search import linear_maps
 
 CATEGORICAL = np.arange(4) == 3
@@ -47,7 +47,7 @@ def test_does_not_pay_where_it_fits_noise(rng):
     found, search = searched(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
     X, Y, weights = search.rows.part(found._seen)
     kernels_of_both = (matrix(X, X, found._gamma) for matrix in (search.matrix, found._matrix))
-    before, after = (weighted_squares(K, found.alpha, weights, Y).mean() for K in kernels_of_both)
+    before, after = (leave_one_out.weighted_squares(K, found.alpha, weights, Y).mean() for K in kernels_of_both)
     assert after < 0.9 * before
     assert not found.pays()
 

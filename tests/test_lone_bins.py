@@ -9,8 +9,7 @@ from solving import NormalEquations, ProcessRows, SolveInterrupted, SolverOption
 
 from binfeat import CGRidge, RandomBinning
 from binfeat._rows.products import product, transposed_product
-from binfeat.linear import lone_bins
-from binfeat.linear.solve import MergedEquations
+from binfeat.linear import lone_bins, solve
 
 pytestmark = pytest.mark.filterwarnings("ignore:Grids are too")
 
@@ -59,7 +58,7 @@ def test_solutions_are_those_of_all_columns(fine, rng, weights, fit_intercept):
     weights = {None: None, "rows": rng.random((140, 1)), "targets": rng.random((140, 3))}[weights]
     rows = ProcessRows(fine, Y, weights)
     options = SolverOptions(tol=1e-10, max_iter=500, fit_intercept=fit_intercept)
-    assert isinstance(ridge_system(rows, 2, options), MergedEquations)
+    assert isinstance(ridge_system(rows, 2, options), solve.MergedEquations)
     alphas = [1.0, np.array([0.3, 0.1, 0.2])]
     expected = NormalEquations(rows, fit_intercept).solve(alphas, options)
     for result, wanted in zip(solve_ridge(rows, alphas, options), expected, strict=True):

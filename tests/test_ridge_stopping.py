@@ -13,9 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier
 from binfeat._rows.rows import ProcessRows
-from binfeat.linear import cg, objective_rule
-from binfeat.linear.normal_equations import NormalEquations
-from binfeat.linear.objective_rule import ObjectiveRule
+from binfeat.linear import cg, normal_equations, objective_rule
 from binfeat.linear.result import SolverOptions
 
 REGRESSION = {
@@ -85,17 +83,17 @@ def test_a_fit_of_few_iterations_was_not_ridge_regression():
 def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatch):
     """Objectives by their definition, from 0 and from a start, at every iteration."""
     seen, found = [], []
-    real = ObjectiveRule.note
+    real = objective_rule.ObjectiveRule.note
 
     def note(rule, n_iter, targets, falls):
         real(rule, n_iter, targets, falls)
         seen.append(rule._objective.copy())
 
-    monkeypatch.setattr(ObjectiveRule, "note", note)
+    monkeypatch.setattr(objective_rule.ObjectiveRule, "note", note)
     Z, Y = rng.normal(size=(80, 30)) + 0.5, rng.normal(size=(80, 2)) + 3
     weights = rng.uniform(0.5, 2, size=(80, 1)) if weighted else None
     v = np.ones(80) if weights is None else weights[:, 0]
-    system, alpha = NormalEquations(ProcessRows(Z, Y, weights), fit_intercept), np.array([0.5, 2.0])
+    system, alpha = normal_equations.NormalEquations(ProcessRows(Z, Y, weights), fit_intercept), np.array([0.5, 2.0])
 
     def objective(state):
         residuals = Y - Z @ state.solution - state.intercept
@@ -109,7 +107,7 @@ def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatc
 
 
 def test_the_rule_needs_some_iterations_and_small_falls():
-    rule, one = ObjectiveRule(np.array([100.0, 0.0])), np.array([0])
+    rule, one = objective_rule.ObjectiveRule(np.array([100.0, 0.0])), np.array([0])
     for n_iter, fall in enumerate((60.0, 0.004, 0.004, 0.004)):
         assert not rule.holds(one)[0]
         rule.note(n_iter, one, np.array([fall]))
@@ -145,7 +143,7 @@ def test_a_limit_of_iterations_is_said(rng):
 def test_a_path_ends_where_single_solves_do(rng):
     X, y = make_friedman1(1500, noise=1.0, random_state=0)
     Z = RandomFourier(gamma=0.5, n_components=200, random_state=0).fit_transform(X)
-    system = NormalEquations(ProcessRows(Z, y[:, None]), True)
+    system = normal_equations.NormalEquations(ProcessRows(Z, y[:, None]), True)
     alphas = np.geomspace(100, 0.1, 8)
     for alpha, result in zip(alphas, system.solve(alphas, SolverOptions(max_iter=500)), strict=True):
         exact = Ridge(alpha).fit(Z, y)
