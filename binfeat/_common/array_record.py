@@ -1,7 +1,7 @@
 """Dataclasses of arrays."""
 
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class ArrayRecord:
@@ -9,11 +9,11 @@ class ArrayRecord:
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    def arrays(self):
+    def arrays(self) -> dict[str, Any]:
         """Return the fields as arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays):
+    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
         """Restore an object from its `arrays()`."""
         return cls(**arrays)

@@ -22,7 +22,7 @@ class unavailable_if:
         functools.update_wrapper(self, method)
         return self  # type: ignore[return-value]
 
-    def __get__(self, estimator, owner=None):
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self.method
         reason = self._reason(estimator)

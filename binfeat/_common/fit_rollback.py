@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from binfeat._common.callbacks import with_callbacks
 
@@ -21,7 +21,7 @@ def all_or_nothing(fit: _Method) -> _Method:
     """
 
     @functools.wraps(fit)
-    def run(self, *arguments, **options):
+    def run(self: Any, *arguments: Any, **options: Any) -> Any:
         before = vars(self).copy()
         vars(self).pop("status_", None)
         try:

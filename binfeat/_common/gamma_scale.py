@@ -1,5 +1,6 @@
 """The standard deviation of each input for ``gamma="scale"``, from one pass over each part of the rows."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -100,7 +101,7 @@ def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
     return Moments(n_values, unit, mean, squares)
 
 
-def _chunks(X: np.ndarray, weights: np.ndarray | None):
+def _chunks(X: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[np.ndarray, Any]]:
     """Yield values and weights as float64, a few megabytes at a time, in an order independent of X's layout."""
     for rows in slices(X.shape[0], max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))):
         own = 1.0 if weights is None else weights[rows, np.newaxis]

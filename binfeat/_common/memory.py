@@ -4,11 +4,12 @@ import math
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def memory_limit():
+def memory_limit() -> int | None:
     """Return the bytes available to this process: the memory, or the limit of its cgroup; None if unknown."""
     limits = []
     with suppress(AttributeError, ValueError, OSError):
@@ -19,7 +20,7 @@ def memory_limit():
     return min(limits, default=None)
 
 
-def allowed_bytes(max_bytes, part):
+def allowed_bytes(max_bytes: float | None, part: float) -> int | Any:  # infinity is a float
     """Return a limit in bytes: `max_bytes`, or the computer's memory divided by `part`."""
     if max_bytes is not None:
         return max_bytes
@@ -27,7 +28,7 @@ def allowed_bytes(max_bytes, part):
     return math.inf if limit is None else limit // part
 
 
-def require_bytes(n_bytes, max_bytes, what, remedy):
+def require_bytes(n_bytes: float, max_bytes: float | None, what: str, remedy: str) -> None:
     """Raise ValueError for work that needs more than `max_bytes`; use `require_memory` if that is None."""
     if max_bytes is None:
         require_memory(n_bytes, what, remedy)
@@ -35,7 +36,7 @@ def require_bytes(n_bytes, max_bytes, what, remedy):
         raise ValueError(f"max_bytes must be at least {n_bytes:,} for {what}; got {max_bytes:,}. {remedy}")
 
 
-def require_memory(n_bytes, what, remedy):
+def require_memory(n_bytes: float, what: str, remedy: str) -> None:
     """Raise MemoryError, with a remedy, for work that does not fit in memory, before anything is allocated."""
     limit = memory_limit()
     if limit is not None and n_bytes > limit:

@@ -1,12 +1,14 @@
 """Operators as features, and their behaviour with NumPy and scikit-learn's `set_output`."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 
 
 class FeatureOperator(LinearOperator):
@@ -14,7 +16,7 @@ class FeatureOperator(LinearOperator):
 
     _instead = "features of rows in memory"
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise TypeError(
             f"A {type(self).__name__} is not an array. It works with CGRidge and CGRidgeClassifier; for other "
             f"estimators use {self._instead}."
@@ -65,7 +67,7 @@ class RowMatrix(FeatureOperator):
         sums = self @ np.ones(self.shape[1])
         return self.dtype.type(sums.sum()) if axis is None else sums.astype(self.dtype)
 
-    def _product(self, write, operand, n_rows):
+    def _product(self, write: Callable[[np.ndarray, np.ndarray], None], operand: Any, n_rows: int) -> np.ndarray:
         """Return the product computed by `write` for any dtype; real and imaginary parts are multiplied separately."""
         operand = operand.toarray() if issparse(operand) else np.asarray(operand)
         operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
@@ -75,20 +77,20 @@ class RowMatrix(FeatureOperator):
         write(np.asfortranarray(operand), out)
         return out
 
-    def _matmat(self, W):
+    def _matmat(self, W: Any) -> Any:
         return self._product(self._matmat_into, W, self.shape[0])
 
-    def _rmatmat(self, V):
+    def _rmatmat(self, V: Any) -> Any:
         return self._product(self._rmatmat_into, V, self.shape[1])
 
-    def _rmatvec(self, v):
+    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
         return self._rmatmat(np.reshape(v, (-1, 1)))
 
 
 class _Container(TransformerMixin):
     """A class with `set_output`: scikit-learn wraps `transform` to return arrays in the selected container."""
 
-    def transform(self, X, Z):
+    def transform(self, X: Any, Z: Any) -> Any:
         return Z
 
 
@@ -115,20 +117,20 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         """
         return self.fit(X, y).transform(X)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         own = {name: vars(cls)[name] for name in ("transform", "fit_transform") if name in vars(cls)}
         super().__init_subclass__(**kwargs)
         for name, method in own.items():
             setattr(cls, name, _in_container(method))
 
 
-def _in_container(method):
+def _in_container(method: Callable) -> Callable:
     """Wrap a method to return arrays in the selected container. Operators cannot be converted.
 
     They are returned unchanged if scikit-learn's global setting selects a container, because it applies to all, and
@@ -136,7 +138,7 @@ def _in_container(method):
     """
 
     @functools.wraps(method)
-    def run(self, X, *args, **kwargs):
+    def run(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         Z = method(self, X, *args, **kwargs)
         if not isinstance(Z, LinearOperator):
             return _Container.transform(self, X, Z)

@@ -3,7 +3,7 @@
 _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible characters
 
 
-def printable(value):
+def printable(value: object) -> str:
     r"""A value as text on one line.
 
     White space of any kind becomes a space. Control characters, such as those that colour a terminal or reverse the
@@ -13,12 +13,12 @@ def printable(value):
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
-def printable_lines(value):
+def printable_lines(value: object) -> str:
     """A value as text in which only the ends of lines are left as they are; see `printable`."""
     return "\n".join(map(printable, str(value).split("\n")))
 
 
-def _shown(character):
+def _shown(character: str) -> str:
     if character.isprintable() or character in _JOINERS:
         return character
     return " " if character.isspace() else ascii(character)[1:-1]

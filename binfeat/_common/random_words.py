@@ -1,22 +1,24 @@
 """Numbers that are the same on every computer: random words by seed, index and purpose, and rounding."""
 
 import functools
+from typing import Any, TypeAlias
 
 import numpy as np
 
 # Purposes. Streams of the same seed and index with different purposes are independent.
 PITCH, SHIFT, KEYS, FREQUENCIES, RADII, SOBOL, CALLER, PHASES, SIGNS, ORDER, NORMALS = range(11)
 
+_Halves: TypeAlias = tuple[Any, ...]  # high and low halves of 128-bit numbers, uint64
 
 _PCG_MULTIPLIER, _MODULUS = 0x2360ED051FC65DA44385DF649FCCF645, 2**128  # of O'Neill's PCG64, as NumPy has it
 
 
-def stream(seed, index, purpose):
+def stream(seed: int, index: int, purpose: int) -> np.random.PCG64:
     """Bit generator for one purpose; `index` is the number of a grid or a block."""
     return np.random.PCG64(np.random.SeedSequence([seed, index, purpose]))
 
 
-def words_at(seed, index, purpose, places):
+def words_at(seed: int, index: int, purpose: int, places: np.ndarray) -> np.ndarray:
     """The words of a stream at rising `places`, without the words between them."""
     state = stream(seed, index, purpose).state["state"]
     powers, sums = _jumps(places)
@@ -26,7 +28,7 @@ def words_at(seed, index, purpose, places):
 
 
 @functools.lru_cache(maxsize=4)
-def _jumps_of(places):
+def _jumps_of(places: bytes) -> tuple[_Halves, _Halves]:
     """For each place, the multiplier and the factor of the increment that lead from the seed's state to its state."""
     powers, sums, power, total, last = [], [], 1, 0, 0
     for place in np.frombuffer(places, np.int64).tolist():
@@ -41,30 +43,30 @@ def _jumps_of(places):
     return _columns(powers), _columns(sums)
 
 
-def _jumps(places):
+def _jumps(places: np.ndarray) -> tuple[_Halves, _Halves]:
     return _jumps_of(np.ascontiguousarray(places, dtype=np.int64).tobytes())
 
 
-def _columns(numbers):
+def _columns(numbers: list[int]) -> _Halves:
     """High and low halves of 128-bit numbers."""
     return tuple(np.array([half(number) for number in numbers], np.uint64) for half in (lambda n: n >> 64, _low))
 
 
-def _low(number):
+def _low(number: int) -> int:
     return number & (2**64 - 1)
 
 
-def _halves(number):
+def _halves(number: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(number >> 64), np.uint64(_low(number))
 
 
-def _add(first, second):
+def _add(first: _Halves, second: _Halves) -> _Halves:
     low = first[1] + second[1]
     return first[0] + second[0] + (low < first[1]), low
 
 
 @np.errstate(over="ignore")
-def _multiply(numbers, factor):
+def _multiply(numbers: _Halves, factor: tuple[np.uint64, np.uint64]) -> _Halves:
     """Products modulo 2^128, of halves of arrays of numbers and of one factor."""
     (high, low), (factor_high, factor_low) = numbers, factor
     half, mask = np.uint64(32), np.uint64(2**32 - 1)
@@ -74,12 +76,12 @@ def _multiply(numbers, factor):
     return carried + high * factor_low + low * factor_high, low * factor_low
 
 
-def uniforms(words):
+def uniforms(words: np.ndarray) -> np.ndarray:
     """Uniform numbers inside (0, 1), both ends excluded, from 64-bit words."""
     return np.minimum(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53, 1.0 - 2.0**-53)
 
 
-def round_significant(x, bits):
+def round_significant(x: np.ndarray, bits: int) -> np.ndarray:
     """Round positive numbers to `bits` significant bits, so that a difference in the last digits is lost."""
     mantissa, exponent = np.frexp(x)
     return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)

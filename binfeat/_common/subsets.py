@@ -1,35 +1,37 @@
 """Subsets of rows."""
 
+from typing import Any
+
 import numpy as np
 
 _VALUES, _FEWEST_ROWS = 2**18, 32  # values that fit in a cache, and minimum of rows
 
 
-def evenly_spaced(n_rows, most):
+def evenly_spaced(n_rows: int, most: int) -> np.ndarray:
     """Return up to `most` increasing row numbers at even distances."""
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(int)
 
 
-def thinned(values, most):
+def thinned(values: np.ndarray, most: int) -> np.ndarray:
     """Return up to `most` of the values at even distances."""
     return values[evenly_spaced(len(values), most)]
 
 
-def every_nth(rows, most):
+def every_nth(rows: Any, most: int) -> Any:
     """Return a view of up to `most` of the rows at equal distances."""
     return rows[:: -(-len(rows) // most)]
 
 
-def slices(stop, step, start=0):
+def slices(stop: int, step: int, start: int = 0) -> list[slice]:
     """Yield slices of `step` rows from `start` to `stop`; the last slice may be shorter."""
     return [slice(i, min(i + step, stop)) for i in range(start, stop, step)]
 
 
-def cached_parts(n_rows, n_values):
+def cached_parts(n_rows: int, n_values: int) -> list[slice]:
     """Yield slices of rows with `n_values` numbers each that fit in a cache."""
     return slices(n_rows, max(_FEWEST_ROWS, _VALUES // max(1, n_values)))
 
 
-def equal_groups(x, most, n_rows):
+def equal_groups(x: np.ndarray, most: int, n_rows: int) -> list[np.ndarray]:
     """Return the row numbers of up to `most` intervals of x with equally many rows, at least `n_rows`."""
     return np.array_split(np.argsort(x, kind="stable"), max(1, min(most, len(x) // n_rows)))

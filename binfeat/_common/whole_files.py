@@ -4,7 +4,10 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
 
 _DESCRIPTOR = re.compile(r"/dev/std(in|out|err)|/(?:dev|proc/self)/fd/(\d+)")
 _STANDARD = {"in": 0, "out": 1, "err": 2}
@@ -12,7 +15,7 @@ _MOST_LINKS = 40  # as in Linux
 
 
 @contextmanager
-def written(path):
+def written(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file that replaces the file `path` at the end of the context.
 
     After an error the file at `path` is unchanged, and no other file remains. Mode and owner are kept, if
@@ -34,7 +37,7 @@ def written(path):
         raise
 
 
-def require_writable(path):
+def require_writable(path: Path) -> None:
     """Raise OSError before any work is done if a file of this name cannot be written."""
     path = _linked(path)
     if path.is_dir():
@@ -51,7 +54,7 @@ def require_writable(path):
         raise PermissionError(f"{path} cannot be written: its folder is read-only.")
 
 
-def _linked(path):
+def _linked(path: Path) -> Path:
     """Follow symbolic links, except for names of open files, which are also links."""
     for _ in range(_MOST_LINKS):
         if _descriptor(path) is not None or not path.is_symlink():
@@ -60,7 +63,7 @@ def _linked(path):
     return path
 
 
-def _descriptor(path):
+def _descriptor(path: Path) -> int | None:
     """Return the file descriptor of a path such as /dev/stdout, or None."""
     match = _DESCRIPTOR.fullmatch(str(path))
     if match is None:
@@ -68,17 +71,17 @@ def _descriptor(path):
     return _STANDARD[match[1]] if match[2] is None else int(match[2])
 
 
-def _is_replaced(path):
+def _is_replaced(path: Path) -> bool:
     """Return True if a path is a regular file or does not exist; other kinds of files can only be written to."""
     return _descriptor(path) is None and (path.is_file() or not path.exists())
 
 
-def _stream(path):
+def _stream(path: Path) -> IO[bytes]:
     number = _descriptor(path)
     return open(path, "wb") if number is None else os.fdopen(os.dup(number), "wb")
 
 
-def _new_file(part, path):
+def _new_file(part: Path, path: Path) -> int:
     """Create a file with the mode and the owner of the file at `path`, if it exists, and return its descriptor."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:

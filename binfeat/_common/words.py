@@ -1,6 +1,8 @@
 """Errors for strings and dates in numeric columns: they name the column and a remedy."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ LEADING_ZERO = r"\s*[+-]?0\d"  # digits with a leading zero are names, such as p
 
 
 @contextmanager
-def naming_words(values, name):
+def naming_words(values: Any, name: str) -> Iterator[None]:
     """Let a ValueError of checks of X or y name the first string that is not a number, its column, and a remedy."""
     try:
         yield
@@ -31,7 +33,7 @@ def naming_words(values, name):
         raise ValueError(message) from None
 
 
-def _message(values, name):
+def _message(values: Any, name: str) -> str | None:
     """Return the message about the first string, or None."""
     for column, column_values in _columns(values):
         for word in filter(_is_word, column_values):
@@ -44,7 +46,7 @@ def _message(values, name):
     return None
 
 
-def _columns(values):
+def _columns(values: Any) -> list[tuple[Any, list]]:
     """Yield the name (or the number) and the values of each column."""
     array = np.asarray(values, dtype=object)
     if not array.size or not array.ndim:
@@ -54,7 +56,7 @@ def _columns(values):
     return list(zip(range(len(columns)) if names is None else names, columns, strict=True))
 
 
-def _is_word(value):
+def _is_word(value: Any) -> bool:
     try:
         float(value)
     except ValueError:
