@@ -189,7 +189,7 @@ _CLEARLY = 0.95  # sizes differ if the error of log sizes is below this share of
 _ALPHA = 3.0  # to start with: sizes of single residuals are nearly all noise
 
 
-def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
+def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
     """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
 
     Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
@@ -210,12 +210,13 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     places = np.full(len(problem.table), -1)
     places[rows] = np.arange(len(rows))
     expected[places[logs.rows]] = targets.decode(logs.predictions)
-    function = cast(ExactFunction, logs.function)
+    differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
+    run.note("noise", "differs between rows" if differ else "about constant", solution.error)
     return Spread(
         **{field.name: getattr(function, field.name) for field in fields(ExactFunction) if field.name != "coef"},
         coef=function.coef * targets.std[:, np.newaxis],
         intercept=logs.intercept * targets.std + targets.mean,
-        differ=_differ(own, logs),
+        differ=differ,
         residuals=np.sort(residuals / np.exp(expected), axis=0),
     )
 
@@ -298,13 +299,6 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
     own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
     return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
-
-
-def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
-    """Return the size of the residuals as a function of the row."""
-    spread = spread_of(problem, kernels, solution, run)
-    run.note("noise", "differs between rows" if spread.differ else "about constant", solution.error)
-    return spread
 
 
 def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | AnyLabels:
