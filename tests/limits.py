@@ -4,14 +4,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from binfeat.models import estimator
-from binfeat.models import settings as limits
+from binfeat.models import estimator, settings
 
 
 def set_limits(patch, without=(), **figures):
     """Set the limits that are named until the patch is undone, and switch mechanisms off; all others stay."""
-    mechanisms = limits.Mechanisms(**dict.fromkeys(without, False))
-    patch.setattr(estimator.KernelMachineBase, "_limits", limits.Limits(mechanisms=mechanisms, **figures))
+    mechanisms = settings.Mechanisms(**dict.fromkeys(without, False))
+    patch.setattr(estimator.KernelMachineBase, "_limits", settings.Limits(mechanisms=mechanisms, **figures))
 
 
 @contextmanager

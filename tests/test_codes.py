@@ -10,8 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models.table import derived as codes
-from binfeat.models.table import encoder, inputs
+from binfeat.models.table import derived, encoder, inputs
 
 EXACT = {"features": "exact", "random_state": 0}
 
@@ -29,7 +28,7 @@ def panel(rng):
 def found(values, y):
     """Whether values are codes."""
     matrix, Y = np.asarray(values, dtype=float)[:, np.newaxis], np.asarray(y, dtype=float).reshape(len(y), -1)
-    return codes.columns_of_codes(matrix, np.arange(len(matrix)), np.array([True]), Y) != []
+    return derived.columns_of_codes(matrix, np.arange(len(matrix)), np.array([True]), Y) != []
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
@@ -42,8 +41,8 @@ def test_beside_the_naive_sums(rng, n_targets):
         level = own.normal(size=(20, n_targets)) if seed % 2 else np.linspace(-1, 1, 20)[:, np.newaxis]
         scores = level[values.astype(int)] + own.uniform(0.2, 5) * own.normal(size=(200, n_targets))
         scores -= scores.mean(axis=0)
-        expected = naive.are_codes(values, scores, codes._SURE, codes._SHARE)
-        assert codes._are_codes(np.unique(values, return_inverse=True)[1], scores) == expected
+        expected = naive.are_codes(values, scores, derived._SURE, derived._SHARE)
+        assert derived._are_codes(np.unique(values, return_inverse=True)[1], scores) == expected
         said.add(expected)
     assert said == {True, False}
 
@@ -73,20 +72,20 @@ def test_measures_that_come_again_together_are_no_codes(rng):
     settings, place = rng.uniform(size=(60, 4)), np.repeat(np.arange(60), 5)
     y = (np.sin(3 * settings[:, 0]) + 2 * settings[:, 1] * settings[:, 2] + settings[:, 3])[place, np.newaxis]
     X, noise = settings[place], 0.05 * rng.normal(size=(300, 1))
-    assert codes._are_codes(np.unique(X[:, 1], return_inverse=True)[1], y - y.mean())
-    assert codes.columns_of_codes(X, np.arange(len(X)), np.ones(4, bool), y + noise) == []
+    assert derived._are_codes(np.unique(X[:, 1], return_inverse=True)[1], y - y.mean())
+    assert derived.columns_of_codes(X, np.arange(len(X)), np.ones(4, bool), y + noise) == []
     named = np.column_stack([X, rng.permutation(60)[place], rng.permutation(60)[place]])
-    assert codes.columns_of_codes(named, np.arange(len(named)), np.ones(6, bool), y + noise) == [4]
+    assert derived.columns_of_codes(named, np.arange(len(named)), np.ones(6, bool), y + noise) == [4]
     alone = np.column_stack([rng.uniform(size=60)[place], rng.normal(size=300)])
-    assert codes.columns_of_codes(alone, np.arange(len(alone)), np.ones(2, bool), y + noise) == [0]
+    assert derived.columns_of_codes(alone, np.arange(len(alone)), np.ones(2, bool), y + noise) == [0]
 
 
 def test_many_numbers_are_not_looked_at(rng):
-    values = rng.integers(40, size=(500, codes._MOST_COLUMNS + 1)).astype(float)
+    values = rng.integers(40, size=(500, derived._MOST_COLUMNS + 1)).astype(float)
     y = rng.normal(size=40)[values[:, :1].astype(int)]
     for n_columns, expected in ((2, [0]), (values.shape[1], [])):
         own = values[:, :n_columns]
-        assert codes.columns_of_codes(own, np.arange(len(own)), np.ones(n_columns, bool), y) == expected
+        assert derived.columns_of_codes(own, np.arange(len(own)), np.ones(n_columns, bool), y) == expected
 
 
 def test_codes_come_last_and_unknown_numbers_have_the_next_one():
@@ -176,12 +175,12 @@ def test_people_who_are_missing_or_new(few_steps, panel):
 
 def test_many_rows_of_which_some_tell(rng, monkeypatch):
     """Codes of few rows each keep these: all rows in some ranges of values."""
-    monkeypatch.setattr(codes, "_ROWS", 2000)
+    monkeypatch.setattr(derived, "_ROWS", 2000)
     person = rng.permutation(np.repeat(np.arange(4000), 5))
     smooth = np.round(rng.normal(size=20_000), 3)
     y = rng.normal(size=4000)[person] + np.sin(smooth) + 0.3 * rng.normal(size=20_000)
     X = np.column_stack([rng.normal(size=20_000), person, smooth])
-    assert codes.columns_of_codes(X, np.arange(len(X)), np.ones(3, bool), y[:, np.newaxis]) == [1]
+    assert derived.columns_of_codes(X, np.arange(len(X)), np.ones(3, bool), y[:, np.newaxis]) == [1]
 
 
 def test_a_code_and_its_number_are_one_input(few_steps, panel):

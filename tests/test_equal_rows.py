@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.length_scales import kernel_sum as sums
-from binfeat.length_scales import matrices
+from binfeat.length_scales import kernel_sum, matrices
 from binfeat.models.kernel_algebra.loss import LogLoss, SquaredHinge
 from binfeat.models.machines.cells import CellSolver
 
@@ -18,7 +17,7 @@ def kernel():
     of_kernels = [
         matrices.kernel_matrix(kernel, np.zeros(2, bool), 1) for kernel in (kernels.Laplacian(), kernels.RBF())
     ]
-    return sums.KernelValues(of_kernels, [0.7, 0.3], np.ones((2, 2)), 1)
+    return kernel_sum.KernelValues(of_kernels, [0.7, 0.3], np.ones((2, 2)), 1)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
 from binfeat.models.fitted import exact, local
-from binfeat.models.fitted import exact as many_rows
 
 # Nothing to choose: one kernel, its gamma, the penalty.
 GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}
@@ -359,8 +358,8 @@ def many_rows_are(monkeypatch):
 
     def set_to(n_rows, n_landmarks):
         monkeypatch.setattr(exact, "MOST_IN_CLOSED_FORM", 100)
-        monkeypatch.setattr(many_rows, "rows_of_cell", lambda n: n_rows)
-        monkeypatch.setattr(many_rows, "_LANDMARKS", n_landmarks)
+        monkeypatch.setattr(exact, "rows_of_cell", lambda n: n_rows)
+        monkeypatch.setattr(exact, "_LANDMARKS", n_landmarks)
 
     return set_to
 

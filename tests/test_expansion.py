@@ -6,8 +6,7 @@ import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._engine import expansions
-from binfeat.length_scales import kernel_sum as sums
-from binfeat.length_scales import matrices
+from binfeat.length_scales import kernel_sum, matrices
 from binfeat.models.fitted import expansion
 
 CATEGORICAL = np.array([False] * 5 + [True])
@@ -35,7 +34,7 @@ def test_one_kernel(rng, name, n_support):
     kernel, profile = PROFILES[name]
     gamma = np.array([0.5, 0.0, 0.3, 0.1, 0.2, 0.4])
     support, X, coef = columns(rng, n_support), columns(rng, 4), rng.normal(size=(2, n_support))
-    of_kernel = sums.KernelValues([matrices.kernel_matrix(kernel, CATEGORICAL)], [0.8], [gamma])
+    of_kernel = kernel_sum.KernelValues([matrices.kernel_matrix(kernel, CATEGORICAL)], [0.8], [gamma])
     found = of_all_rows(of_kernel, support, coef)(X.T.astype(float), None)
     radial = name != "laplacian"
     expected = 0.8 * naive.kernel_matrix(X.T, support.T, gamma, profile, categorical={5}, radial=radial) @ coef.T
@@ -50,7 +49,7 @@ def test_inputs_of_several_blocks(rng, name):
     gamma, coef = rng.uniform(0, 2 / n_inputs, size=n_inputs), rng.normal(size=(2, 9))
     support, X = (rng.normal(size=(n_inputs, n)).astype(np.float32) for n in (9, expansions._BATCH + 3))
     numbers, frame = np.zeros(n_inputs, bool), matrices.Frame(np.zeros(n_inputs), np.ones(n_inputs))
-    of_kernel = sums.KernelValues([matrices.kernel_matrix(kernel, numbers)], [1.0], [gamma])
+    of_kernel = kernel_sum.KernelValues([matrices.kernel_matrix(kernel, numbers)], [1.0], [gamma])
     values, rows = expansion.FullExpansion(of_kernel, numbers, support, coef, frame), X.T.astype(float)
     found = values(rows, None)
     expected = naive.kernel_matrix(X.T, support.T, gamma, profile, radial=name != "laplacian") @ coef.T
@@ -68,7 +67,7 @@ def test_a_sum_with_a_linear_map_a_linear_part_and_rows_that_do_not_count(rng):
     ]
     shares, support, coef = [0.5, 0.3, 0.2], columns(rng, 30), rng.normal(size=(3, 30))
     coef[:, ::3] = 0.0
-    made = of_all_rows(sums.KernelValues(of_kernels, shares, gamma), support, coef, frame)
+    made = of_all_rows(kernel_sum.KernelValues(of_kernels, shares, gamma), support, coef, frame)
     X = columns(rng, 5).T * frame.unit + frame.center
     rows = ((X - frame.center) / frame.unit).astype(np.float32)
     numbers = slice(0, 5)

@@ -7,9 +7,7 @@ from hard import hard
 from memory import peak_bytes
 
 from binfeat.kernels import RBF, Laplacian
-from binfeat.length_scales import kernel_sum as packed
-from binfeat.length_scales import kernel_sum as sums
-from binfeat.length_scales import matrices
+from binfeat.length_scales import kernel_sum, matrices
 from binfeat.models.kernel_algebra import solve
 
 N_ROWS = 700
@@ -22,7 +20,7 @@ def rows(rng):
 
 def packed_of(K):
     K = K.astype(np.float32)
-    return packed.PackedKernel(lambda rows, columns: K[rows, columns].copy(), 384, len(K))
+    return kernel_sum.PackedKernel(lambda rows, columns: K[rows, columns].copy(), 384, len(K))
 
 
 @pytest.fixture(params=["cholesky", "iterations"])
@@ -65,7 +63,9 @@ def test_the_factor_takes_the_place_of_the_matrix(rows):
 def test_memory_is_known_first(rng, n_rows, n_targets):
     """Within a fifth: of a factor, and of iterations."""
     X, Y = rng.normal(size=(1, n_rows)).astype(np.float32), rng.normal(size=(n_rows, n_targets)).astype(np.float32)
-    kernel = sums.KernelValues([matrices.kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2)
+    kernel = kernel_sum.KernelValues(
+        [matrices.kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2
+    )
     taken, _ = peak_bytes(lambda: solve.solve_kernel(solve.matrix_to_solve(kernel, X, n_targets), 1.0, None, Y, 0.1))
     assert taken == pytest.approx(solve.solve_bytes(n_rows, n_targets), rel=0.2)
 
@@ -124,13 +124,13 @@ def test_the_preconditioner_stays_definite(rng):
 @pytest.mark.parametrize(("side", "part"), [(1152, 384), (64, 24), (700, 700), (701, 24)])
 def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part):
     """Products and first rows are those of the matrix but for rounding: to half a step of 16 bits, and float32's."""
-    monkeypatch.setattr(packed, "_SIDE", side)
+    monkeypatch.setattr(kernel_sum, "_PACKED_SIDE", side)
     K = Laplacian()(rows[0], gamma=0.5).astype(np.float32)
     V = rng.normal(size=(N_ROWS, 3)).astype(np.float32)
     images = []
     for n in (1, 2):
         threads(n)
-        matrix = packed.PackedKernel(lambda rows, columns: K[rows, columns].copy(), part, N_ROWS)
+        matrix = kernel_sum.PackedKernel(lambda rows, columns: K[rows, columns].copy(), part, N_ROWS)
         images.append(matrix @ V)
     step = 0.501 / 65535
     for n_first in (1, 65, N_ROWS):

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from binfeat.kernels import Laplacian, Matern
-from binfeat.length_scales import kernel_sum as sums
-from binfeat.length_scales import matrices
+from binfeat.length_scales import kernel_sum, matrices
 
 SHARES, GAMMAS = (0.75, 0.25), (np.array([0.8, 0.0, 0.3]), np.array([0.5, 0.2, 0.4]))
 CATEGORICAL = np.array([False, False, True])
@@ -14,7 +13,7 @@ CATEGORICAL = np.array([False, False, True])
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    monkeypatch.setattr(sums, "_SIDE", 7)
+    monkeypatch.setattr(kernel_sum, "_SIDE", 7)
     monkeypatch.setattr("binfeat._threads._WORTH_THREADS", 1)
 
 
@@ -32,7 +31,7 @@ FRAME = matrices.Frame(np.zeros(3), np.ones(3))
 
 def kernel(n_jobs=None):
     of_kernels = [matrices.kernel_matrix(kernel, CATEGORICAL, n_jobs) for kernel in (Matern(1.5), Laplacian())]
-    return sums.KernelValues(of_kernels, SHARES, GAMMAS, n_jobs)
+    return kernel_sum.KernelValues(of_kernels, SHARES, GAMMAS, n_jobs)
 
 
 def values(A, B, n_jobs=None):

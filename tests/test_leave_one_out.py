@@ -7,7 +7,6 @@ import pytest
 from binfeat import kernels
 from binfeat._engine.triangles import clear_below_diagonal
 from binfeat.length_scales import leave_one_out, matrices
-from binfeat.length_scales import leave_one_out as cholesky
 
 
 def columns_of(X, center):
@@ -59,8 +58,8 @@ def test_the_factor(rng):
 @pytest.fixture
 def tiles(monkeypatch):
     """Matrices of 40 columns or more are factorised by tiles of 16."""
-    monkeypatch.setattr(cholesky, "_SIDE", 16)
-    monkeypatch.setattr(cholesky, "_MANY", 40)
+    monkeypatch.setattr(leave_one_out, "_SIDE", 16)
+    monkeypatch.setattr(leave_one_out, "_MANY", 40)
 
 
 @pytest.mark.engine
@@ -70,8 +69,8 @@ def test_a_factor_by_tiles_is_the_same_for_any_number_of_threads(rng, tiles, thr
     threads(2)
     A = kernels.RBF()(rng.normal(size=(n_rows, 3)), gamma=0.7) + 0.1 * np.eye(n_rows)
     alone, together = A.astype(dtype), A.astype(dtype)
-    assert cholesky.factorise(alone, 1)
-    assert cholesky.factorise(together, 2)
+    assert leave_one_out.factorise(alone, 1)
+    assert leave_one_out.factorise(together, 2)
     np.testing.assert_array_equal(alone, together)
     np.testing.assert_array_equal(np.tril(alone, -1), np.tril(A, -1).astype(dtype))
     np.testing.assert_allclose(np.triu(alone), np.linalg.cholesky(A).T, atol=1e-5 if dtype == np.float32 else 1e-13)
@@ -81,7 +80,7 @@ def test_tiles_find_what_is_not_positive_definite(rng, tiles):
     for place in (3, 20, 63):
         A = kernels.RBF()(rng.normal(size=(64, 3)), gamma=0.7) + 0.1 * np.eye(64)
         A[place, place] = -1.0
-        assert not cholesky.factorise(A)
+        assert not leave_one_out.factorise(A)
 
 
 @pytest.mark.engine
@@ -94,7 +93,7 @@ def test_triangles_of_any_size(rng, n_rows):
     np.testing.assert_array_equal(U, np.triu(before[1 : n_rows + 1, 2 : n_rows + 2]))
     U[np.diag_indices(n_rows)] = 2 * np.sqrt(n_rows) + rng.random(n_rows)
     expected = np.linalg.inv(U.astype(np.float64))
-    cholesky.invert_triangle(U)
+    leave_one_out.invert_triangle(U)
     np.testing.assert_allclose(U, expected, rtol=0, atol=1e-5)
     whole[1 : n_rows + 1, 2 : n_rows + 2] = before[1 : n_rows + 1, 2 : n_rows + 2]
     np.testing.assert_array_equal(whole, before)
@@ -119,7 +118,7 @@ def test_products_with_an_inverse_by_its_root(rng, n_columns, dtype, order):
     B = np.triu(rng.normal(size=(30, 30))).astype(dtype)
     A = np.asarray(rng.normal(size=(30, n_columns)), np.float32, order=order)
     before = A.copy()
-    found = cholesky.times_square(B, A)
+    found = leave_one_out.times_square(B, A)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, B @ (B.T @ A), rtol=1e-5, atol=1e-4)
     np.testing.assert_array_equal(A, before)
@@ -225,13 +224,13 @@ def test_targets_of_zero(rng):
 
 
 def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
-    tried = []
+    tried, own = [], leave_one_out.factorise
 
     def factorise(A, n_jobs):
         tried.append(1)
-        return cholesky.factorise(A, n_jobs)
+        return own(A, n_jobs)
 
-    monkeypatch.setattr("binfeat.length_scales.leave_one_out.factorise", factorise)
+    monkeypatch.setattr(leave_one_out, "factorise", factorise)
     with pytest.raises(leave_one_out.SingularKernelError, match="not positive definite for any penalty"):
         leave_one_out.factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8

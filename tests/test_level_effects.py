@@ -9,9 +9,7 @@ import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.length_scales import leave_one_out
 from binfeat.models.kernel_algebra import level_effects
-from binfeat.models.kernel_algebra import level_effects as levels
-from binfeat.models.machines import levels as level_search
-from binfeat.models.machines import levels as level_solver
+from binfeat.models.machines import levels
 
 pd = pytest.importorskip("pandas")
 sio = pytest.importorskip("skops.io")
@@ -251,7 +249,7 @@ def test_cells_that_are_not_kept_are_computed_again(monkeypatch):
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)
     kept = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
-    monkeypatch.setattr(level_solver, "_KEPT_BYTES", 30_000)
+    monkeypatch.setattr(levels, "_KEPT_BYTES", 30_000)
     assert_same_state(kept, KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y))
 
 
@@ -366,13 +364,13 @@ def test_blocks_are_as_rows_in_memory():
 
 
 def test_too_many_levels_keep_the_most_frequent(monkeypatch):
-    monkeypatch.setattr(level_search, "MOST_COLUMNS", 30)
+    monkeypatch.setattr(levels, "MOST_COLUMNS", 30)
     numbers, codes, y = panel(600)
     rows = table(numbers, codes)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     columns = machine._local["level_columns"]
     assert columns.size == 45
-    kept = columns != levels.NO_COLUMN
+    kept = columns != level_effects.NO_COLUMN
     assert kept.sum() == 30
     counts = np.concatenate([np.bincount(own) for own in codes.T])
     assert counts[kept].min() >= counts[~kept].max()
@@ -383,7 +381,7 @@ def test_a_memory_limit_reduces_the_levels(monkeypatch):
     rows = table(numbers, codes)
     n_columns = []
     for n_bytes in (None, 160 * 30**2, 1000):
-        monkeypatch.setattr(level_search, "fit_bytes", lambda _, n_bytes=n_bytes: n_bytes or 10**9)
+        monkeypatch.setattr(levels, "fit_bytes", lambda _, n_bytes=n_bytes: n_bytes or 10**9)
         machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
         n_columns.append(machine._local["level_weights"].size)
     assert n_columns == [45, 30, 0]
@@ -400,7 +398,7 @@ def test_rows_that_do_not_differ_go_without(rng):
 
 
 def test_choices_by_some_levels_of_the_largest_category(monkeypatch):
-    monkeypatch.setattr(level_search, "_TRIED_COLUMNS", 25)
+    monkeypatch.setattr(levels, "_TRIED_COLUMNS", 25)
     numbers, codes, y = panel(800)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(table(numbers, codes), y)
     assert machine._local["level_weights"].shape[1] == 45
@@ -410,8 +408,8 @@ def test_choices_by_some_levels_of_the_largest_category(monkeypatch):
 
 
 def test_columns_of_rows():
-    columns = levels.LevelColumns.of_counts(np.array([1, 2]), [np.array([3, 0, 5]), np.array([2, 2])], 3)
-    assert columns.level_columns.tolist() == [0, levels.NO_COLUMN, 1, 2, levels.NO_COLUMN]
+    columns = level_effects.LevelColumns.of_counts(np.array([1, 2]), [np.array([3, 0, 5]), np.array([2, 2])], 3)
+    assert columns.level_columns.tolist() == [0, level_effects.NO_COLUMN, 1, 2, level_effects.NO_COLUMN]
     assert (columns.n_columns, columns.groups.tolist()) == (3, [0, 0, 1])
     values = np.array([[9.0, 9.0, 9.0], [0, 2, 7], [1, 0, 2]])
     assert columns.of_rows(values).tolist() == [[0, 1, -1], [-1, 2, -1]]
@@ -426,7 +424,9 @@ def test_variances_are_found(rng):
     effects = np.append(rng.normal(size=200) * np.sqrt(0.5), rng.normal(size=100) * np.sqrt(2.0))
     K = np.eye(1500, dtype=np.float32)  # of variance 1, of which noise has another 0.1
     y = effects[drawn].sum(axis=0) + np.sqrt(1.1) * rng.normal(size=1500)
-    part = level_effects.CellPart.of(K, 0.1, None, y.astype(np.float32)[:, np.newaxis], levels.PresentLevels.of(drawn))
+    part = level_effects.CellPart.of(
+        K, 0.1, None, y.astype(np.float32)[:, np.newaxis], level_effects.PresentLevels.of(drawn)
+    )
     equations = level_effects.LevelEquations(300, 1)
     equations.add(part)
     groups = np.repeat([0, 1], [200, 100])

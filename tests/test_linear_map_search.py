@@ -6,7 +6,7 @@ from hard import hard
 
 from binfeat import kernels
 from binfeat.length_scales import leave_one_out
-from binfeat.length_scales import search as length_scales
+from binfeat.length_scales import search as search_module
 from binfeat.models.search import linear_maps
 
 CATEGORICAL = np.arange(4) == 3
@@ -14,7 +14,7 @@ CATEGORICAL = np.arange(4) == 3
 
 def searched(X, y, *, weights=None, categorical=CATEGORICAL, alpha=None, n_steps=30):
     Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
-    search = length_scales.LengthScaleSearch(kernels.Matern(1.5), X, Y, weights, categorical, 0, alpha=alpha)
+    search = search_module.LengthScaleSearch(kernels.Matern(1.5), X, Y, weights, categorical, 0, alpha=alpha)
     search.run(30, 150)
     return linear_maps.LinearMapSearch(search, 0).run(n_steps, lambda: True), search
 
@@ -65,7 +65,7 @@ def test_rows_without_weight_have_no_say(rows, rng):
 
 def search_of(X, scale, y, weights):
     Y = ((y - scale.mean()) / scale.std()).reshape(-1, 1)
-    return length_scales.LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
+    return search_module.LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
 
 
 def test_errors_are_of_rows_that_no_step_sees(rows):

@@ -12,7 +12,7 @@ from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.length_scales import matrices
-from binfeat.models.fitted import cell_trees as column_rows
+from binfeat.models.fitted import cell_trees
 from binfeat.models.machines import forest
 from binfeat.models.table.unique_rows import TableRows, unique_rows
 
@@ -160,7 +160,7 @@ def test_rows_held_out_are_learned_from_in_the_end(noisy):
 def test_rows_that_are_kept_as_columns(rng):
     X = np.column_stack([rng.normal(1e4, 2.0, size=50), rng.integers(5, size=50)]).astype(np.float64)
     frame = matrices.Frame.of(X[:20], np.array([False, True]))
-    rows = column_rows.ColumnRows(frame.columns(X), frame)
+    rows = cell_trees.ColumnRows(frame.columns(X), frame)
     some = np.array([7, 3, 3, 49])
     assert (rows.shape, len(rows)) == ((50, 2), 50)
     for place in (some, slice(10, 20), slice(None)):

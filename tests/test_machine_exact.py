@@ -15,10 +15,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.length_scales import kernel_sum as sums
-from binfeat.length_scales import leave_one_out
-from binfeat.models import problem
-from binfeat.models import steps as conclusion
+from binfeat.length_scales import kernel_sum, leave_one_out
+from binfeat.models import problem, steps
 from binfeat.models.kernel_algebra import solve
 from binfeat.models.machines import exact
 
@@ -415,8 +413,8 @@ def test_iterations_give_the_same_machine(table, monkeypatch):
 def test_the_last_rows_of_cholesky(monkeypatch):
     """As many rows as the limit are solved by Cholesky, one more by iterations."""
     X = np.random.default_rng(0).normal(size=(300, 4))
-    used, packed = [], sums.KernelValues.packed
-    monkeypatch.setattr(sums.KernelValues, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
+    used, packed = [], kernel_sum.KernelValues.packed
+    monkeypatch.setattr(kernel_sum.KernelValues, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
     for limit in (300, 299):
         monkeypatch.setattr(solve, "cholesky_rows", lambda n_targets, limit=limit: limit)
         KernelMachineRegressor(**GIVEN).fit(X, X[:, 0])
@@ -522,11 +520,9 @@ def test_intervals_of_many_rows_hold_new_groups(features):
 def test_standard_errors_count_groups(rng):
     losses = rng.gamma(1.0, size=50)
     alone = losses.std(ddof=1) / np.sqrt(50)
-    np.testing.assert_allclose(conclusion._error(losses, None), [losses.mean(), alone])
-    np.testing.assert_allclose(
-        conclusion._error(np.repeat(losses, 4), np.repeat(np.arange(50), 4)), [losses.mean(), alone]
-    )
-    assert np.isnan(conclusion._error(losses, np.zeros(50, int))[1])
+    np.testing.assert_allclose(steps._error(losses, None), [losses.mean(), alone])
+    np.testing.assert_allclose(steps._error(np.repeat(losses, 4), np.repeat(np.arange(50), 4)), [losses.mean(), alone])
+    assert np.isnan(steps._error(losses, np.zeros(50, int))[1])
 
 
 def test_groups_of_many_rows_are_not_left_out_of_exact_machines():

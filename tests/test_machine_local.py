@@ -17,15 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.length_scales import kernel_sum, leave_one_out, matrices
-from binfeat.length_scales import kernel_sum as sum_slopes
-from binfeat.length_scales import kernel_sum as sums
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.machines import cells as cell_rows
-from binfeat.models.machines import forest, local
-from binfeat.models.machines import sizes as exact_size
-from binfeat.models.machines import sizes as local_size
-from binfeat.models.machines import tuning as fine_tuning
+from binfeat.models.machines import cells, forest, local, sizes, tuning
 
 pd = pytest.importorskip("pandas")
 
@@ -196,7 +190,7 @@ def test_expansions_of_cells(rng, nu):
         matrices.kernel_matrix(radial, categorical, 1, linear_map),
         matrices.kernel_matrix(matrices.Linear(), categorical, 1),
     ]
-    kernel = sums.KernelValues(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
+    kernel = kernel_sum.KernelValues(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
     frame = matrices.Frame(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
     support, columns = (
         np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32) for n in (90, 20)
@@ -262,7 +256,7 @@ def test_slopes_of_a_sum(rng, with_map):
     ]
     gammas, shares = rng.uniform(0.2, 1.0, size=(2, 4)), [0.7, 0.3]
     whole = np.append(gammas.ravel(), shares)
-    total = sum_slopes.SumWithSlopes(of_kernels)
+    total = kernel_sum.SumWithSlopes(of_kernels)
     M = np.tril(rng.normal(size=(40, 40))).astype(np.float32)
 
     def value(logs):
@@ -300,11 +294,11 @@ def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
 
 def test_few_rows_do_not_tell_that_a_function_is_smooth():
     alone = kernel_sum.KernelPart(kernels.RBF(), np.array([0.5, 0.2]))
-    beside = fine_tuning.second_kernel(alone)
+    beside = tuning.second_kernel(alone)
     assert beside.kernel == kernels.Matern(1.5)
     np.testing.assert_array_equal(beside.gamma, alone.gamma)
-    assert fine_tuning.second_kernel(beside).kernel == beside.kernel
-    assert (fine_tuning.second_kernel(beside).gamma < beside.gamma).all()
+    assert tuning.second_kernel(beside).kernel == beside.kernel
+    assert (tuning.second_kernel(beside).gamma < beside.gamma).all()
 
 
 # Beside other machines.
@@ -474,27 +468,27 @@ def test_trees_that_take_away_a_hundredth_of_what_is_negligible_do_not_pay(rng, 
 @pytest.mark.hard
 def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeypatch):
     """An exact machine of as many rows would take all the seconds."""
-    monkeypatch.setattr(exact_size, "_PAIR_SECONDS", 1.0)
+    monkeypatch.setattr(sizes, "_PAIR_SECONDS", 1.0)
     X = rng.normal(size=(600, 3))
     free, limited = (
         KernelMachineRegressor(**with_options(LOCAL, n_trees=1), max_seconds=seconds).fit(X, smooth(X))
         for seconds in (None, 3 * 600 * 50)
     )
-    assert exact_size.exact_seconds(600, 3) > 3 * 600 * 50
+    assert sizes.exact_seconds(600, 3) > 3 * 600 * 50
     assert re.findall("[A-Z]\\w+", limited.kernel_) == re.findall("[A-Z]\\w+", free.kernel_)
     np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search follow the seconds
 
 
 @pytest.mark.hard
 def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, monkeypatch):
-    gammas, samples = [], cell_rows.CellRows.samples
+    gammas, samples = [], cells.CellRows.samples
 
     def noted(self, kernel, most, seed):
-        if most == fine_tuning.CELLS.set_rows:
+        if most == tuning.CELLS.set_rows:
             gammas.append(kernel.parts[0].gamma.copy())
         return samples(self, kernel, most, seed)
 
-    monkeypatch.setattr(cell_rows.CellRows, "samples", noted)
+    monkeypatch.setattr(cells.CellRows, "samples", noted)
     X = rng.normal(size=(600, 3))
     KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
     assert len(gammas) == 3
@@ -626,8 +620,8 @@ def test_damaged_trees_are_refused(table, name):
 
 
 def test_seconds_of_a_cell_are_measured_and_grow_with_rows_and_inputs(monkeypatch):
-    assert local_size._cell_seconds(100, 4) == local_size._cell_seconds(100, 4) > 0  # measured once
+    assert sizes._cell_seconds(100, 4) == sizes._cell_seconds(100, 4) > 0  # measured once
     ticks = iter(range(1000))
-    monkeypatch.setattr(local_size, "perf_counter", lambda: float(next(ticks)))
-    seconds = local_size._cell_seconds.__wrapped__
+    monkeypatch.setattr(sizes, "perf_counter", lambda: float(next(ticks)))
+    seconds = sizes._cell_seconds.__wrapped__
     assert [seconds(100, 4), seconds(3000, 4), seconds(100, 400)] == [1.0, 8.0, 4.0]

@@ -13,8 +13,7 @@ from sklearn.exceptions import NotFittedError
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.features.binning import bin_map
 from binfeat.linear import cg
-from binfeat.models.machines import growth, sizing
-from binfeat.models.machines import sizes as local_size
+from binfeat.models.machines import growth, sizes, sizing
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -163,7 +162,7 @@ def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
     rng, clock_of_fits, limits, monkeypatch, Machine
 ):
     clock_of_fits(lambda: 0.0)
-    monkeypatch.setattr(local_size, "_cell_seconds", lambda n_rows, n_inputs: 0.01)
+    monkeypatch.setattr(sizes, "_cell_seconds", lambda n_rows, n_inputs: 0.01)
     limits(n_steps=5, exact_rows=300, cell_rows=300)
     X = rng.uniform(-1, 1, size=(9000, 3))
     y = np.sin(3 * X[:, 0]) + X[:, 1]

@@ -10,7 +10,6 @@ from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, Stan
 
 from binfeat import KernelMachineRegressor, blocks
 from binfeat.models.table import targets
-from binfeat.models.table import targets as transforms
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -28,7 +27,7 @@ def skewed():
 # Transforms.
 
 
-@pytest.mark.parametrize("kind", [transforms.NoTransform, transforms.Log, transforms.ArcsinhTarget])
+@pytest.mark.parametrize("kind", [targets.NoTransform, targets.Log, targets.ArcsinhTarget])
 def test_inverses(rng, kind):
     Y = np.exp(rng.normal(size=(300, 2))) * [1.0, 1e6]
     transform = kind.fit(Y)
@@ -39,7 +38,7 @@ def test_inverses(rng, kind):
     np.testing.assert_array_equal(again.transform(Y), Z)
 
 
-@pytest.mark.parametrize("kind", [transforms.NoTransform, transforms.Log, transforms.ArcsinhTarget])
+@pytest.mark.parametrize("kind", [targets.NoTransform, targets.Log, targets.ArcsinhTarget])
 def test_slopes(rng, kind):
     Y = np.exp(rng.normal(size=(50, 2))) * [1.0, 1e3]
     transform, step = kind.fit(Y), 1e-6 * Y
@@ -59,14 +58,14 @@ def test_the_likelihood_tells_where_squares_do_not(seed):
 
 
 def test_arcsinh_of_a_constant():
-    transform = transforms.ArcsinhTarget.fit(np.full((9, 1), 3.0))
+    transform = targets.ArcsinhTarget.fit(np.full((9, 1), 3.0))
     np.testing.assert_array_equal(transform.transform(np.full((9, 1), 3.0)), 0.0)
 
 
 def test_means_by_residuals(rng):
     """The mean of a log-normal law is above its median by exp(1/2)."""
     y = np.exp(rng.normal(size=20_000))
-    standardised = targets.Targets.of(transforms.Log(), y)
+    standardised = targets.Targets.of(targets.Log(), y)
     prediction = np.zeros((1, 1)) - standardised.mean / standardised.std  # log y = 0
     means = standardised.of_means(standardised.encode(y) - prediction)
     np.testing.assert_allclose(standardised.decode(prediction), 1.0)
@@ -77,7 +76,7 @@ def test_means_by_residuals(rng):
 
 def test_predictions_stay_near_all_targets(rng):
     y = np.exp(rng.normal(size=(500, 2)))
-    limited = targets.Targets.of(transforms.Log(), y).limited(y)
+    limited = targets.Targets.of(targets.Log(), y).limited(y)
     far = np.array([[-50.0, 50.0]])
     ends = y[:, 0].min() * np.exp(-0.5), y[:, 1].max() * np.exp(0.5)
     np.testing.assert_allclose(limited.decode(far)[0], ends, rtol=0.05)
@@ -85,7 +84,7 @@ def test_predictions_stay_near_all_targets(rng):
     low, high = np.moveaxis(limited.bounds(far - 1, far + 1), -1, 0)
     assert (low <= limited.decode(far)).all()
     assert (limited.decode(far) <= high).all()
-    given = targets.Targets.of(transforms.CallersTransform(StandardScaler().fit(y)), y)
+    given = targets.Targets.of(targets.CallersTransform(StandardScaler().fit(y)), y)
     assert given.limited(y) is given
 
 

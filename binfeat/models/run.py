@@ -16,7 +16,6 @@ from binfeat.models.settings import Limits, Settings
 _log = logging.getLogger("binfeat")
 _clock = time.monotonic
 FEWER_ROWS = "the rows"  # what a limit of time may cut short
-_HURRIED_SECONDS = 1.0  # after Ctrl-C
 
 
 class Phase(Enum):
@@ -149,4 +148,6 @@ class Run:
 
     def hurried(self) -> "Run":
         """The same for a fit that is to end in about a second."""
-        return Run(self.settings, self.limits, Clock(_HURRIED_SECONDS), Silent(goes_on=False), self.decisions)
+        return Run(
+            self.settings, self.limits, Clock(self.limits.hurried_seconds), Silent(goes_on=False), self.decisions
+        )

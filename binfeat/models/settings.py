@@ -40,6 +40,7 @@ class Limits:
     exact_work: float = 2e10  # pairs of rows times inputs of an exact model
     wide_work: float = 1e12  # pairs of rows times inputs if inputs are many; kernels are then products of matrices
     cell_rows: int = 1500  # rows of a cell of a local model
+    hurried_seconds: float = 1.0  # seconds of a fit after Ctrl-C
     hurried_rows: int = 3000  # rows that any time limit keeps, and training rows after Ctrl-C
     hurried_out: int = 1000  # validation rows after Ctrl-C
     n_steps: int = 60  # steps of a search for length scales

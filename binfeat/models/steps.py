@@ -21,7 +21,7 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
 from binfeat.models.machines.all_rows import RowsOf
-from binfeat.models.machines.candidate import Predictor, Solution
+from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
@@ -110,45 +110,33 @@ def _near_small_model(start: Problem, run: Run) -> Problem:
 
     The predictions are leave-one-out predictions for the model's own rows.
     """
-    near, model, error = start, _SmallModel.of(start, run), np.nan
+    quiet, kinds = run.quiet(_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
+    near, kernels, known = start, KernelSearch(start, quiet, kinds, set()).run(), None
     for _ in range(_ROUNDS):
-        predictions, machine, error = model.predictions(near)
-        near = near.at(predictions, machine)
+        known, solution = _small_model(near, kernels, known, quiet)
+        predictions = solution.scores(kernels.X, run.settings.n_jobs)
+        predictions[solution.rows] = solution.predictions
+        near = near.at(predictions, solution.predict(kernels.scaler, run.settings.n_jobs))
     words = run.settings.loss
     if near.loss.is_squares:
         lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
         words = f"{words}, {lighter:.1%} of the rows have less weight"
-    run.note("loss", words, error)
+    run.note("loss", words, solution.error)
     return near
 
 
-class _SmallModel:
-    """Exact models of some rows, with the kernels and approximately the penalty of the first model."""
+def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, run: Run) -> tuple[Trial, Solution]:
+    """Return kernel and penalty, for the weights of the caller, and the solution of an exact model of some rows.
 
-    def __init__(self, kernels: ScaledKernels, run: Run) -> None:
-        self._kernels, self._run = kernels, run
-        self._known: Trial | None = None  # with the penalty of weights as they are
-
-    @classmethod
-    def of(cls, problem: Problem, run: Run) -> "_SmallModel":
-        """Return kernels of a short search, without log messages."""
-        quiet, kinds = run.quiet(_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
-        return cls(KernelSearch(problem, quiet, kinds, set()).run(), quiet)
-
-    def predictions(self, problem: Problem) -> tuple[np.ndarray, Predictor, float]:
-        """Return leave-one-out or test residuals of all rows, the model, and its error."""
-        kernels, run, known = self._kernels, self._run, self._known
-        some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
-        if known is not None:
-            known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
-        machine = ExactMachine(some, run, kernels, known)
-        tuned = machine.tuned()
-        solution = machine.solution(tuned)
-        kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
-        self._known = Trial(kernel, tuned.error)
-        predictions = solution.scores(kernels.X, run.settings.n_jobs)
-        predictions[solution.rows] = solution.predictions
-        return predictions, solution.predictor(kernels.scaler, run.settings.n_jobs), solution.error
+    A `known` kernel is kept, with approximately its penalty.
+    """
+    some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
+    if known is not None:
+        known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
+    machine = ExactMachine(some, run, kernels, known)
+    tuned = machine.tuned()
+    kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
+    return Trial(kernel, tuned.error), machine.solution(tuned)
 
 
 _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where steps end, and where that is no end
@@ -169,7 +157,7 @@ def reweighted(
     scores, moved = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
     for _ in range(_MOST):
         start, quiet = run.clock.used, run.quiet(0)
-        near = problem.at(scores, solution.predictor(kernels.scaler, run.settings.n_jobs))
+        near = problem.at(scores, solution.predict(kernels.scaler, run.settings.n_jobs))
         following = machine_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
         if run.settings.alpha is None and following.error > _WORSE * solution.error:
             moved = 0.0
@@ -201,7 +189,7 @@ _CLEARLY = 0.95  # sizes differ if the error of log sizes is below this share of
 _ALPHA = 3.0  # to start with: sizes of single residuals are nearly all noise
 
 
-def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
+def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
     """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
 
     Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
@@ -222,12 +210,13 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     places = np.full(len(problem.table), -1)
     places[rows] = np.arange(len(rows))
     expected[places[logs.rows]] = targets.decode(logs.predictions)
-    function = cast(ExactFunction, logs.function)
+    differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
+    run.note("noise", "differs between rows" if differ else "about constant", solution.error)
     return Spread(
         **{field.name: getattr(function, field.name) for field in fields(ExactFunction) if field.name != "coef"},
         coef=function.coef * targets.std[:, np.newaxis],
         intercept=logs.intercept * targets.std + targets.mean,
-        differ=_differ(own, logs),
+        differ=differ,
         residuals=np.sort(residuals / np.exp(expected), axis=0),
     )
 
@@ -310,13 +299,6 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
     own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
     return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
-
-
-def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
-    """Return the size of the residuals as a function of the row."""
-    spread = spread_of(problem, kernels, solution, run)
-    run.note("noise", "differs between rows" if spread.differ else "about constant", solution.error)
-    return spread
 
 
 def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | AnyLabels:

@@ -30,8 +30,6 @@ from binfeat.models.table.scalers import Quantiles
 _PREDICTED, _INPUTS, _TARGETS = 400, 5, 3  # rows, more than any kind takes one by one
 _ROOTS = 5  # samples of a posterior
 _NUS = (0.0, np.inf, 1.5, 2.5, -1.0)  # of all kernels
-_TINY = 1e-6  # a penalty that takes float64
-_WIDE = 2**16  # bins of a grid with 32-bit codes
 
 
 def warm_up_models() -> None:
@@ -48,7 +46,7 @@ def warm_up_models() -> None:
             _posterior(function).variances(X)
             if isinstance(function, ExactFunction):
                 ManyRowsPosterior(function, None).variances(X)
-                replace(function, alpha=np.array(_TINY)).posterior(None, None, None)
+                replace(function, alpha=np.array(1e-6)).posterior(None, None, None)  # in float64
 
 
 def _posterior(function: KernelFunction | FeatureFunction) -> Posterior:
@@ -93,7 +91,7 @@ def _of_kernels(X: np.ndarray, rng: np.random.Generator) -> Iterator[ExactFuncti
 def _of_features(rng: np.random.Generator) -> Iterator[FeatureFunction]:
     """Compile models of grids with 16-bit and 32-bit codes, and models of Fourier features."""
     frequencies = rng.normal(size=(_INPUTS, 8))
-    for n_bins in (8, _WIDE):
+    for n_bins in (8, 2**16):
         shape, sizes = (2, _INPUTS), np.array([8, n_bins])
         keys = rng.integers(2**63, size=(2, *shape), dtype=np.uint64) | np.uint64(1)
         grids = Grids(np.ones(shape), np.zeros(shape), *keys)

@@ -91,7 +91,6 @@ class Fitted:
 
 
 _NONE = np.empty((0, 0))
-_SINGLE_RECORDS = "_exact", "_local", "_held_out", "_spread"
 
 
 def attributes_of(fitted: Fitted) -> dict:
@@ -192,7 +191,8 @@ def _of_targets(fitted: Fitted) -> dict:
 
 def compacted(attributes: dict) -> dict:
     """Return attributes for predictions only: coefficients, weights and residuals in float32, no history."""
-    records = {name: _typed(attributes[name], np.float32) for name in _SINGLE_RECORDS if name in attributes}
+    names = "_exact", "_local", "_held_out", "_spread"
+    records = {name: _typed(attributes[name], np.float32) for name in names if name in attributes}
     n_columns = attributes["gamma_"].size
     return {
         **attributes,

@@ -17,6 +17,7 @@ from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.expansion import CellExpansions
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.level_effects import (
+    CELL_BATCH,
     NO_COLUMN,
     LevelColumns,
     LevelEquations,
@@ -24,7 +25,6 @@ from binfeat.models.kernel_algebra.level_effects import (
     inverse_times_levels,
 )
 
-_BATCH = 16  # cells; their products are in memory together
 _JITTER = 1e-6  # of the diagonal, which float32 may need
 
 
@@ -74,7 +74,7 @@ class JointInverse:
             root, _ = precise_inverse_root(K, float(cell.alpha), cell.weights, overwrite=True)
             return levels, levels.Z.T @ inverse_times_levels(root, levels)
 
-        for batch in slices(len(cells), _BATCH):
+        for batch in slices(len(cells), CELL_BATCH):
             for found in side_by_side(product, cells[batch], n_jobs):
                 equations.add_product(*found)
         return cls(columns, equations.inverse(columns.variances, n_jobs))
@@ -119,7 +119,6 @@ class JointInverse:
         return q, own
 
 
-_OF_KERNEL = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
 _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
 
 
@@ -176,8 +175,9 @@ class LocalFunction(KernelFunction):
         """The function of a cell, without its intercept."""
         place = slice(self.starts[number], self.starts[number + 1])
         rows = self.rows[place]
+        of_kernel = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
         return ExactFunction(
-            **{name: getattr(self, name) for name in _OF_KERNEL},
+            **{name: getattr(self, name) for name in of_kernel},
             support=np.ascontiguousarray(self.support[:, rows]),
             alpha=self.cell_alphas[number],
             weights=self.weights[rows],

@@ -27,6 +27,7 @@ from binfeat.length_scales.leave_one_out import (
 )
 
 NO_COLUMN = -1
+CELL_BATCH = 16  # cells; their products are in memory together
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import CellRows
 from binfeat.models.machines.sizes import TUNING_ROWS
-from binfeat.models.problem import Problem
+from binfeat.models.problem import Predict, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.table.scalers import InputScaler
@@ -51,8 +52,9 @@ class Solution:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
         return self.function.scores(X, self.intercept, n_jobs)
 
-    def predictor(self, scaler: InputScaler, n_jobs: int | None) -> "Predictor":
-        return Predictor(scaler, self.function, self.intercept, n_jobs)
+    def predict(self, scaler: InputScaler, n_jobs: int | None) -> Predict:
+        """Return the function that predicts the targets of encoded rows, also on workers."""
+        return partial(_predicted, scaler, self.function, self.intercept, n_jobs)
 
     def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return predictions for all rows of the table; for a kernel matrix they follow from the coefficients."""
@@ -65,18 +67,14 @@ class Solution:
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class Predictor:
-    """Predictions of the targets for encoded rows, wherever they are."""
-
-    scaler: InputScaler
-    function: KernelFunction | FeatureFunction
-    intercept: np.ndarray
-    n_jobs: int | None
-
-    def __call__(self, table: np.ndarray) -> np.ndarray:
-        X = self.scaler.transform(table)
-        return self.function.scores(X, self.intercept, self.n_jobs)
+def _predicted(
+    scaler: InputScaler,
+    function: KernelFunction | FeatureFunction,
+    intercept: np.ndarray,
+    n_jobs: int | None,
+    table: np.ndarray,
+) -> np.ndarray:
+    return function.scores(scaler.transform(table), intercept, n_jobs)
 
 
 class Candidate(ABC):

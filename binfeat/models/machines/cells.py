@@ -219,9 +219,6 @@ class CellRows:
         return diagonal[self.rows, np.newaxis], len(cells) == 1
 
 
-_NOTHING = np.empty(0)
-
-
 @dataclass(frozen=True, eq=False)
 class SolvedCell:
     """Coefficients of the rows of a cell, and what leaving each of them out tells."""
@@ -236,7 +233,8 @@ class SolvedCell:
 
     def kept(self) -> "SolvedCell":
         """Return the part of the solution that a model stores."""
-        return replace(self, scores=_NOTHING, residuals=_NOTHING, variances=_NOTHING)
+        nothing = np.empty(0)
+        return replace(self, scores=nothing, residuals=nothing, variances=nothing)
 
 
 def is_constant(Y: np.ndarray) -> bool:

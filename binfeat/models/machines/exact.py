@@ -19,9 +19,7 @@ from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
 from binfeat.models.machines.tuning import ALL_ROWS, ExactTuning, FineTuning
 from binfeat.models.run import Phase, Run
 
-_SIGNS = np.array([-1.0, 1.0], np.float32)
 _MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
-
 
 _Solved = tuple[np.ndarray, float, np.ndarray, np.ndarray]  # coefficients, alpha, scores, and scores without each row
 
@@ -107,7 +105,8 @@ class ExactMachine(KernelCandidate):
     def _by_squares(self, best: Trial, X: np.ndarray) -> _Solved:
         problem, rows, n_jobs = self._problem, self._rows.all, self._run.settings.n_jobs
         Y, weights = problem.Y[rows], problem.relative_weights(rows)
-        signs = np.random.default_rng(self._run.settings.seed).choice(_SIGNS, (len(rows), 1))
+        rng = np.random.default_rng(self._run.settings.seed)
+        signs = rng.choice(np.array([-1.0, 1.0], np.float32), (len(rows), 1))
         K, error = matrix_to_solve(self._kernel(best), X, Y.shape[1]), np.sqrt(best.error)
         both, alpha = solve_kernel(
             K, best.kernel.alpha, weights, np.hstack([Y.astype(np.float32), signs]), error, n_jobs

@@ -10,6 +10,7 @@ from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
 from binfeat.length_scales.leave_one_out import left_out_variances
 from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.level_effects import (
+    CELL_BATCH,
     NO_COLUMN,
     CellPart,
     LevelColumns,
@@ -23,15 +24,9 @@ from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
 
 _KEPT_BYTES = 2**28  # of V; cells beyond it are factorised again
-_BATCH = 16  # cells; their products are in memory together
 
 
-@dataclass(frozen=True, eq=False)
-class CellParts:
-    """Parts of all cells of a tree, and their equations."""
-
-    parts: list[CellPart]
-    equations: LevelEquations
+CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
 
 
 class LevelSolver:
@@ -45,9 +40,9 @@ class LevelSolver:
 
     def __call__(self, cells: list[np.ndarray]) -> list[SolvedCell]:
         """Solutions of all cells of a tree, which are numbers of rows."""
-        known = self.parts(cells)
-        self.effects = known.equations.solved(self.columns.variances, self._n_jobs)
-        return self._finished(cells, known.parts)
+        parts, equations = self.parts(cells)
+        self.effects = equations.solved(self.columns.variances, self._n_jobs)
+        return self._finished(cells, parts)
 
     @property
     def weights(self) -> np.ndarray:
@@ -60,16 +55,17 @@ class LevelSolver:
         """Solutions of some cells, given the effects of the last tree."""
         return self._finished(cells, [None] * len(cells))
 
-    def parts(self, cells: list[np.ndarray], kept_bytes: int = _KEPT_BYTES) -> CellParts:
+    def parts(self, cells: list[np.ndarray]) -> CellParts:
         """The parts of cells, of which the first keep V."""
         equations, parts = LevelEquations(self.columns.n_columns, self._rows.problem.n_targets), list[CellPart]()
-        for batch in slices(len(cells), _BATCH):
+        kept_bytes = _KEPT_BYTES
+        for batch in slices(len(cells), CELL_BATCH):
             for part in side_by_side(self._part, cells[batch], self._n_jobs):
                 equations.add(part)
                 assert part.V is not None
                 kept_bytes -= part.V.nbytes
                 parts.append(part.without_product(keeps_V=kept_bytes >= 0))
-        return CellParts(parts, equations)
+        return parts, equations
 
     def _part(self, rows: np.ndarray) -> CellPart:
         X, Y, weights = self._rows.part(rows)
@@ -203,7 +199,7 @@ class LevelSearch:
         values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
         known = LevelSolver(self._cells, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
         start = np.full(tried.level_inputs.size, _START)
-        likely = known.equations.likeliest_variances(tried.groups, start)
+        likely = known[1].likeliest_variances(tried.groups, start)
         without = self._error(known, some, None)
         trials = [replace(tried, level_variances=likely * factor) for factor in _FACTORS]
         errors = [self._error(known, some, own) for own in trials]
@@ -212,9 +208,10 @@ class LevelSearch:
 
     def _error(self, known: CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
         """Leave-one-out error of some rows, with effects of levels, or without."""
-        effects = None if columns is None else known.equations.solved(columns.variances)
+        parts, equations = known
+        effects = None if columns is None else equations.solved(columns.variances)
         problem, total = self._rows.problem, 0.0
-        for rows, part in zip(some, known.parts, strict=True):
+        for rows, part in zip(some, parts, strict=True):
             coef, diagonal = (part.coef, part.diagonal) if effects is None else part.joint(effects)
             weights = problem.relative_weights(rows)
             squares = (coef / diagonal[:, np.newaxis]) ** 2

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.arrays import quotients
 from binfeat._common.validation import WIDEST, check_gamma
 from binfeat._threads import one_blas_thread, side_by_side
@@ -24,7 +25,6 @@ from binfeat.length_scales.search import (
 from binfeat.models.problem import Problem, relative_alpha
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.linear_maps import LinearMapSearch
-from binfeat.models.settings import Settings
 from binfeat.models.table.scalers import InputScaler, NoScaler
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
@@ -76,62 +76,6 @@ class ScaledKernels:
         """Return the share of each input in the mean exponent of a kernel, on a limited number of rows."""
         rows, rng = problem.train[:n_rows], np.random.default_rng(seed)
         return exponent_shares(part.gamma, mean_distances(self.X[rows], problem.categorical, rng, part.kernel.power))
-
-
-@dataclass(frozen=True, eq=False)
-class SearchSetup:
-    """Makes searches for one problem."""
-
-    problem: Problem
-    settings: Settings
-    plan: SearchPlan
-    kinds: set[str]  # of kernels: "binning", "radial"
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        """Numbers of the rows that searches see."""
-        return self.problem.train[: self.plan.n_steps * max(SEARCH.most_step_rows, self.plan.late_rows)]
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """Return the kernel of the grids, then a radial kernel, if requested."""
-        given = self.settings.kernel
-        binning, radial = Laplacian() if given is None else given, given if is_radial(given) else Matern(1.5)
-        return [kernel for kind, kernel in (("binning", binning), ("radial", radial)) if kind in self.kinds]
-
-    def search(self, kernel: Kernel) -> LengthScaleSearch:
-        problem, settings, rows = self.problem, self.settings, self.rows
-        table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        alpha = relative_alpha(problem, settings.alpha)
-        return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
-
-    def given(self) -> list[Trial]:
-        """The kernels with gammas that are not learned."""
-        parts = [KernelPart(kernel, self._given_gamma(kernel.power)) for kernel in self.kernels]
-        return [Trial(KernelSum([part], 0.3), np.nan) for part in parts]
-
-    def _given_gamma(self, power: int) -> np.ndarray:
-        """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""
-        encoder, given = self.problem.encoder, self.settings.gamma
-        if given is None:
-            std = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0))
-            return quotients(1.0, std**power * std.size)
-        if np.shape(given) == encoder.source.shape:  # as in `gamma_` of another model
-            own = check_gamma(given, encoder.source.size)
-        else:
-            own = check_gamma(given, encoder.inputs.n_inputs)[encoder.source]
-        self._check_size(own, power)
-        return own
-
-    def _check_size(self, gamma: np.ndarray, power: int) -> None:
-        """Refuse a gamma beyond the range of float32 with a ValueError."""
-        spread = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0) ** power)
-        large = np.flatnonzero(gamma / WIDEST * spread > 1)
-        if large.size:
-            raise ValueError(
-                f"gamma must be at most {WIDEST} over the spread of an input; got {gamma[large[0]]:.6g} for input "
-                f"{self.problem.encoder.source[large[0]]}. Decrease gamma, or use gamma='learn'."
-            )
 
 
 _Result = TypeVar("_Result")
@@ -242,7 +186,7 @@ class KernelSearch:
         self._problem, self._run, self._needed = problem, run, needed
         n_rows = len(problem.train) if needed else min(len(problem.train), run.limits.exact_rows)
         self._plan = SearchPlan.of(run.limits.n_steps, n_rows)
-        self._setup = SearchSetup(problem, run.settings, self._plan, kinds)
+        self._kernels_tried = _kernels_of(run.settings.kernel, kinds)
         self._race = Race(needed, self._plan, run, problem)
         self._found: list[Trial] = []
 
@@ -254,7 +198,7 @@ class KernelSearch:
     def run(self) -> ScaledKernels:
         """Return the kernels; given parameters are kept."""
         if not self._run.settings.learns_gamma:
-            self._found = self._setup.given()
+            self._found = [self._given(kernel) for kernel in self._kernels_tried]
             return self._kernels()
         try:
             with one_blas_thread(), self._run.stage("length scales", self._plan.n_looks(bool(self._needed))):
@@ -275,7 +219,14 @@ class KernelSearch:
 
     def _search(self) -> None:
         """Search for length scales, then for a linear map."""
-        self._race.searches = [self._setup.search(kernel) for kernel in self._setup.kernels]
+        problem, settings, plan = self._problem, self._run.settings, self._plan
+        rows = problem.train[: plan.n_steps * max(SEARCH.most_step_rows, plan.late_rows)]
+        table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
+        alpha = relative_alpha(problem, settings.alpha)
+        self._race.searches = [
+            LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
+            for kernel in self._kernels_tried
+        ]
         self._found = self._race.run()
         linear_map = self._linear_map()
         if linear_map is None:
@@ -284,6 +235,11 @@ class KernelSearch:
         if linear_map.pays():
             self._run.note("linear map", "of all inputs", linear_map.error)
             self._found = [linear_map.found if is_radial(own.kernel.main.kernel) else own for own in self._found]
+
+    def _given(self, kernel: Kernel) -> Trial:
+        """The kernel with a gamma that is not learned."""
+        part = KernelPart(kernel, _given_gamma(self._problem, self._run.settings.gamma, kernel.power))
+        return Trial(KernelSum([part], 0.3), np.nan)
 
     def _linear_map(self) -> LinearMapSearch | None:
         """A search for a linear map of the inputs of the radial kernel."""
@@ -307,3 +263,34 @@ class KernelSearch:
     def _note(self) -> None:
         best = min(self._found, key=lambda own: own.error)
         self._run.note("length scales", f"{best.kernel}, {best.n_steps} steps", best.error)
+
+
+def _kernels_of(given: Kernel | None, kinds: set[str]) -> list[Kernel]:
+    """Return the kernel of the grids, then a radial kernel, if their kind is requested."""
+    binning, radial = Laplacian() if given is None else given, given if is_radial(given) else Matern(1.5)
+    return [kernel for kind, kernel in (("binning", binning), ("radial", radial)) if kind in kinds]
+
+
+def _given_gamma(problem: Problem, given: ArrayLike | None, power: int) -> np.ndarray:
+    """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""
+    encoder = problem.encoder
+    if given is None:
+        std = np.where(problem.categorical, 1.0, problem.table.std(axis=0))
+        return quotients(1.0, std**power * std.size)
+    if np.shape(given) == encoder.source.shape:  # as in `gamma_` of another model
+        own = check_gamma(given, encoder.source.size)
+    else:
+        own = check_gamma(given, encoder.inputs.n_inputs)[encoder.source]
+    _check_size(problem, own, power)
+    return own
+
+
+def _check_size(problem: Problem, gamma: np.ndarray, power: int) -> None:
+    """Refuse a gamma beyond the range of float32 with a ValueError."""
+    spread = np.where(problem.categorical, 1.0, problem.table.std(axis=0) ** power)
+    large = np.flatnonzero(gamma / WIDEST * spread > 1)
+    if large.size:
+        raise ValueError(
+            f"gamma must be at most {WIDEST} over the spread of an input; got {gamma[large[0]]:.6g} for input "
+            f"{problem.encoder.source[large[0]]}. Decrease gamma, or use gamma='learn'."
+        )

@@ -1,5 +1,6 @@
 """Length scales for many inputs, for which a search may cost more than the model."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -125,13 +126,13 @@ class WideSearch:
         unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
         search = self._search_of(start.kernel.main.kernel, seen, is_standard)
-        judge = _Judge(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
-        _, before = judge.of(start)
+        judge = _judge(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
+        _, before = judge(start)
         for until, n_deviations in ((plan.n_steps // 2, 0.0), (plan.n_steps, SEARCH.least_gain)):
             self._step(search, plan, until)
             if not search.errors:
                 return start
-            found, losses = judge.of(search.found)
+            found, losses = judge(search.found)
             if not surely_less(losses, before, n_deviations):
                 return start
         self._unseen = unseen
@@ -182,24 +183,28 @@ def _values(kernel: Kernel, products: np.ndarray, exponent: float) -> np.ndarray
     return radial_values(kernel, np.float32(-2 * exponent) * products, squares, squares)
 
 
-class _Judge:
-    """Losses of rows that no step has seen, predicted by those that steps have seen."""
+def _judge(
+    problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch
+) -> Callable[[Trial], tuple[Trial, np.ndarray]]:
+    """Return the function that judges a trial by rows that no step has seen, predicted by rows that steps have seen.
 
-    def __init__(self, problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch) -> None:
-        self._problem, self._seen, self._unseen, self._search = problem, seen, unseen, search
-        self._columns = search.rows.frame.columns(problem.table[np.append(seen, unseen)])
-        self._losses = wide_losses(without_scoring(problem), unseen)
+    It returns the trial with the best penalty, unless the penalty is given, and its own error; and the loss of each
+    row.
+    """
+    plain, frame = without_scoring(problem), search.rows.frame
+    columns, losses_of = frame.columns(problem.table[np.append(seen, unseen)]), wide_losses(plain, unseen)
 
-    def of(self, trial: Trial) -> tuple[Trial, np.ndarray]:
-        """The same with the best penalty, if it is not given, and its own error; and the loss of each row."""
-        (gamma,), known = trial.kernel.gammas(self._search.rows.frame), trial.kernel.alpha
-        K = self._search.matrix(self._columns, self._columns, gamma)
-        found = [(known, np.zeros((len(self._unseen), self._problem.n_targets)))]
+    def judge(trial: Trial) -> tuple[Trial, np.ndarray]:
+        (gamma,), known = trial.kernel.gammas(frame), trial.kernel.alpha
+        K = search.matrix(columns, columns, gamma)
+        found = [(known, np.zeros((len(unseen), problem.n_targets)))]
         factors = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # rows that steps used prefer small penalties
-        for alpha in known * factors if self._search.learns_alpha else [known]:
+        for alpha in known * factors if search.learns_alpha else [known]:
             with suppress(SingularKernelError):
-                found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
-        judged = ((self._losses(predictions), alpha, predictions) for alpha, predictions in found)
+                found.append((float(alpha), problem.predicted(seen, K, alpha, precise_inverse_root)))
+        judged = ((losses_of(predictions), alpha, predictions) for alpha, predictions in found)
         losses, alpha, predictions = min(judged, key=lambda each: each[0].mean())
-        error = float(without_scoring(self._problem).losses(self._unseen)(predictions).mean())
+        error = float(plain.losses(unseen)(predictions).mean())
         return replace(trial, kernel=replace(trial.kernel, alpha=alpha), error=error), losses
+
+    return judge

@@ -220,8 +220,6 @@ def _decline(graph: Graph, kernel: object, distances: str) -> str:
     return graph.add("Mul", polynomial, graph.add("Exp", graph.add("Neg", z)))
 
 
-_FAR = -15.0  # below it the logarithm of softplus is its argument, to seven digits
-
 Outputs = dict[str, tuple[str, Any, tuple]]
 
 
@@ -346,7 +344,8 @@ def _classes(graph: Graph, labels: Labels, scores: str) -> tuple[Outputs, dict[s
 def _positive(graph: Graph, scores: str) -> str:
     """Logarithms of shares, smoothly kept above 0, as `Calibration` takes them."""
     shares = graph.add("Div", graph.add("Add", scores, 1.0), 2 * SOFTNESS)
-    near = graph.add("Max", shares, _FAR)
+    far = -15.0  # below it the logarithm of softplus is its argument, to seven digits
+    near = graph.add("Max", shares, far)
     below = graph.add("Exp", graph.add("Neg", graph.add("Abs", near)))
     softplus = graph.add("Add", graph.add("Max", near, 0.0), graph.add("Log", graph.add("Add", below, 1.0)))
-    return graph.add("Where", graph.add("Greater", shares, _FAR), graph.add("Log", softplus), shares)
+    return graph.add("Where", graph.add("Greater", shares, far), graph.add("Log", softplus), shares)
