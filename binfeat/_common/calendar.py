@@ -1,5 +1,9 @@
 """Dates and durations of data frames as days, and periodic parts of dates: day of year, weekday, hour."""
 
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Any
+
 import narwhals as nw
 import numpy as np
 
@@ -8,9 +12,10 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
 
-def times_of(series):
+def times_of(series: nw.Series) -> str:
     """Return the kind of times in a series of narwhals: "durations", "dates", "dates in <zone>", or ""."""
-    dtype, zone = series.dtype, _pandas_zone(series)
+    dtype: Any = series.dtype
+    zone = _pandas_zone(series)
     if dtype == nw.Duration:
         return "durations"
     if zone is not None:
@@ -22,27 +27,27 @@ def times_of(series):
     return ""
 
 
-def in_zone(zone):
+def in_zone(zone: str) -> str:
     """Return the kind of times for dates in a time zone."""
     return _IN_ZONE + zone
 
 
-def zone_in(times):
+def zone_in(times: str) -> str:
     """Return the time zone of a kind of times, or ""."""
     return times.removeprefix(_IN_ZONE) if times.startswith(_IN_ZONE) else ""
 
 
-def _pandas_zone(series):
+def _pandas_zone(series: nw.Series) -> tzinfo | None:
     """Return the zone of a pandas column; narwhals 2.29 recognizes only names of letters and slashes."""
     return getattr(getattr(series.to_native(), "dtype", None), "tz", None)
 
 
-def is_time(times):
+def is_time(times: str) -> bool:
     """Return True if a string is a kind of times."""
     return times in ("durations", "dates") or (times.startswith(_IN_ZONE) and zone_in(times) != "")
 
 
-def days_of(series, times):
+def days_of(series: nw.Series, times: str) -> np.ndarray:
     """Return a series in days, float64 with NaN for missing values: durations, or days since 1970 in local time.
 
     `times` is the kind of times, with the zone, as `times_of` returns it. Dates of another zone are converted;
@@ -65,7 +70,7 @@ def days_of(series, times):
     return (values - np.datetime64(0, "D") if values.dtype.kind == "M" else values) / unit
 
 
-def time_in_words(days, times):
+def time_in_words(days: float, times: str) -> str:
     """Convert days to a string: a date with seconds, or a duration."""
     if times == "durations":
         return f"{days:.6g} days"
@@ -73,29 +78,30 @@ def time_in_words(days, times):
     return str(second).removesuffix("T00:00:00")
 
 
-def _milliseconds(days):
+def _milliseconds(days: np.ndarray) -> np.ndarray:
     """Return the time of day in rounded milliseconds, so that equal times of two days are equal numbers."""
     return np.rint(days % 1 * _DAY_MS) % _DAY_MS
 
 
-def _day_of_year(days):
+def _day_of_year(days: np.ndarray) -> np.ndarray:
     dates = np.floor(days).astype(np.int64).astype("M8[D]")
     return (dates - dates.astype("M8[Y]")) / np.timedelta64(1, "D") + 1
 
 
-PARTS = {  # the period in days, and the part as a function of days without NaN
+# The period in days, and the part as a function of days without NaN.
+PARTS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = {
     "day of year": (366, _day_of_year),
     "day of week": (7, lambda days: (np.floor(days) + 3) % 7),  # 1970 began on a Thursday; Monday is 0
     "hour": (1, lambda days: _milliseconds(days) / _HOUR_MS),
 }
 
 
-def part_of(days, name):
+def part_of(days: np.ndarray, name: str) -> np.ndarray:
     """Return a part of dates in days without NaN; days of the year start at 1, days of the week at 0 (Monday)."""
     return PARTS[name][1](days)
 
 
-def parts_in(days):
+def parts_in(days: np.ndarray) -> list[str]:
     """Return names of the parts that are periodic within the range of the dates and not constant."""
     days = days[~np.isnan(days)]
     span = np.ptp(days) if days.size else 0.0

@@ -1,15 +1,22 @@
 """Plots shared by displays and the report."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy.stats import rankdata
 
 from binfeat._common.printable import printable
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
+
 _HEIGHT, _BINS = 0.4, 60  # of a swarm: height in units of the distance of lines, number of bins along a line
 _HIGHER, _LOWER = "#c44e52", "#4c72b0"
 
 
-def as_text(name):
+def as_text(name: str) -> str:
     """Escape a name for Matplotlib, so that dollar signs do not start mathematical text."""
     import matplotlib
 
@@ -17,7 +24,9 @@ def as_text(name):
     return text.replace("$", r"\$") if matplotlib.rcParams["text.parse_math"] else text
 
 
-def draw_relevances(ax, relevances, names, most, **bar_kwargs):
+def draw_relevances(
+    ax: "Axes", relevances: np.ndarray, names: Sequence[str], most: int, **bar_kwargs: Any
+) -> "BarContainer":
     """Draw up to `most` relevances as bars, largest on top, and a grey bar for the sum of the others; return bars."""
     order = np.argsort(-relevances, kind="stable")
     shown, others = order[:most], order[most:]
@@ -35,15 +44,17 @@ def draw_relevances(ax, relevances, names, most, **bar_kwargs):
     return bars
 
 
-def _share(value):
+def _share(value: float) -> str:
     return f"{value:.3f}" if value >= 5e-4 or value == 0 else "<0.001"
 
 
-def draw_swarm(ax, values, data, names, order):
+def draw_swarm(
+    ax: "Axes", values: np.ndarray, data: np.ndarray | None, names: Sequence[str], order: np.ndarray
+) -> None:
     """Draw Shapley values (n_rows, n_inputs) as a line of points per input in `order`, colored by ranks of the data."""
     for place, j in enumerate(order):
         shades = "0.4" if data is None else _ranks(data[:, j])
-        style = {} if data is None else {"cmap": "coolwarm", "vmin": 0, "vmax": 1}
+        style: dict[str, Any] = {} if data is None else {"cmap": "coolwarm", "vmin": 0, "vmax": 1}
         ax.scatter(values[:, j], place + _swarm(values[:, j]), c=shades, s=9, linewidths=0, **style)
     ax.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     ax.set_yticks(np.arange(len(order)), [as_text(names[j]) for j in order])
@@ -51,7 +62,7 @@ def draw_swarm(ax, values, data, names, order):
     ax.set_xlabel("Shapley value" + ("" if data is None else "\n(blue: low input, red: high)"))
 
 
-def draw_waterfall(ax, values, base, names, order):
+def draw_waterfall(ax: "Axes", values: np.ndarray, base: float, names: Sequence[str], order: np.ndarray) -> None:
     """Draw Shapley values of one row, (n_inputs,), as steps to its prediction; inputs not in `order` are one step."""
     shown = values[order]
     labels = [as_text(names[j]) for j in order]

@@ -3,7 +3,7 @@
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import narwhals as nw
 import numpy as np
@@ -13,7 +13,7 @@ _EXACT = 2**53  # larger integers lose digits as floats
 Source: TypeAlias = Iterable[tuple]  # tuples (X, y) or (X, y, sample_weight), readable several times
 
 
-def collected(X):
+def collected(X: Any) -> Any:
     """Convert a polars LazyFrame to a DataFrame, and masked arrays as `unmasked`; return anything else unchanged.
 
     ValueError if two columns of a frame have the same name.
@@ -26,7 +26,7 @@ def collected(X):
     return unmasked(X)
 
 
-def is_frame(X):
+def is_frame(X: object) -> bool:
     """Return True if X is a data frame in memory."""
     return nw.dependencies.is_into_dataframe(X)
 
@@ -40,7 +40,7 @@ def is_source(X: object) -> TypeGuard[Source]:
     )
 
 
-def require_distinct(names, table):
+def require_distinct(names: Sequence[object], table: str) -> None:
     """Raise ValueError for repeated column names."""
     if len(set(names)) == len(names):
         return
@@ -51,7 +51,7 @@ def require_distinct(names, table):
     )
 
 
-def unmasked(values):
+def unmasked(values: Any) -> Any:
     """Convert masked arrays (or a sequence of them) to an array with NaN; return anything else unchanged.
 
     Masked integers and bools become floats, masked strings objects, masked times NaT. Complete numbers and bools of
@@ -71,7 +71,7 @@ def unmasked(values):
     return values.filled(np.nan)
 
 
-def plain_type(values):
+def plain_type(values: Any) -> np.dtype | None:
     """Return NumPy's dtype for numbers or bools of an extension type of pandas, or None."""
     dtype = getattr(values, "dtype", None)
     if dtype is None or isinstance(dtype, np.dtype) or not hasattr(values, "isna"):
@@ -81,7 +81,7 @@ def plain_type(values):
     return None if plain is None or plain.kind not in "biuf" or values.isna().any() else plain
 
 
-def typed_objects(y):
+def typed_objects(y: Any) -> Any:
     """Objects that are all bools, or all integers, as an array of NumPy's type; anything else as it is."""
     dtype = getattr(y, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind != "O":

@@ -1,18 +1,24 @@
 """Validation sets, and losses on them."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_share
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import BaseShuffleSplit
 
 _HELD_OUT_SHARE = 0.1  # for estimators without `validation_fraction`
 
 
-def splits(estimator, n_rows, y, groups):
+def splits(
+    estimator: BaseEstimator, n_rows: int, y: np.ndarray, groups: ArrayLike | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield training and validation rows for the estimator's `cv`, `random_state` and `validation_fraction` (if any).
 
     ValueError if `validation_fraction` is not between 0 and 1, or the splitter fails or returns no rows.
@@ -31,7 +37,7 @@ def splits(estimator, n_rows, y, groups):
         raise ValueError("cv contains no split. Pass a splitter, or [(train_rows, validation_rows)].")
 
 
-def folds(pairs, n_rows):
+def folds(pairs: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int) -> np.ndarray | None:
     """Return the fold number of each row if each row is validated once, with all others for training; or None."""
     numbers = np.full(n_rows, -1)
     for fold, (train, held_out) in enumerate(pairs):
@@ -82,7 +88,7 @@ def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
         raise TypeError("groups must contain only numbers or only strings. Convert them to one type.") from None
 
 
-def _row_numbers(pair, n_rows):
+def _row_numbers(pair: Iterable[Any], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     try:
         train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in map(unmasked, pair))
     except (IndexError, TypeError, ValueError) as error:
@@ -97,7 +103,7 @@ def _row_numbers(pair, n_rows):
     return train, held_out
 
 
-def _random_part(estimator, y, groups):
+def _random_part(estimator: BaseEstimator, y: np.ndarray, groups: np.ndarray | None) -> "BaseShuffleSplit":
     """Splitter with one random validation set of at least two rows, and at least one row per class."""
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
@@ -116,7 +122,7 @@ def _random_part(estimator, y, groups):
     return ShuffleSplit(n_splits=1, test_size=size, random_state=seed)
 
 
-def scorer_of(estimator):
+def scorer_of(estimator: BaseEstimator) -> Callable[..., float]:
     """Return the scorer for `scoring`; accuracy or R^2 for None. ValueError if `scoring` is invalid."""
     from sklearn.metrics import check_scoring
 
@@ -138,7 +144,7 @@ def sums_by_group(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     return losses if groups is None else np.bincount(np.unique(groups, return_inverse=True)[1], losses)
 
 
-def of_mean_one(weights):
+def of_mean_one(weights: np.ndarray | None) -> np.ndarray | float:
     """Return weights (n_rows, 1) as (n_rows,), divided by their mean; 1 for None."""
     return 1.0 if weights is None else weights.ravel() / weights.mean()
 
@@ -146,10 +152,10 @@ def of_mean_one(weights):
 class SquaredErrors:
     """Return the weighted mean squared error of each validation row."""
 
-    def __init__(self, Y, weights):
+    def __init__(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
         self._Y, self._weights = Y, of_mean_one(weights)
 
-    def __call__(self, predictions):
+    def __call__(self, predictions: np.ndarray) -> np.ndarray:
         return self._weights * ((predictions - self._Y) ** 2).mean(axis=1)
 
 
@@ -175,14 +181,14 @@ class Scoring:
 class _HeldOut(BaseEstimator):
     """A stand-in estimator for the scorer, with known predictions for the validation rows."""
 
-    def __init__(self, targets=None):
+    def __init__(self, targets: Any = None) -> None:
         self.targets, self.n_features_in_ = targets, None
 
-    def fit(self, predictions, y):
+    def fit(self, predictions: np.ndarray, y: np.ndarray) -> Self:
         self.predictions_ = predictions
         return self
 
-    def predict(self, X):
+    def predict(self, X: object) -> np.ndarray:
         return self.targets.decode(self.predictions_)
 
 
@@ -193,16 +199,16 @@ class _HeldOutRegressor(RegressorMixin, _HeldOut):
 class _HeldOutClassifier(ClassifierMixin, _HeldOut):
     """Stand-in for classification scores, with calibrated predictions."""
 
-    def fit(self, predictions, y):
+    def fit(self, predictions: np.ndarray, y: np.ndarray) -> Self:
         self.targets = self.targets.calibrated(predictions, y, None)
         return super().fit(predictions, y)
 
     @property
-    def classes_(self):
+    def classes_(self) -> np.ndarray | list[np.ndarray]:
         return self.targets.classes
 
-    def decision_function(self, X):
+    def decision_function(self, X: object) -> np.ndarray | list[np.ndarray]:
         return self.targets.decision(self.predictions_)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: object) -> np.ndarray | list[np.ndarray]:
         return self.targets.probabilities(self.predictions_)

@@ -1,15 +1,18 @@
 """Labels as targets of one class against the rest, and back; class weights."""
 
 import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
+from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.calibration import UNCALIBRATED, Calibration, Uncalibrated
 from binfeat._common.frames import plain_type, typed_objects
 from binfeat._common.validation import check_weights, checked_array, is_word
@@ -141,6 +144,7 @@ class LabelColumns:
 
 
 AnyLabels = Labels | LabelColumns
+ClassWeight: TypeAlias = Mapping | str | None
 
 
 def columns_of(y: np.ndarray) -> list[np.ndarray]:
@@ -154,31 +158,31 @@ def _by_class(scores: np.ndarray) -> np.ndarray:
     return np.hstack([-columns, columns]) if columns.shape[1] == 1 else columns
 
 
-def labels_in(y):
+def labels_in(y: np.ndarray) -> AnyLabels:
     """Return the label encoder for checked labels of one or several columns, or for an indicator matrix."""
     if y.ndim == 1:
         return Labels(np.unique(y))
     return LabelSets(np.arange(y.shape[1])) if is_indicator(y) else LabelColumns.of(y)
 
 
-def is_indicator(y):
+def is_indicator(y: np.ndarray) -> bool:
     """Return True if a two-dimensional array is an indicator matrix of 0 and 1."""
     return y.dtype.kind in "biuf" and bool(np.isin(y, (0, 1)).all())
 
 
-def labels_of_machine(machine):
+def labels_of_machine(machine: BaseEstimator) -> Labels:
     """Return the label encoder of a fitted model with one column of labels."""
     return (LabelSets if machine.multilabel_ else Labels)(machine.classes_)
 
 
-def all_labels(y, classes, known):
+def all_labels(y: np.ndarray, classes: ArrayLike | None, known: Labels | None) -> Labels:
     """Return the labels of one of several calls, with the classes of the first call or the `known` ones.
 
     ValueError if `classes` is missing in the first call or differs later, or y has other labels.
     """
-    given = None
+    given: Labels | None = None
     if y.ndim == 2:
-        given = labels_in(y)
+        given = cast(Labels, labels_in(y))  # an indicator matrix
     elif classes is not None:
         given = Labels(np.unique(check_labels(classes)))
         require_two(given.classes)
@@ -196,7 +200,7 @@ def all_labels(y, classes, known):
     return labels
 
 
-def label_array(y) -> np.ndarray:
+def label_array(y: Any) -> np.ndarray:
     """Return labels of one or several columns as an array with NumPy's dtype."""
     if hasattr(y, "dtypes") and hasattr(y, "items"):  # a pandas frame
         plain = {name: kind for name, column in y.items() if (kind := plain_type(column)) is not None}
@@ -204,7 +208,7 @@ def label_array(y) -> np.ndarray:
     return typed_objects(checked_array(y, dtype=None, ensure_2d=False, input_name="y"))
 
 
-def check_labels_or_sets(y) -> np.ndarray:
+def check_labels_or_sets(y: Any) -> np.ndarray:
     """Check labels as `check_labels`, or return an indicator matrix (n_rows, n_labels) unchanged."""
     array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1:
@@ -217,7 +221,7 @@ def check_labels_or_sets(y) -> np.ndarray:
     return array
 
 
-def check_label_columns(y) -> np.ndarray:
+def check_label_columns(y: Any) -> np.ndarray:
     """Check labels as `check_labels_or_sets`, or labels of several columns with at least two classes each."""
     array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1 or is_indicator(array):
@@ -227,7 +231,7 @@ def check_label_columns(y) -> np.ndarray:
     return array
 
 
-def check_labels(y):
+def check_labels(y: Any) -> np.ndarray:
     """Return labels as a one-dimensional array with any number of classes.
 
     ValueError if they are not labels; TypeError if they cannot be sorted, such as strings together with None.
@@ -243,18 +247,18 @@ def check_labels(y):
     return y
 
 
-def require_two(classes):
+def require_two(classes: np.ndarray) -> None:
     """Raise ValueError for fewer than two classes."""
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {np.asarray(classes).tolist()[0]!r}.")
 
 
-def one_against_rest(labels, n_classes):
+def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
     """Return targets of numbered labels: 1 for a class, -1 for others; one target (the second) for two classes."""
     return np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
 
 
-def class_weights(class_weight, y):
+def class_weights(class_weight: ClassWeight, y: np.ndarray) -> np.ndarray | None:
     """Return the class weight of each row, or None.
 
     ValueError if `class_weight` is not a dict, "balanced" or None, or a weight is negative or not finite.
@@ -269,12 +273,12 @@ def class_weights(class_weight, y):
     return weights
 
 
-def counted_classes(y):
+def counted_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted classes of some rows and their counts."""
     return np.unique(y, return_counts=True) if y.size else (y, np.empty(0, np.int64))
 
 
-def unite_classes(counted):
+def unite_classes(counted: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Merge classes and counts of parts; ValueError if there is only one class."""
     parts, counts_of_parts = zip(*counted, strict=True)
     classes, places = np.unique(np.concatenate(parts), return_inverse=True)
@@ -284,7 +288,7 @@ def unite_classes(counted):
     return classes, counts
 
 
-def weights_of_classes(class_weight, classes, counts):
+def weights_of_classes(class_weight: ClassWeight, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the weight of each class, (n_classes,), from counts; ValueError as in `class_weights`."""
     if is_word(class_weight, "balanced"):
         return counts.sum() / (counts.size * counts)
@@ -292,7 +296,9 @@ def weights_of_classes(class_weight, classes, counts):
     return np.ones(counts.size) if weights is None else weights
 
 
-def weights_of_known(sample_weight, class_weight, y, classes):
+def weights_of_known(
+    sample_weight: ArrayLike | None, class_weight: ClassWeight, y: np.ndarray, classes: np.ndarray
+) -> np.ndarray | None:
     """Return class weights for a part of the rows; ValueError if `class_weight` is "balanced"."""
     if isinstance(class_weight, str):
         raise ValueError(
@@ -300,12 +306,12 @@ def weights_of_known(sample_weight, class_weight, y, classes):
         )
     if class_weight is None or y.ndim == 2:
         return weights_by_class(sample_weight, class_weight, y)
-    of_class = class_weights(class_weight, classes)[np.searchsorted(classes, y)]
+    of_class = cast(np.ndarray, class_weights(class_weight, classes))[np.searchsorted(classes, y)]
     weights = check_weights(sample_weight, len(y))
     return of_class[:, np.newaxis] if weights is None else weights * of_class[:, np.newaxis]
 
 
-def weights_by_class(sample_weight, class_weight, y):
+def weights_by_class(sample_weight: ArrayLike | None, class_weight: ClassWeight, y: np.ndarray) -> np.ndarray | None:
     """Return sample weights times class weights, of shape (n_rows, 1), or None; with the errors of both checks."""
     weights = check_weights(sample_weight, len(y))
     if y.ndim == 2 and class_weight is not None:

@@ -16,11 +16,11 @@ _FORMAT = 6  # number of the format of files; the first format had no number
 
 
 @functools.cache
-def _version():
+def _version() -> str:
     return metadata.version("binfeat")
 
 
-def _order(version):
+def _order(version: str) -> tuple[int, ...]:
     """Return a sort key of a version: three numbers, and development builds before their release.
 
     ValueError if the text is no version.
@@ -52,12 +52,12 @@ class Persistent(BaseEstimator):
     _migrate = staticmethod(lambda state, file_format: None)
     _derived: Derived
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__(), "_binfeat_version": _version(), "_binfeat_format": _FORMAT}
         state.pop("_derived", None)
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         state, name = dict(state), type(self).__name__
         version, file_format = state.pop("_binfeat_version", ""), state.pop("_binfeat_format", 1)
         _refuse_newer(name, version, file_format)
@@ -83,7 +83,7 @@ class Persistent(BaseEstimator):
             self._check_state(state)
 
 
-def _refuse_newer(name, version, file_format):
+def _refuse_newer(name: str, version: Any, file_format: Any) -> None:
     """Raise ValueError for files of a newer version or format; builds of one version may differ in the format."""
     try:
         is_newer = _order(version) > _order(_version())

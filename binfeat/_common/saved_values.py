@@ -1,6 +1,6 @@
 """Checks of saved models: they may contain only consistent plain arrays, numbers and strings."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,7 +20,13 @@ def is_plain(array: object) -> bool:
     return type(array) in (np.ndarray, np.memmap)
 
 
-def check_arrays(arrays, layout, sizes, order="C", infinite=()):
+def check_arrays(
+    arrays: Mapping[str, Any],
+    layout: Mapping[str, tuple],
+    sizes: dict[str, int],
+    order: str = "C",
+    infinite: Container[str] = (),
+) -> None:
     """Raise ValueError for arrays with unexpected dtype, shape or memory order ("C", "C or Fortran", "any").
 
     `layout` contains, for each required array, its dtypes and the names of its axes. `sizes` contains the
@@ -49,7 +55,7 @@ def _is_in_order(array: np.ndarray, order: str) -> bool:
     return order == "any" or array.flags.c_contiguous or (order != "C" and array.flags.f_contiguous)
 
 
-def check_starts(arrays, name, n_groups, n_items):
+def check_starts(arrays: Mapping[str, Any], name: str, n_groups: int, n_items: int) -> None:
     """Raise ValueError unless an array contains the first item of each group, followed by the number of items."""
     check_arrays(arrays, {name: (np.int64, "starts")}, {"starts": n_groups + 1})
     starts = arrays[name]
@@ -57,7 +63,9 @@ def check_starts(arrays, name, n_groups, n_items):
         raise ValueError(f"{name} should rise from 0 to {n_items}.")
 
 
-def check_bounds(arrays, *names, least=-np.inf, most=np.inf, above=-np.inf):
+def check_bounds(
+    arrays: Mapping[str, Any], *names: str, least: float = -np.inf, most: float = np.inf, above: float = -np.inf
+) -> None:
     """Raise ValueError for arrays with NaN or numbers outside `least` to `most`, or not above `above`."""
     for name in names:
         array = arrays[name]

@@ -1,8 +1,9 @@
 """Checks of parameters shared by several estimators."""
 
 import numbers
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -10,10 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.frames import collected, unmasked
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
 
+T = TypeVar("T")
 CheckedRows: TypeAlias = Any  # rows that passed the checks: an array or CSR of shape (n_rows, n_inputs)
 
 _MODERATE = 1e100
@@ -22,7 +25,7 @@ _LONG = 10**40  # larger integers are abbreviated in messages
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
 
-def checked_array(X, **checks):
+def checked_array(X: Any, **checks: Any) -> CheckedRows:
     """Call scikit-learn's `check_array` without NumPy's warnings about infinite sums; masked values become NaN.
 
     A damaged sparse matrix is refused before scikit-learn or SciPy read it.
@@ -33,7 +36,7 @@ def checked_array(X, **checks):
         return check_array(X, **checks)
 
 
-def checked_targets(y):
+def checked_targets(y: Any) -> np.ndarray:
     """Return targets in float64, (n_rows,) or (n_rows, n_targets); ValueError for dates and huge numbers."""
     kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
     if kind.kind in "mM":
@@ -43,7 +46,7 @@ def checked_targets(y):
     return y
 
 
-def checked_rows(estimator, X, **checks):
+def checked_rows(estimator: BaseEstimator, X: Any, **checks: Any) -> CheckedRows:
     """Call `validate_data` without these warnings; it stores or checks the number and names of inputs.
 
     A damaged sparse matrix is refused before scikit-learn or SciPy read it.
@@ -57,7 +60,7 @@ def checked_rows(estimator, X, **checks):
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
 
 
-def canonical(X):
+def canonical(X: CheckedRows) -> CheckedRows:
     """Return CSR with sorted indices and without duplicates; the caller's matrix is unchanged."""
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
@@ -65,12 +68,12 @@ def canonical(X):
     return X
 
 
-def float_dtype(dtype):
+def float_dtype(dtype: DTypeLike) -> np.dtype:
     """Return the dtype of computations and features: float32 for float32, otherwise float64."""
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
 
-def check_moderate(values, name):
+def check_moderate(values: np.ndarray, name: str) -> None:
     """Raise ValueError for numbers beyond 1e100, because sums of squares might overflow. NaN is ignored."""
     largest = max(abs(float(end.reduce(values, axis=None, initial=0))) for end in (np.fmax, np.fmin))
     if largest > _MODERATE:
@@ -79,18 +82,18 @@ def check_moderate(values, name):
         )
 
 
-def check_integer(value, name, minimum, maximum=np.inf):
+def check_integer(value: object, name: str, minimum: int, maximum: float = np.inf) -> int:
     """An integer parameter within bounds; TypeError if it is not an integer, ValueError if it is out of range."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {in_digits(value)}.")
-    if value > maximum:
+    if not value <= maximum:
         raise ValueError(f"{name} must be at most {maximum}, got {in_digits(value)}.")
     return int(value)
 
 
-def check_real(value, name, minimum):
+def check_real(value: object, name: str, minimum: float) -> float:
     """A finite number of at least `minimum`, as a float; TypeError if it is no number, ValueError if out of range."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number of at least {minimum}, got {value!r}.")
@@ -100,21 +103,22 @@ def check_real(value, name, minimum):
     return number
 
 
-def _as_float(value):
+def _as_float(value: numbers.Real) -> float:
     """A real number as a float, infinite beyond the range of floats."""
     try:
         return float(value)
     except OverflowError:
-        return np.inf if value > 0 else -np.inf
+        return -np.inf if value < 0 else np.inf
 
 
-def in_digits(value):
+def in_digits(value: object) -> str:
     """Format a number for an error message; large integers, which Python may refuse to print, are abbreviated."""
-    is_long = isinstance(value, int) and abs(value) >= _LONG
-    return f"an integer of {value.bit_length():,} bits" if is_long else str(value)
+    if isinstance(value, int) and abs(value) >= _LONG:
+        return f"an integer of {value.bit_length():,} bits"
+    return str(value)
 
 
-def check_numbers(values, name):
+def check_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Numbers as an array of float64 of any shape; TypeError if they are anything else."""
     with suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(unmasked(values))
@@ -123,7 +127,7 @@ def check_numbers(values, name):
     raise TypeError(f"{name} must be numbers, got {values!r}.")
 
 
-def check_flag(value, name):
+def check_flag(value: object, name: str) -> bool:
     """True or False; TypeError if it is anything else."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
@@ -135,7 +139,7 @@ def is_word(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word
 
 
-def check_choice(value, name, choices):
+def check_choice(value: T, name: str, choices: Collection[str | None]) -> T:
     """A string or None that is one of `choices`; ValueError if it is not."""
     if (value is None or isinstance(value, str)) and value in choices:
         return value
@@ -143,14 +147,14 @@ def check_choice(value, name, choices):
     raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
 
 
-def require_y(who, y):
+def require_y(who: str, y: ArrayLike | None) -> ArrayLike:
     """Return y; ValueError for None."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     return y
 
 
-def check_float_type(dtype):
+def check_float_type(dtype: object) -> np.dtype:
     """float32 or float64, as a `numpy.dtype`; ValueError if it is any other type."""
     for known in (np.dtype(np.float32), np.dtype(np.float64)):
         if dtype is known.type or (isinstance(dtype, np.dtype) and dtype == known) or str(dtype) == known.name:
@@ -158,7 +162,7 @@ def check_float_type(dtype):
     raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
 
 
-def check_share(value, name):
+def check_share(value: object, name: str) -> float:
     """A number above 0 and below 1; TypeError if it is not a number, ValueError if it is out of range."""
     share = check_real(value, name, minimum=0.0)
     if not 0 < share < 1:
@@ -166,7 +170,7 @@ def check_share(value, name):
     return share
 
 
-def check_weights(sample_weight, n_rows, some=True):
+def check_weights(sample_weight: ArrayLike | None, n_rows: int, some: bool = True) -> np.ndarray | None:
     """Sample weights as float64 of shape (n_rows, 1), or None; all may be zero only with ``some=False``.
 
     TypeError if they are not numbers; ValueError if they are negative, not finite, all zero, or not one per row.
@@ -187,12 +191,12 @@ def check_weights(sample_weight, n_rows, some=True):
     return weights
 
 
-def names_of_inputs(estimator):
+def names_of_inputs(estimator: BaseEstimator) -> list[str]:
     """Return the column names of `fit`, or x0, x1, ... if it had none."""
     return list(getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)]))
 
 
-def check_comparable(weights):
+def check_comparable(weights: np.ndarray | None) -> None:
     """Refuse weights whose ratios are beyond the range of float32 with a ValueError; 0 and None are accepted."""
     used = np.empty(0) if weights is None else weights[weights > 0]
     if used.size and used.max() / WIDEST > used.min():
@@ -202,7 +206,7 @@ def check_comparable(weights):
         )
 
 
-def check_penalty(alpha, mean_weight):
+def check_penalty(alpha: float | None, mean_weight: float) -> None:
     """Refuse a penalty whose ratio to the weights is beyond the range of float32 with a ValueError."""
     if alpha is not None and alpha / WIDEST > mean_weight:
         raise ValueError(
@@ -211,7 +215,7 @@ def check_penalty(alpha, mean_weight):
         )
 
 
-def check_row_weights(sample_weight, n_rows):
+def check_row_weights(sample_weight: ArrayLike, n_rows: int) -> np.ndarray:
     """Weights as float64 of shape (n_rows,); ValueError if there are more or fewer."""
     weights = check_numbers(sample_weight, "sample_weight")
     if weights.shape != (n_rows,):
@@ -219,19 +223,19 @@ def check_row_weights(sample_weight, n_rows):
     return weights
 
 
-def flat(weights):
+def flat(weights: np.ndarray | None) -> np.ndarray | None:
     """Weights of shape (n_rows,) from weights of shape (n_rows, 1), or None."""
     return None if weights is None else weights[:, 0]
 
 
-def seed_of(random_state):
+def seed_of(random_state: int | np.random.RandomState | None) -> int:
     """A non-negative integer seed for any `random_state`; an integer is returned as it is."""
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def check_gamma(gamma, n_inputs, some=True, words=()):
+def check_gamma(gamma: Any, n_inputs: int, some: bool = True, words: Iterable[str] = ()) -> np.ndarray:
     """One non-negative gamma per input, as an array; all may be zero only with ``some=False``.
 
     TypeError, which names the `words` that the caller also accepts, if it is not a number or a sequence of numbers;
@@ -258,7 +262,7 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
     return np.array(np.broadcast_to(values, n_inputs))
 
 
-def check_categorical(categorical_features, estimator):
+def check_categorical(categorical_features: Any, estimator: BaseEstimator) -> np.ndarray:
     """Mask of the categorical inputs, from a mask, positions or names; ValueError if one was not seen in `fit`."""
     n_inputs = estimator.n_features_in_
     mask = np.zeros(n_inputs, dtype=bool)
@@ -284,7 +288,7 @@ class InputNames(BaseEstimator):
     """Keeps the number and the names of the inputs that `checked_rows` finds, for functions that fit nothing."""
 
 
-def check_input_names(estimator, input_features):
+def check_input_names(estimator: BaseEstimator, input_features: Any) -> None:
     """Refuse names of inputs that differ from the names seen in `fit`, or in their number, with a ValueError."""
     if input_features is None:
         return

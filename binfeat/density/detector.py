@@ -344,8 +344,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         self._require_sample("drift")
         n_permutations, seed = check_integer(n_permutations, "n_permutations", 1), seed_of(random_state)
         samples, law = (dense(self._sample.rows), dense(self._check(X))), binning_kernel(self.kernel)
-        scales = self.gamma_, self._categorical, names_of_inputs(self)
-        return drift_between(*samples, law, *scales, n_permutations, seed, self.n_jobs)
+        names = names_of_inputs(self)
+        return drift_between(*samples, law, self.gamma_, self._categorical, names, n_permutations, seed, self.n_jobs)
 
     def compact(self) -> Self:
         """Return a smaller copy for deployment, which only scores rows.

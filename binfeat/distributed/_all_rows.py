@@ -3,23 +3,35 @@
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
+from typing import Any, cast
 
 import numpy as np
+from dask.delayed import Delayed
+from sklearn.base import BaseEstimator
 
+from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Unfinished
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
 from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._cells import DaskCells
-from binfeat.distributed._chunks import gathered, persist, reduce_in_tree, shared, split_rows
+from binfeat.distributed._chunks import Chunks, gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
+from binfeat.distributed._table import DaskTable, Given
 from binfeat.features.binning.bin_matrix import BinMatrix
-from binfeat.features.binning.bins import rank_bins, starts_of, unite_bins
+from binfeat.features.binning.bins import Bins, rank_bins, starts_of, unite_bins
 from binfeat.features.binning.code_store import code_budget
+from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
+from binfeat.length_scales.matrices import Frame
 from binfeat.models.fitted.cell_trees import ColumnRows
 from binfeat.models.machines.all_rows import AllRows, Encoding, Whole
-from binfeat.models.table.scalers import NoScaler
+from binfeat.models.machines.growth import Map
+from binfeat.models.problem import Beyond, Problem
+from binfeat.models.run import Run
+from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.table.scalers import InputScaler, NoScaler
+from binfeat.models.table.targets import Targets
 
 
 class AllDaskRows(AllRows):
@@ -29,13 +41,13 @@ class AllDaskRows(AllRows):
     `problem` contains the sample; names and number of inputs are read from the estimator.
     """
 
-    def __init__(self, problem, run, estimator, table):
+    def __init__(self, problem: Problem, run: Run, estimator: BaseEstimator, table: DaskTable) -> None:
         self._table, self._estimator = table, estimator
         super().__init__(problem, run, table.n_rows, code_budget(run.settings.max_bytes))
         self._task_jobs = 1 if run.settings.n_jobs is None else run.settings.n_jobs
 
     @cached_property
-    def _parts(self):
+    def _parts(self) -> list[Delayed]:
         """Return a delayed Part without features for each chunk."""
         problem, table = self._problem, self._table
         if problem.beyond is None:
@@ -43,14 +55,14 @@ class AllDaskRows(AllRows):
         given = shared(self._encoding(NoScaler())), shared(problem.beyond), self._task_jobs
         return persist(table.chunks.each(_part_by_rows, *given, own=[table.given.blocks]))
 
-    def _encoding(self, scaler):
+    def _encoding(self, scaler: InputScaler) -> Encoding:
         twin = type(self._estimator)()  # other attributes of the model are not sent
         names = "n_features_in_", "feature_names_in_"
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
         twin._unfinished = Unfinished()
         return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
 
-    def whole(self, kernels, frame):
+    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         """Fetch all rows, with inputs in float32; the workers keep their rows, and solve cells."""
         problem, table = self._problem, self._table
         is_weighted = table.is_weighted or problem.beyond is not None
@@ -63,14 +75,14 @@ class AllDaskRows(AllRows):
         cells = DaskCells(parts, table.lengths, whole.mean_weight, self._task_jobs)
         return Whole(whole, rows, table.rows, cells)
 
-    def _training_rows(self, kernels):
+    def _training_rows(self, kernels: ScaledKernels) -> Any:  # with the methods of `TrainingRows`
         problem, table = self._problem, self._table
         encoding = self._encoding(kernels.scaler)
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
 
 
-def _with_columns(X, part, encoding, frame, is_weighted):
+def _with_columns(X: Any, part: Part, encoding: Encoding, frame: Frame, is_weighted: bool) -> Part:
     """Return the part with encoded and scaled rows."""
     return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
@@ -82,13 +94,21 @@ class DaskTrainingRows:
     each chunk of the raw table, and `held_out` the numbers of its validation rows.
     """
 
-    def __init__(self, chunks, lengths, parts, n_targets, encoding, held_out):
+    def __init__(
+        self,
+        chunks: Chunks,
+        lengths: tuple[int, ...],
+        parts: list[Delayed],
+        n_targets: int,
+        encoding: Encoding,
+        held_out: list[np.ndarray],
+    ) -> None:
         self._chunks, self._lengths, self._encoding = chunks, lengths, shared(encoding)
         self._whole = replace(chunks, blocks=parts, kind=None)
         self._parts = replace(self._whole, blocks=persist(self._whole.alive().each(_without, own=[held_out])))
         self.n_rows, self.n_targets = sum(lengths), n_targets
 
-    def count(self, grids, first_grid):
+    def count(self, grids: Grids, first_grid: int) -> Bins:
         """Compute codes in additional grids on the workers, and return the bins of these grids."""
         blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids)))
         numbered = replace(self._whole, blocks=blocks)
@@ -96,7 +116,7 @@ class DaskTrainingRows:
         self._keep(self._parts.alive().each(_with_grids, shared(bins), own=[blocks]))
         return bins
 
-    def for_solver(self, features, dtype):
+    def for_solver(self, features: Map, dtype: np.dtype) -> DaskRows:
         """Return the rows with these features; those of bins with a dtype."""
         parts, dense = self._parts.blocks, isinstance(features, FourierMap)
         if dense:
@@ -105,55 +125,57 @@ class DaskTrainingRows:
             parts = persist(self._parts.each(_in_dtype, dtype))
         return DaskRows(parts, self._lengths, features.n_components, self.n_targets, dtype, dense)
 
-    def weigh_held_out(self):
+    def weigh_held_out(self) -> None:
         """Restore the weights of the validation rows."""
         self._keep(self._parts.alive().each(_with_weights, own=[self._whole.blocks]))
 
-    def _keep(self, parts):
+    def _keep(self, parts: list[Delayed]) -> None:
         self._parts = replace(self._whole, blocks=persist(parts))
 
 
-def _part(given, targets, n_jobs):
+def _part(given: Given, targets: Targets | AnyLabels, n_jobs: int) -> Part:
     return Part(None, targets.encode(given.y), given.weights, n_jobs)
 
 
-def _part_by_rows(X, given, encoding, beyond, n_jobs):
+def _part_by_rows(X: Any, given: Given, encoding: Encoding, beyond: Beyond, n_jobs: int) -> Part:
     Y, weights = beyond(encoding(X), given.y, given.weights)
     return Part(None, Y, weights, n_jobs)
 
 
-def _without(part, rows):
-    weights = part.weights.copy()
+def _without(part: Part, rows: np.ndarray) -> Part:
+    weights = cast(np.ndarray, part.weights).copy()
     weights[rows] = 0.0
     return replace(part, weights=weights)
 
 
-def _in_dtype(part, dtype):
-    return replace(part, Z=BinMatrix._trusted(part.Z.codes, part.Z.offsets, dtype, part.n_jobs))
+def _in_dtype(part: Part, dtype: np.dtype) -> Part:
+    Z = cast(BinMatrix, part.Z)
+    return replace(part, Z=BinMatrix._trusted(Z.codes, Z.offsets, dtype, part.n_jobs))
 
 
-def _with_weights(part, whole):
+def _with_weights(part: Part, whole: Part) -> Part:
     return replace(part, weights=whole.weights)
 
 
-def _numbered(X, encoding, grids):
+def _numbered(X: Any, encoding: Encoding, grids: Grids) -> tuple[Bins, np.ndarray]:
     return number_bins(encoding(X), grids, encoding.n_jobs)
 
 
-def _with_grids(part, numbered, united):
+def _with_grids(part: Part, numbered: tuple[Bins, np.ndarray], united: Bins) -> Part:
     """Return the part with appended grids."""
     bins, fresh = numbered
     offsets, n_known = united.starts, 0
-    if part.Z is not None:
-        offsets, n_known = starts_of(np.concatenate([np.diff(part.Z.offsets), united.sizes])), len(part.Z.codes)
+    Z: Any = part.Z  # a BinMatrix, or None before the first grids
+    if Z is not None:
+        offsets, n_known = starts_of(np.concatenate([np.diff(Z.offsets), united.sizes])), len(Z.codes)
     narrow = np.diff(offsets).max() <= np.iinfo(np.uint16).max
     codes = np.empty((n_known + len(fresh), len(part.Y)), np.uint16 if narrow else np.uint32)
     if n_known:
-        codes[:n_known] = part.Z.codes
+        codes[:n_known] = Z.codes
     renumber(fresh, bins, united, codes[n_known:], part.n_jobs)
     return replace(part, Z=BinMatrix._trusted(codes, offsets, np.dtype(np.float64), part.n_jobs))
 
 
-def _with_fourier(X, part, encoding, fourier):
+def _with_fourier(X: Any, part: Part, encoding: Encoding, fourier: FourierMap) -> Part:
     fourier = replace(fourier, n_jobs=part.n_jobs)
     return replace(part, Z=LazyFeatures(fourier, encoding(X), fourier.n_components))

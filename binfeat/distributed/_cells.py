@@ -1,11 +1,15 @@
 """Cells of rows on the workers; a task gathers and solves each cell."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from dask import delayed
 
 from binfeat._rows.rows import Part
 from binfeat._threads import side_by_side
 from binfeat.distributed._chunks import Chunks, compute, shared, split_rows
+from binfeat.models.fitted.cell_trees import CellFunction
 
 _MOST_PIECES = 10_000  # each piece of a chunk is a task, and the scheduler is slow with many tasks
 
@@ -17,10 +21,10 @@ class DaskCells:
     task uses `n_jobs` threads.
     """
 
-    def __init__(self, parts: Chunks, lengths, mean_weight, n_jobs):
+    def __init__(self, parts: Chunks, lengths: Sequence[int], mean_weight: float, n_jobs: int | None) -> None:
         self._parts, self._lengths, self._mean_weight, self._n_jobs = parts, lengths, mean_weight, n_jobs
 
-    def __call__(self, function, cells):
+    def __call__(self, function: CellFunction, cells: list[np.ndarray]) -> list[Any]:
         """Return the results of ``function(columns, targets, weights)`` for cells, which are arrays of row numbers.
 
         A task computes one cell, or several cells if there are many chunks and cells.
@@ -43,13 +47,15 @@ class DaskCells:
         return [found for task in compute(tasks) for found in task]
 
 
-def _called(function, pieces, places, mean_weight, n_jobs):
+def _called(
+    function: CellFunction, pieces: list[Part], places: list[np.ndarray], mean_weight: float, n_jobs: int | None
+) -> list[Any]:
     """Return the results of a function for cells, given the positions of their rows in the pieces."""
     Z, Y = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("Z", "Y"))
-    weights = [piece.weights for piece in pieces]
+    weights: list[Any] = [piece.weights for piece in pieces]
     relative = None if weights[0] is None else np.concatenate(weights)[:, 0] / mean_weight
 
-    def call(rows):
+    def call(rows: np.ndarray) -> Any:
         X, own_weights = np.ascontiguousarray(Z[rows].T), None if relative is None else relative[rows]
         return function(X, Y[rows].astype(np.float32), own_weights)
 

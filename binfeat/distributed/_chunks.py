@@ -1,22 +1,26 @@
 """Rows of Dask collections as delayed chunks, with checks, errors that name the chunk, and tree sums."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from traceback import clear_frames
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import dask
 import dask.array as da
 import numpy as np
 from dask import delayed
+from dask.delayed import Delayed
 from distributed import client, futures_of
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.frames import unmasked
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.persistence import Unfinished
@@ -44,29 +48,31 @@ _NO_WORKER = "No worker was available to run {} within the time limit of the sch
 class Chunks:
     """The rows of a collection, as delayed chunks."""
 
-    blocks: list  # of Delayed
+    blocks: list[Delayed]
     name: str  # for errors
     kind: Any = None  # the expected _ArrayKind or _FrameKind of every chunk; None for checked chunks
-    lengths: tuple | None = None  # None if unknown
+    lengths: tuple[int, ...] | None = None  # None if unknown
     width: int = 1  # number of columns; 1 for one-dimensional chunks
     dtype: np.dtype = _FLOAT64  # float32 if the whole collection has this dtype
 
-    def each(self, function, *arguments, own=(), common=()):
+    def each(
+        self, function: Callable[..., Any], *arguments: Any, own: Iterable[Sequence] = (), common: tuple = ()
+    ) -> list[Delayed]:
         """Return delayed results of ``function(chunk, *own, *arguments, *common)``; errors and keys name the chunk.
 
         `own` contains sequences with one argument per chunk; `common` contains large arguments, sent once and together.
         """
         call, name = delayed(_call), getattr(function, "__name__", "part").strip("_")
-        common = shared(common) if common else ()
+        sent = shared(common) if common else ()
         return [
             call(
-                *(function, f"Chunk {i} of {self.name}", self.kind, common, block, *own_arguments, *arguments),
+                *(function, f"Chunk {i} of {self.name}", self.kind, sent, block, *own_arguments, *arguments),
                 dask_key_name=f"{name}-chunk{i}-{uuid4().hex}",
             )
             for i, (block, *own_arguments) in enumerate(zip(self.blocks, *own, strict=True))
         ]
 
-    def alive(self):
+    def alive(self) -> Self:
         """Return these chunks; RuntimeError if a block belongs to a closed client."""
         for block in self.blocks:
             require_live(block, self.name)
@@ -80,7 +86,7 @@ class _ArrayKind:
     shape: tuple
     dtype: np.dtype
 
-    def check(self, chunk):
+    def check(self, chunk: Any) -> None:
         if chunk.shape[1:] != self.shape:
             raise ValueError(f"it must have the shape (n_rows, {self.shape[0]}), got {chunk.shape}.")
         if chunk.dtype != self.dtype and not chunk.dtype.kind == self.dtype.kind in "SU":
@@ -93,7 +99,7 @@ class _FrameKind:
 
     columns: dict
 
-    def check(self, chunk):
+    def check(self, chunk: Any) -> None:
         dtypes = {chunk.name: chunk.dtype} if chunk.ndim == 1 else dict(chunk.dtypes)
         if list(dtypes) != list(self.columns):
             raise ValueError(f"its columns must be {list(self.columns)}, got {list(dtypes)}.")
@@ -104,7 +110,14 @@ class _FrameKind:
                 )
 
 
-def _call(function, where, kind, common, chunk, *arguments):
+def _call(
+    function: Callable[..., Any],
+    where: str,
+    kind: _ArrayKind | _FrameKind | None,
+    common: tuple,
+    chunk: Any,
+    *arguments: Any,
+) -> Any:
     try:
         if kind is not None:
             check_sparse(chunk, "it")
@@ -115,12 +128,12 @@ def _call(function, where, kind, common, chunk, *arguments):
         raise error_type(f"{where}: {error}") from error
 
 
-def is_chunked(X):
+def is_chunked(X: object) -> bool:
     """Return True if X is a Dask collection or an object with delayed chunks."""
     return dask.is_dask_collection(X) or hasattr(X, "_as_chunks")
 
 
-def chunks_of(X, name):
+def chunks_of(X: Any, name: str) -> Chunks:
     """Return the chunks of a Dask array (with all columns in each) or dataframe.
 
     TypeError for other collections, RuntimeError if X belongs to a closed client.
@@ -149,17 +162,17 @@ def chunks_of(X, name):
     return Chunks(blocks, name, kind, None, len(columns), _float_type(dtypes.values()))
 
 
-def _float_type(dtypes):
+def _float_type(dtypes: Iterable[Any]) -> np.dtype:
     return np.dtype(np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64)
 
 
-def require_live(collection, name):
+def require_live(collection: Any, name: str) -> None:
     """Raise RuntimeError if a collection belongs to a closed client."""
     if any(future.client.status != "running" or future.cancelled() for future in futures_of(collection)):
         raise RuntimeError(_GONE.format(name, ""))
 
 
-def beside(chunks, values, name):
+def beside(chunks: Chunks, values: Any, name: str) -> Chunks:
     """Return delayed targets or weights, split like the chunks of rows; ValueError if lengths differ.
 
     Unknown lengths are computed on demand.
@@ -184,16 +197,16 @@ def beside(chunks, values, name):
     return own if lengths == wanted else _cut(own, lengths, wanted)
 
 
-def lengths_of(chunks):
+def lengths_of(chunks: Chunks) -> tuple[int, ...]:
     """Return the number of rows of each chunk, computed if unknown."""
     return tuple(compute(chunks.each(_length))) if chunks.lengths is None else chunks.lengths
 
 
-def _length(chunk):
+def _length(chunk: Any) -> int:
     return chunk.shape[0]
 
 
-def _cut(chunks, lengths, wanted):
+def _cut(chunks: Chunks, lengths: tuple[int, ...], wanted: tuple[int, ...]) -> Chunks:
     """Return the same rows in chunks of other lengths."""
     call, starts = delayed(_rows_among), np.cumsum([0, *lengths])
     blocks = []
@@ -205,47 +218,47 @@ def _cut(chunks, lengths, wanted):
     return replace(chunks, blocks=blocks, lengths=tuple(wanted))
 
 
-def _rows_among(parts, start, stop):
+def _rows_among(parts: list[Any], start: int, stop: int) -> Any:
     rows = joined(parts)
     return rows.iloc[start:stop] if hasattr(rows, "iloc") else rows[start:stop]
 
 
-def values_beside(chunks, y, sample_weight):
+def values_beside(chunks: Chunks, y: Any, sample_weight: Any) -> list[list[Delayed]]:
     """Return delayed targets and weights for the rows of each chunk, as arrays or None; errors name the chunk."""
     return [beside(chunks, values, name).each(_same) for values, name in ((y, "y"), (sample_weight, "sample_weight"))]
 
 
-def _same(values):
+def _same(values: Any) -> Any:
     return values
 
 
-def weights_of_chunk(weights, y, n_rows):
+def weights_of_chunk(weights: Any, y: Any, n_rows: int) -> np.ndarray:
     """Return checked weights (n_rows, 1) of a chunk, ones for None; ValueError if the length of y differs."""
     if len(y) != n_rows:
         raise ValueError(f"it has {n_rows} rows, and the chunk of y has {len(y)}.")
-    weights = check_weights(weights, n_rows, some=False)
-    return np.ones((n_rows, 1)) if weights is None else weights
+    checked = check_weights(weights, n_rows, some=False)
+    return np.ones((n_rows, 1)) if checked is None else checked
 
 
-def split_rows(rows, lengths):
+def split_rows(rows: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
     """Split increasing row numbers by chunk, relative to the first row of the chunk."""
     ends = np.cumsum(lengths)
     parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
     return [part - (end - length) for part, end, length in zip(parts, ends, lengths, strict=True)]
 
 
-def taken(chunks, rows, lengths):
+def taken(chunks: Chunks, rows: np.ndarray, lengths: Sequence[int]) -> list[Delayed]:
     """Return delayed rows of each chunk by their global numbers; ValueError if the length of the chunk differs."""
     return chunks.each(_take, own=[split_rows(rows, lengths), lengths])
 
 
-def _take(chunk, rows, length):
+def _take(chunk: Any, rows: np.ndarray, length: int) -> Any:
     if chunk.shape[0] != length:
         raise ValueError(f"it must have {length} rows, as the chunk of X; got {chunk.shape[0]}.")
     return chunk.iloc[rows] if hasattr(chunk, "iloc") else chunk[rows]
 
 
-def joined(parts):
+def joined(parts: Sequence[Any]) -> Any:
     """Concatenate chunks of rows."""
     if hasattr(parts[0], "iloc"):
         import pandas as pd
@@ -254,7 +267,7 @@ def joined(parts):
     return sources.joined(parts)
 
 
-def inputs_of(estimator, X, reset):
+def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
     """Return the chunks of X; check `n_features_in_` and `feature_names_in_`, or set them if `reset`."""
     chunks = chunks_of(X, "X")
     rows = X._meta if hasattr(X, "columns") else np.empty((0, chunks.width))
@@ -262,51 +275,51 @@ def inputs_of(estimator, X, reset):
     return chunks
 
 
-def moments_of(chunks, twin, sample_weight=None):
+def moments_of(chunks: Chunks, twin: Delayed, sample_weight: Any = None) -> Moments:
     """Return the `Moments` of all rows, checked by the estimator `twin`, with weights."""
     weights = [] if sample_weight is None else [beside(chunks, sample_weight, "sample_weight").blocks]
     return sum(compute(chunks.each(_moments, twin, own=weights)), Moments.none(chunks.width))
 
 
-def _moments(X, *own):
+def _moments(X: Any, *own: Any) -> Moments:
     *weights, twin = own
     X = canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1]))
     return Moments.of(X, *(flat(check_weights(each, X.shape[0], some=False)) for each in weights))
 
 
-def array_of(blocks, lengths, tail, meta):
+def array_of(blocks: list[Delayed], lengths: Sequence[float] | None, tail: tuple[int, ...], meta: Any) -> da.Array:
     """Return a Dask array of concatenated delayed blocks, each of shape ``(n_rows, *tail)``."""
     lengths = [np.nan] * len(blocks) if lengths is None else lengths
     parts = [da.from_delayed(block, (length, *tail), meta=meta) for block, length in zip(blocks, lengths, strict=True)]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
-def results_of(chunks, twin, method, tail, dtype):
+def results_of(chunks: Chunks, twin: Delayed, method: str, tail: tuple[int, ...], dtype: DTypeLike) -> da.Array:
     """Return a Dask array of the results of a method of `twin` per chunk, each of shape ``(n_rows, *tail)``."""
     meta = np.empty((0,) * (1 + len(tail)), dtype)
     return array_of(chunks.each(_call_method, twin, method, tail, meta.dtype), chunks.lengths, tail, meta)
 
 
-def _call_method(X, twin, method, tail, dtype):
+def _call_method(X: Any, twin: BaseEstimator, method: str, tail: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if not X.shape[0]:
         return np.empty((0, *tail), dtype)
     return getattr(twin, method)(X).astype(dtype, copy=False)
 
 
-def on_worker(estimator, kind):
+def on_worker(estimator: BaseEstimator, kind: Any) -> Delayed:  # kind: the class in memory
     """Return the in-memory estimator with the same attributes and one thread, sent to workers once."""
     twin = kind.__new__(kind)
     vars(twin).update(vars(estimator), n_jobs=1, _unfinished=Unfinished())
     return shared(twin)
 
 
-def shared(value):
+def shared(value: object) -> Delayed:
     """Return a value for many tasks, sent once."""
     return delayed(value, traverse=False)
 
 
 @contextmanager
-def _explaining_losses():
+def _explaining_losses() -> Iterator[None]:
     """Set Dask's options, and explain its errors about lost workers and clients."""
     try:
         with dask.config.set(_OPTIONS):
@@ -321,7 +334,7 @@ def _explaining_losses():
 
 
 @contextmanager
-def letting_go():
+def letting_go() -> Iterator[None]:
     """Release data on workers when an error is raised, because its traceback would keep local variables alive."""
     try:
         yield
@@ -333,25 +346,25 @@ def letting_go():
         raise
 
 
-def compute(values):
+def compute(values: Iterable[Any]) -> list[Any]:
     """Compute a list of delayed values."""
     with _explaining_losses():
         return list(dask.compute(*values))
 
 
-def gathered(chunks, *names):
+def gathered(chunks: Chunks, *names: str) -> list[Any]:
     """Fetch arrays of all rows from attributes of the chunks; None remains None."""
     found = zip(*compute(chunks.each(attrgetter(*names))), strict=True)
     return [None if own[0] is None else np.concatenate(own) for own in found]
 
 
-def persist(values):
+def persist(values: Iterable[Delayed]) -> list[Delayed]:
     """Persist delayed values on the workers; values of lost workers are computed again."""
     with _explaining_losses():
         return list(dask.persist(*values))
 
 
-def reduce_in_tree(values, combine):
+def reduce_in_tree(values: list[Delayed], combine: Callable[..., Any]) -> Any:
     """Combine delayed values in a tree; its shape depends only on their number.
 
     `combine` accepts a list of one or more values, and returns a new object.

@@ -1,7 +1,8 @@
 """Properties of chunks of rows that are known to the process of the fit; targets and weights stay on the workers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,12 +22,12 @@ class Facts:
     kind: Any  # of X: the types of its columns, or True for dense features
 
     @classmethod
-    def of(cls, y, weights, kind, has_classes):
+    def of(cls, y: np.ndarray, weights: np.ndarray, kind: Any, has_classes: bool) -> Self:
         classes, counts = counted_classes(y if has_classes else y[:0])
         return cls(len(y), float(weights.sum()), y.shape[1:], classes, counts, kind)
 
 
-def places_of_rows(facts):
+def places_of_rows(facts: Sequence[Facts]) -> list[int]:
     """Return the numbers of non-empty chunks; ValueError if all chunks are empty."""
     places = [place for place, fact in enumerate(facts) if fact.n_rows]
     if not places:
@@ -34,7 +35,7 @@ def places_of_rows(facts):
     return places
 
 
-def require_targets(facts):
+def require_targets(facts: Sequence[Facts]) -> None:
     """Raise ValueError if targets of chunks have different columns, or all weights are 0."""
     for fact in facts:
         if fact.y_shape != facts[0].y_shape:

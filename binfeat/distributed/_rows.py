@@ -1,13 +1,16 @@
 """Rows of a ridge model on the workers."""
 
 import copy
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
+from typing import Any, cast
 
 import numpy as np
+from dask.delayed import Delayed
 from dask.sizeof import sizeof
 from scipy.sparse.linalg import LinearOperator
 
-from binfeat._rows.rows import Part, Rows, add_arrays
+from binfeat._rows.rows import Join, Part, Rows, T, add_arrays
 from binfeat._rows.vectors import column_dots
 from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree, split_rows
 
@@ -25,19 +28,28 @@ class DaskRows(Rows):
 
     visit_cost = _VISIT_COST
 
-    def __init__(self, parts, lengths, n_columns, n_targets, dtype, dense):
+    def __init__(
+        self,
+        parts: list[Delayed],
+        lengths: Sequence[int],
+        n_columns: int,
+        n_targets: int,
+        dtype: np.dtype,
+        dense: bool,
+    ) -> None:
         self._parts, self._lengths = parts, lengths
         self.shape, self.n_targets = (sum(lengths), n_columns), n_targets
-        self.dtype, self.dense, self.traffic = dtype, dense, []
+        self.dtype, self.dense = dtype, dense
+        self.traffic: list[tuple[int, int]] = []
 
-    def _each(self, function, own=(), common=()):
+    def _each(self, function: Callable[..., Any], own: Iterable[Sequence] = (), common: tuple = ()) -> list[Delayed]:
         return Chunks(self._parts, "X").alive().each(function, own=own, common=common)
 
     @property
-    def design(self):
+    def design(self) -> "_Predictions":
         return _Predictions(self)
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "DaskRows":
         of_parts = split_rows(rows, self._lengths)
         taken = persist(self._each(Part.take, own=[of_parts]))
         kept = [(part, len(rows)) for part, rows in zip(taken, of_parts, strict=True) if len(rows)]
@@ -46,16 +58,17 @@ class DaskRows(Rows):
         some.traffic = self.traffic  # one record per fit
         return some
 
-    def of_targets(self, targets):
+    def of_targets(self, targets: slice) -> "DaskRows":
         n_targets, parts = len(range(self.n_targets)[targets]), persist(self._each(Part.of_targets, common=(targets,)))
         some = DaskRows(parts, self._lengths, self.shape[1], n_targets, self.dtype, self.dense)
         some.traffic = self.traffic
         return some
 
-    def totals(self):
-        return tuple(self.sum(_totals))
+    def totals(self) -> tuple[np.ndarray, np.ndarray]:
+        weight, of_targets = self.sum(_totals)
+        return weight, of_targets
 
-    def sum(self, function, *arguments, join=add_arrays, in_blocks=False):
+    def sum(self, function: Callable[..., T], *arguments: Any, join: Join = add_arrays, in_blocks: bool = False) -> T:
         total = reduce_in_tree(self._each(function, common=arguments), partial(_joined, join=join))
         sent = [value for value in arguments if np.shape(value)[:1] == self.shape[1:]]
         if sent:
@@ -68,26 +81,27 @@ class DaskRows(Rows):
 class _Predictions(LinearOperator):
     """Fetch the predictions ``design @ W`` of rows on the workers."""
 
-    def __init__(self, rows):
+    def __init__(self, rows: DaskRows) -> None:
         self._rows = rows
         super().__init__(rows.dtype, rows.shape)
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "_Predictions":
         """Select rows."""
         return self._rows.take(rows).design
 
-    def _matmat(self, W):
+    def _matmat(self, W: np.ndarray) -> np.ndarray:
         return np.concatenate(compute(self._rows._each(_predict, common=(W,))))
 
 
-def _predict(part, W):
+def _predict(part: Part, W: np.ndarray) -> np.ndarray:
     return np.asarray(part.Z @ W)
 
 
-def _totals(part):
-    return [part.weights.sum(axis=0), column_dots(part.Y, part.weights)]
+def _totals(part: Part) -> list[np.ndarray]:
+    weights = cast(np.ndarray, part.weights)
+    return [weights.sum(axis=0), column_dots(part.Y, weights)]
 
 
-def _joined(values, join):
+def _joined(values: list[Any], join: Join) -> Any:
     first, *others = values
     return reduce(join, others, copy.deepcopy(first) if others else first)

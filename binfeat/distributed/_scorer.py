@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import dask.array as da
+from dask.delayed import Delayed
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.validation import require_y
 from binfeat._rows.scored import score_of
 from binfeat.distributed._chunks import compute, inputs_of, is_chunked, results_of
@@ -16,16 +19,16 @@ class DaskScorer:
     _in_memory: ClassVar[type[BaseEstimator]]
     predict: Callable[..., Any]
 
-    def _on_worker(self):
+    def _on_worker(self) -> Delayed:
         """Return the in-memory model, sent to workers once."""
         raise NotImplementedError
 
-    def _by_chunk(self, method, X, tail, dtype):
+    def _by_chunk(self, method: str, X: Any, tail: tuple[int, ...], dtype: DTypeLike) -> da.Array:
         """Return the result of a method of the model for each chunk, of shape (n_rows, *tail)."""
         twin = self._on_worker()
         return results_of(inputs_of(self, X, reset=False), twin, method, tail, dtype)
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of predicted numbers, or accuracy of predicted labels.
 
         Parameters

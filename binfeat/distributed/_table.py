@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from dask.sizeof import sizeof
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
-from binfeat._common.labels import check_labels, unite_classes, weights_of_classes
+from binfeat._common.labels import ClassWeight, check_labels, unite_classes, weights_of_classes
 from binfeat._common.validation import check_weights, checked_targets
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
+from binfeat._rows.sources import Table
 from binfeat.distributed._chunks import (
+    Chunks,
     beside,
     compute,
     gathered,
@@ -24,7 +27,9 @@ from binfeat.distributed._chunks import (
     weights_of_chunk,
 )
 from binfeat.distributed._facts import Facts, places_of_rows, require_targets
-from binfeat.models.table.targets import as_columns
+from binfeat.models.table.targets import CallersTransform, TargetTransform, as_columns
+
+Transform: TypeAlias = TargetTransform | CallersTransform
 
 
 @dataclass
@@ -35,7 +40,7 @@ class Given:
     weights: np.ndarray  # (n_rows, 1)
     types: list
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "Given":
         """Select rows."""
         return Given(self.y[rows], self.weights[rows], self.types)
 
@@ -51,12 +56,12 @@ class DaskTable:
     blocks of the same rows. An error about a chunk names the chunk.
     """
 
-    def __init__(self, estimator, X, y, sample_weight, groups, seed):
+    def __init__(self, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any, seed: int) -> None:
         chunks, classify = inputs_of(estimator, X, reset=True), is_classifier(estimator)
         own = values_beside(chunks, y, sample_weight)
         given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), kind=None)
         facts = compute(given.each(_facts, classify))
-        self._all_lengths = [fact.n_rows for fact in facts]
+        self._all_lengths = tuple(fact.n_rows for fact in facts)
         self._groups = None if groups is None else beside(replace(chunks, lengths=self._all_lengths), groups, "groups")
         filled = places_of_rows(facts)
         self.chunks, self.given = _chosen(chunks, filled), _chosen(given, filled)  # of Given
@@ -66,17 +71,17 @@ class DaskTable:
         self.n_rows, self.flat = sum(self.lengths), not self._facts[0].y_shape
         self.rows = sampled_rows(self.n_rows, chunks.width, seed)
 
-    def _require_alike(self):
+    def _require_alike(self) -> None:
         for fact in self._facts:
             require_alike(fact.kind, self._facts[0].kind, "the first chunk")
         require_targets(self._facts)
 
     @property
-    def is_whole(self):
+    def is_whole(self) -> bool:
         """Return True if the sample contains all rows."""
         return self.rows.size == self.n_rows
 
-    def sample(self):
+    def sample(self) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Fetch X, y, weights and groups of the sample; None for missing weights or groups."""
         tables = taken(self.chunks, self.rows, self.lengths)
         given = self.given.each(Given.take, own=[split_rows(self.rows, self.lengths)])
@@ -88,17 +93,17 @@ class DaskTable:
             groups = np.asarray(joined(compute(taken(self._groups, self.rows, self._all_lengths))))
         return X, y, weights.ravel() if self.is_weighted else None, groups
 
-    def answers(self):
+    def answers(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Fetch targets or labels and weights (n_rows, 1) of all rows; None for missing weights."""
         y, weights = gathered(self.given, "y", "weights")
         return y, weights if self.is_weighted else None
 
     @cached_property
-    def classes(self):
+    def classes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the classes of all rows and their counts; ValueError if there is only one class."""
         return unite_classes([(fact.classes, fact.counts) for fact in self._facts])
 
-    def weigh_classes(self, class_weight):
+    def weigh_classes(self, class_weight: ClassWeight) -> None:
         """Multiply the weights of all rows by the weights of their classes."""
         if class_weight is not None:
             classes, counts = self.classes
@@ -106,23 +111,23 @@ class DaskTable:
             self.given = replace(self.given, blocks=persist(self.given.each(_weighed, classes, of_class)))
             self.is_weighted = True
 
-    def extremes(self):
+    def extremes(self) -> np.ndarray:
         """Return minimum and maximum of all targets, (2, n_targets)."""
         return reduce_in_tree(self.given.each(_extremes), _joined_extremes)
 
-    def moments(self, transform):
+    def moments(self, transform: Transform) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted mean and standard deviation of all transformed targets, each of shape (n_targets,)."""
         total, *sums = reduce_in_tree(self.given.each(_sums, transform), sum)
         mean = np.array(sums) / total
         return mean, np.sqrt(reduce_in_tree(self.given.each(_squares, transform, mean), sum) / total)
 
 
-def _chosen(chunks, places):
+def _chosen(chunks: Chunks, places: list[int]) -> Chunks:
     lengths = None if chunks.lengths is None else tuple(chunks.lengths[i] for i in places)
     return replace(chunks, blocks=[chunks.blocks[i] for i in places], lengths=lengths)
 
 
-def _checked(X, y, weights, classify):
+def _checked(X: Table, y: Any, weights: Any, classify: bool) -> Given:
     n_rows = X.shape[0]
     weights = weights_of_chunk(weights, y, n_rows)
     if not n_rows:
@@ -135,29 +140,29 @@ def _checked(X, y, weights, classify):
     return Given(checked_targets(y), weights, types)
 
 
-def _facts(given, has_classes):
+def _facts(given: Given, has_classes: bool) -> Facts:
     return Facts.of(given.y, given.weights, given.types, has_classes)
 
 
-def _weighed(given, classes, of_class):
+def _weighed(given: Given, classes: np.ndarray, of_class: np.ndarray) -> Given:
     weights = given.weights * of_class[np.searchsorted(classes, given.y)][:, None]
-    return replace(given, weights=check_weights(weights.ravel(), len(weights), some=False))
+    return replace(given, weights=cast(np.ndarray, check_weights(weights.ravel(), len(weights), some=False)))
 
 
-def _extremes(given):
+def _extremes(given: Given) -> np.ndarray:
     Y = as_columns(given.y)
     return np.array([Y.min(axis=0), Y.max(axis=0)])
 
 
-def _joined_extremes(parts):
-    parts = np.array(list(parts))
-    return np.array([parts[:, 0].min(axis=0), parts[:, 1].max(axis=0)])
+def _joined_extremes(parts: list[np.ndarray]) -> np.ndarray:
+    ends = np.array(list(parts))
+    return np.array([ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)])
 
 
-def _sums(given, transform):
+def _sums(given: Given, transform: Transform) -> np.ndarray:
     """Return the weight of a chunk, and the weighted sum of each target."""
     return np.append(given.weights.sum(), (given.weights * transform.transform(as_columns(given.y))).sum(axis=0))
 
 
-def _squares(given, transform, mean):
+def _squares(given: Given, transform: Transform, mean: np.ndarray) -> np.ndarray:
     return (given.weights * (transform.transform(as_columns(given.y)) - mean) ** 2).sum(axis=0)

@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
+from dask.delayed import Delayed
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
@@ -54,7 +55,7 @@ class BinBlocks:
         Type of the entries.
     """
 
-    def __init__(self, blocks: Iterable, lengths: tuple[int, ...] | None, n_columns: int, dtype: np.dtype):
+    def __init__(self, blocks: Iterable, lengths: tuple[int, ...] | None, n_columns: int, dtype: np.dtype) -> None:
         self._blocks, self._lengths = list(blocks), lengths
         self.shape = (np.nan if lengths is None else sum(lengths), n_columns)
         self.dtype = dtype
@@ -63,7 +64,7 @@ class BinBlocks:
         """Return the blocks as a list of Dask's Delayed."""
         return list(self._blocks)
 
-    def _as_chunks(self, name):
+    def _as_chunks(self, name: str) -> Chunks:
         """Return the blocks as `Chunks`."""
         return Chunks(self._blocks, name, None, self._lengths, self.shape[1], self.dtype)
 
@@ -166,7 +167,7 @@ class RandomBinning(InMemory):
         blocks = chunks.each(_encode, on_worker(self, InMemory), chunks.dtype)
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
 
-    def _begin_chunks(self, X, y, sample_weight):
+    def _begin_chunks(self, X: Any, y: Any, sample_weight: Any) -> Chunks:
         """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
         if self.warm_start:
@@ -177,7 +178,7 @@ class RandomBinning(InMemory):
         self._draw(self._chosen_gamma(moments, checked_sample, self, X, y, sample_weight))
         return chunks
 
-    def _unite(self, counted):
+    def _unite(self, counted: list[Delayed]) -> None:
         """Set the bins to all bins of the chunks."""
         united = reduce_in_tree(counted, unite_bins)
         n_rows = united.counts[: united.starts[1]].sum()
@@ -186,14 +187,14 @@ class RandomBinning(InMemory):
         self._keep(rank_bins(united, self.min_count, n_jobs=self.n_jobs))
 
 
-def _count(X, twin):
+def _count(X: Any, twin: InMemory) -> Bins:
     """Return the bins of a chunk."""
     if not X.shape[0]:
         return Bins.none(len(twin._grids))
     return count_bins(twin._grids, [twin._check(X)], X.shape[0], n_jobs=1)
 
 
-def _number(X, twin):
+def _number(X: Any, twin: InMemory) -> tuple[Bins, np.ndarray]:
     """Return the bins of a chunk, and the number of the bin of each row."""
     if not X.shape[0]:
         n_grids = len(twin._grids)
@@ -203,7 +204,7 @@ def _number(X, twin):
     return number_bins(X, twin._grids)
 
 
-def _renumber(numbered, twin, dtype):
+def _renumber(numbered: tuple[Bins, np.ndarray], twin: InMemory, dtype: np.dtype) -> BinMatrix:
     """The features of a chunk whose bins are numbered."""
     bins, codes = numbered
     known = Bins(twin._bin_keys, twin.bin_counts_, twin.bin_offsets_)
@@ -212,7 +213,7 @@ def _renumber(numbered, twin, dtype):
     return BinMatrix._trusted(out, twin.bin_offsets_, dtype, 1)
 
 
-def _encode(X, twin, dtype):
+def _encode(X: Any, twin: InMemory, dtype: np.dtype) -> BinMatrix:
     """The features of a chunk."""
     codes = (
         twin.encode(X).codes

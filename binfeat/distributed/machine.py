@@ -5,10 +5,11 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from dask.delayed import Delayed
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import fit_method
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels, Labels
 from binfeat._common.validation import require_y
 from binfeat.distributed._all_rows import AllDaskRows
 from binfeat.distributed._chunks import is_chunked, letting_go, shared
@@ -20,7 +21,7 @@ from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.machines.all_rows import check_beyond_memory
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
-from binfeat.models.table.findings import doubt_classes
+from binfeat.models.table.findings import Report, doubt_classes
 from binfeat.models.table.targets import Targets, as_columns, first_transform
 from binfeat.models.training_data import GivenRows
 
@@ -90,7 +91,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         vars(local).update(learned)
         return local
 
-    def _rows_and_scores(self, X, note):
+    def _rows_and_scores(self, X: Any, note: Report) -> tuple[np.ndarray, np.ndarray]:
         if is_chunked(X):
             raise TypeError(
                 "For a Dask collection, only predict, predict_proba and decision_function are available. Pass rows in "
@@ -98,15 +99,15 @@ class _OnDask(DaskScorer, KernelMachineBase):
             )
         return super()._rows_and_scores(X, note)
 
-    def _on_worker(self):
+    def _on_worker(self) -> Delayed:
         models = self.to_local()
         models.n_jobs = 1
         return shared(models)
 
-    def _look_at(self, table):
+    def _look_at(self, table: DaskTable) -> None:
         """Check all targets, and change weights accordingly."""
 
-    def _targets_of(self, table, y):
+    def _targets_of(self, table: DaskTable, y: np.ndarray) -> Targets | AnyLabels:
         """The encoding of the targets of all rows; y are the targets of the sample."""
         raise NotImplementedError
 
@@ -153,7 +154,7 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
 
     _in_memory = regressor.KernelMachineRegressor
 
-    def _look_at(self, table):
+    def _look_at(self, table: DaskTable) -> None:
         if "n_posterior_samples" in (self.solver_params or {}) and not table.is_whole:
             raise ValueError(
                 "solver_params['n_posterior_samples'] requires rows in memory or a source of blocks; remove it on Dask."
@@ -161,7 +162,7 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
         if LOSSES[self.loss].has_link:
             LOSSES[self.loss].check(table.extremes(), self.loss)
 
-    def _targets_of(self, table, y):
+    def _targets_of(self, table: DaskTable, y: np.ndarray) -> Targets:
         transform = first_transform(self.target_transform, as_columns(y))
         mean, std = table.moments(transform)
         return Targets.of_moments(transform, mean, std, table.flat)
@@ -183,11 +184,11 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
 
     _in_memory = classifier.KernelMachineClassifier
 
-    def _look_at(self, table):
+    def _look_at(self, table: DaskTable) -> None:
         doubt_classes(*table.classes)
         table.weigh_classes(self.class_weight)
 
-    def _targets_of(self, table, y):
+    def _targets_of(self, table: DaskTable, y: np.ndarray) -> Labels:
         return Labels(table.classes[0])
 
     def decision_function(self, X: Any) -> Any:

@@ -1,8 +1,9 @@
 """Outliers among the rows of a Dask collection."""
 
+from collections.abc import Callable
 from functools import partial, reduce
 from operator import add
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical, seed_of
 from binfeat._rows.row_sample import RowSample, orders_of
-from binfeat.density.counted_bins import Counts
+from binfeat.density.counted_bins import Counts, Turns
 from binfeat.density.detector import OutlierDetector as InMemory
 from binfeat.distributed._chunks import (
     inputs_of,
@@ -21,6 +22,9 @@ from binfeat.distributed._chunks import (
     results_of,
     shared,
 )
+from binfeat.features.binning.grids import Grids
+
+T = TypeVar("T")
 
 
 class OutlierDetector(InMemory):
@@ -57,11 +61,11 @@ class OutlierDetector(InMemory):
             raise ValueError("X has no rows in any chunk; at least one is needed.")
         firsts = np.cumsum([0, *lengths[:-1]]).tolist()
 
-        def combined(combine, function, *arguments):
+        def combined(combine: Callable[..., T], function: Callable[..., T], *arguments: Any) -> T:
             parts = chunks.each(function, twin, seed, *arguments, own=[firsts])
             return reduce_in_tree([part for part, length in zip(parts, lengths) if length], combine)
 
-        def count(grids, turns):
+        def count(grids: Grids, turns: Turns) -> Counts:
             return combined(Counts.united, _count, shared(grids), turns)
 
         self._learn(count, sum(lengths), combined(partial(reduce, add), _sample), seed)
@@ -75,11 +79,11 @@ class OutlierDetector(InMemory):
         return results_of(inputs_of(self, X, reset=False), on_worker(self, InMemory), "score_samples", (), np.float64)
 
 
-def _sample(X, first, twin, seed):
+def _sample(X: Any, first: int, twin: InMemory, seed: int) -> RowSample:
     """The sample of a chunk whose first row has the number `first`."""
     return RowSample.of(twin._check(X), seed, first)
 
 
-def _count(X, first, twin, seed, grids, turns):
+def _count(X: Any, first: int, twin: InMemory, seed: int, grids: Grids, turns: Turns) -> Counts:
     """The counts of a chunk whose first row has the number `first`."""
     return Counts.of(grids, turns, [(twin._check(X), orders_of(X.shape[0], seed, first))], X.shape[0], n_jobs=1)

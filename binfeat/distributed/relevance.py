@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
@@ -65,14 +66,14 @@ def learn_gamma(
     return in_memory.learn_gamma(X, y, **options)
 
 
-def _sample(X, y, sample_weight, most, seed):
+def _sample(X: Any, y: Any, sample_weight: Any, most: int, seed: int) -> tuple[Any, Any, Any]:
     """Return at most `most` rows, in their order, with targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = lengths_of(chunks)
     n_rows = sum(lengths)
     rows = np.sort(np.random.default_rng(seed).choice(n_rows, min(n_rows, most), replace=False))
 
-    def fetched(values, name):
+    def fetched(values: Any, name: str) -> Any:
         if np.ndim(values) == 0 and not is_chunked(values):
             return values
         return joined(compute(taken(beside(chunks, values, name), rows, lengths)))
@@ -80,7 +81,7 @@ def _sample(X, y, sample_weight, most, seed):
     return joined(compute(taken(chunks, rows, lengths))), fetched(y, "y"), fetched(sample_weight, "sample_weight")
 
 
-def checked_sample(estimator, X, y, sample_weight):
+def checked_sample(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Return checked rows, targets and weights for a map that learns length scales; all None without targets."""
     if y is None:
         return None, None, None

@@ -1,15 +1,16 @@
 """`CGRidge` and `CGRidgeClassifier` on Dask collections."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, cast
 
 import dask.array as da
 import numpy as np
 from dask import delayed
+from dask.delayed import Delayed
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
@@ -36,12 +37,15 @@ from binfeat.linear.classifier import lacks_probabilities
 from binfeat.linear.design import check_design, numeric_targets
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 
+# Encodes the targets of a part; their number; True if y is one-dimensional.
+Encoder: TypeAlias = tuple[Callable[[Part], Part], int, bool]
+
 
 class _OnDask(DaskScorer, CGRidgeBase):
     """Base class of ridge models with rows on workers."""
 
     traffic_: np.ndarray
-    _encoder: Callable
+    _encoder: Callable[[Sequence[Facts]], Encoder]
 
     @fit_method
     def fit(  # type: ignore[override]
@@ -90,7 +94,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
             )
         return self._in_memory.partial_fit(self, X, y, *arguments, **options)
 
-    def _rows_of(self, X, y, sample_weight):
+    def _rows_of(self, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, np.ndarray | None, bool]:
         """The rows on their workers; y, fetched if there is a validation set; and whether y is one-dimensional."""
         require_y(type(self).__name__, y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
@@ -98,7 +102,8 @@ class _OnDask(DaskScorer, CGRidgeBase):
         own = values_beside(chunks, y, sample_weight)
         parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=own))
         facts = compute([delayed(_facts)(part, is_classifier(self)) for part in parts])
-        parts, facts = zip(*((parts[place], facts[place]) for place in places_of_rows(facts)))
+        filled = places_of_rows(facts)
+        parts, facts = [parts[place] for place in filled], [facts[place] for place in filled]
         require_targets(facts)
         encode, n_targets, flat = self._encoder(facts)
         y = np.concatenate(compute([part.Y for part in parts])) if held_out else None
@@ -106,7 +111,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         lengths = [fact.n_rows for fact in facts]
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, flat
 
-    def _on_worker(self):
+    def _on_worker(self) -> Delayed:
         """The same model for rows in memory, with the fitted attributes."""
         twin = self._in_memory(**self.get_params(deep=False))
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
@@ -158,7 +163,7 @@ class CGRidge(_OnDask, regressor.CGRidge):
 
     _in_memory = regressor.CGRidge
 
-    def _encoder(self, facts):
+    def _encoder(self, facts: Sequence[Facts]) -> Encoder:
         """The function that encodes the targets of a part, their number, and whether y is one-dimensional."""
         return _numbers, (*facts[0].y_shape, 1)[0], not facts[0].y_shape
 
@@ -191,12 +196,12 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
 
     _in_memory = classifier.CGRidgeClassifier
 
-    def _rows_of(self, X, y, sample_weight):
+    def _rows_of(self, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, np.ndarray | None, bool]:
         if check_choice(self.loss, "loss", ("squared_error", "squared_hinge")) == "squared_hinge":
             raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
         return super()._rows_of(X, y, sample_weight)
 
-    def _encoder(self, facts):
+    def _encoder(self, facts: Sequence[Facts]) -> Encoder:
         self.multilabel_ = False
         self.classes_, counts = unite_classes([(fact.classes, fact.counts) for fact in facts])
         of_class = weights_of_classes(self.class_weight, self.classes_, counts)
@@ -227,7 +232,7 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
         return self._by_chunk("predict_proba", X, self.classes_.shape, np.dtype(np.float64))
 
 
-def _part(Z, y, weights, twin, dtype):
+def _part(Z: Any, y: Any, weights: Any, twin: BaseEstimator, dtype: np.dtype) -> Part:
     """The checked rows of a chunk, with unchanged targets."""
     n_rows = Z.shape[0]
     weights = weights_of_chunk(weights, y, n_rows)
@@ -239,16 +244,16 @@ def _part(Z, y, weights, twin, dtype):
     return Part(Z, y, weights, n_jobs=1)
 
 
-def _facts(part, has_classes):
-    return Facts.of(part.Y, part.weights, isinstance(part.Z, np.ndarray), has_classes)
+def _facts(part: Part, has_classes: bool) -> Facts:
+    return Facts.of(part.Y, cast(np.ndarray, part.weights), isinstance(part.Z, np.ndarray), has_classes)
 
 
-def _numbers(part):
+def _numbers(part: Part) -> Part:
     return replace(part, Y=part.Y.reshape(len(part.Y), -1))
 
 
-def _signs(part, classes, of_class):
+def _signs(part: Part, classes: np.ndarray, of_class: np.ndarray) -> Part:
     """The part with one target for each class, or one target for the second of two classes."""
     labels = np.searchsorted(classes, part.Y)
-    weights = part.weights * of_class[labels][:, None]
+    weights = cast(np.ndarray, part.weights) * of_class[labels][:, None]
     return replace(part, Y=one_against_rest(labels, classes.size), weights=weights)

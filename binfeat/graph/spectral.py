@@ -45,7 +45,7 @@ class SpectralEstimator(GraphEstimator):
         """
         self._check_map()
         progress = Progress(self, X, None)
-        options = {
+        options: dict[str, Any] = {
             "tol": check_real(self.tol, "tol", minimum=0.0),
             "max_iter": check_integer(self.max_iter, "max_iter", 1),
             "seed": seed_of(self.random_state),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -294,7 +294,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
         y = check_labels_or_sets(require_y(type(self).__name__, y))
         check_consistent_length(Z, y)
-        labels = labels_in(y)
+        labels = cast(Labels, labels_in(y))  # y is one column, or an indicator matrix
         require_two(labels.classes)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         return y, ProcessRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
@@ -317,7 +317,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         weights = None if rows.weights is None else rows.weights[places]
         with one_blas_thread():
             labels = labels_of_machine(self).calibrated(np.concatenate(scores), y[places], weights)
-        self.calibration_coef_, self.calibration_intercept_ = labels.calibration.coef, labels.calibration.intercept
+        calibration = cast(Calibration, labels.calibration)
+        self.calibration_coef_, self.calibration_intercept_ = calibration.coef, calibration.intercept
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
