@@ -2,11 +2,13 @@
 
 from collections.abc import Container, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+
+State: TypeAlias = dict[str, Any]  # attributes of an estimator by name
 
 FLOATS = np.float32, np.float64
 INTEGERS = np.int32, np.int64

@@ -63,7 +63,7 @@ class RowSample:
 
         return sample
 
-    def take(self, kept: np.ndarray) -> "RowSample":
+    def take(self, kept: np.ndarray | slice) -> "RowSample":
         """Some of the rows, by a mask or their places."""
         return RowSample(self.orders[kept], self.rows[kept])
 

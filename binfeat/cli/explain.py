@@ -1,16 +1,23 @@
 """``binfeat explain``."""
 
 from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from binfeat.cli import tables
 from binfeat.cli.outputs import finding_news, opened, write
+from binfeat.cli.tables import TextOptions
+from binfeat.models.estimator import KernelMachineBase
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MOST_BACKGROUND = 300  # rows; the time is proportional to their number
 
 
-def explain(model, paths, text, background, out):
+def explain(model: Path, paths: list[Path], text: TextOptions, background: Path | None, out: Path | None) -> None:
     """Write the Shapley values of the rows of a table in files, to the file `out` or to standard output.
 
     They are relative to rows of the file `background`, or to training rows that the model stores.
@@ -21,13 +28,13 @@ def explain(model, paths, text, background, out):
         write((_explained(machine, X, others) for X in blocks), out)
 
 
-def _rows_of(path, machine, text):
+def _rows_of(path: Path, machine: KernelMachineBase, text: TextOptions) -> "pa.Table":
     """Read some rows of a table in a file, with the columns and types that the model requires."""
     rows, _ = tables.sample(tables.for_machine(tables.open_table([path], text), machine), _MOST_BACKGROUND)
     return rows
 
 
-def _explained(machine, X, background):
+def _explained(machine: KernelMachineBase, X: "pa.Table", background: "pa.Table | None") -> "pa.Table":
     """Return an Arrow table of the base value and the values of all inputs, one output after the other."""
     import pyarrow as pa
 
@@ -45,7 +52,7 @@ def _explained(machine, X, background):
     return pa.table([np.ascontiguousarray(column) for column in columns], _unique(names))
 
 
-def _unique(names):
+def _unique(names: list[str]) -> list[str]:
     """Make names unique: a repeated name gets the first number, from 2, that makes it a new name."""
     taken, own = set(names), dict[str, None]()
     for name in names:

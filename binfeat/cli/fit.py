@@ -1,6 +1,6 @@
 """``binfeat fit``."""
 
-from typing import Any
+from pathlib import Path
 
 from binfeat._common.printable import printable_lines
 from binfeat._rows.datasets import is_table_name
@@ -8,14 +8,20 @@ from binfeat.cli import tables
 from binfeat.cli.messages import say, shown_progress
 from binfeat.cli.models import require_finite, save
 from binfeat.cli.outputs import require_output
+from binfeat.cli.tables import TextOptions
 from binfeat.models.classifier import KernelMachineClassifier
 from binfeat.models.regressor import KernelMachineRegressor
 from binfeat.models.served.files import skops_io
 
-_MACHINES: dict[str, Any] = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
+_MACHINES: dict[str, type[KernelMachineRegressor | KernelMachineClassifier]] = {
+    "regression": KernelMachineRegressor,
+    "classification": KernelMachineClassifier,
+}
 
 
-def fit(paths, text, target, task, model, seconds):
+def fit(
+    paths: list[Path], text: TextOptions, target: str, task: str | None, model: Path, seconds: float | None
+) -> None:
     """Fit a model to a table in files, and write it to the file `model`."""
     require_output(model, *paths)
     if is_table_name(model):

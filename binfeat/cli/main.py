@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, NoReturn
 
 from binfeat._common.printable import printable
 from binfeat.cli.messages import one_line, say, spoken_warnings
@@ -50,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
             return 128 + error.args[0]
 
 
-def _run(name, arguments):
+def _run(name: str, arguments: dict[str, Any]) -> int:
     arguments["text"] = {option: arguments.pop(option) for option in ("delimiter", "decimal", "encoding")}
     command = getattr(import_module(f"binfeat.cli.{name}"), name)  # imported late, so that --help is fast
     code = command(**arguments) or 0
@@ -63,11 +64,11 @@ def _run(name, arguments):
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         super().error(printable(message))
 
 
-def _parser():
+def _parser() -> _Parser:
     parser = _Parser(prog="binfeat", description="Fit kernel models to tables in files, and use the models.")
     parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
     commands = parser.add_subparsers(
@@ -109,7 +110,7 @@ def _parser():
     return parser
 
 
-def _add_outliers(commands):
+def _add_outliers(commands: "argparse._SubParsersAction[_Parser]") -> None:
     words = (
         "Find outliers in a table. For each row write its score (lower for more unusual rows), whether it is an "
         "outlier, and the input that contributes most."
@@ -120,7 +121,7 @@ def _add_outliers(commands):
     outliers.add_argument("--out", type=Path, metavar="FILE", help=words)
 
 
-def _add_fit(commands):
+def _add_fit(commands: "argparse._SubParsersAction[_Parser]") -> None:
     words = "Fit a kernel model to a table. Columns of strings are categories; empty cells are missing values."
     fit = commands.add_parser("fit", help="fit a model to a table", description=words)
     fit.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
@@ -140,7 +141,7 @@ def _add_fit(commands):
     fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit for the fit; default: none")
 
 
-def _add_text_options(command):
+def _add_text_options(command: _Parser) -> None:
     text = command.add_argument_group(
         "CSV files", "By default, these options are detected from the first lines of the first file."
     )
@@ -150,7 +151,7 @@ def _add_text_options(command):
     text.add_argument("--encoding", metavar="NAME", help=words)
 
 
-def _seconds(text):
+def _seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:

@@ -3,23 +3,30 @@
 import logging
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from binfeat._common.printable import printable, printable_lines
 
+if TYPE_CHECKING:
+    from sklearn.callback import ProgressBar
 
-def say(text):
+    from binfeat.models.estimator import KernelMachineBase
+
+
+def say(text: object) -> None:
     """Print a line on standard error."""
     print(f"binfeat: {printable(text)}", file=sys.stderr, flush=True)
 
 
-def one_line(words):
+def one_line(words: object) -> str:
     """Return a text, or the text of an error, as one line."""
     return " ".join(str(words).split()) or type(words).__name__
 
 
 @contextmanager
-def spoken_warnings():
+def spoken_warnings() -> Iterator[None]:
     """Print warnings as lines within this context."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"warning: {one_line(message)}")
@@ -27,7 +34,7 @@ def spoken_warnings():
 
 
 @contextmanager
-def shown_progress(machine):
+def shown_progress(machine: "KernelMachineBase") -> Iterator[None]:
     """Show the progress of a fit: as a bar on a terminal if rich is installed, otherwise as a line per decision."""
     bar = _progress_bar() if sys.stdout.isatty() and sys.stderr.isatty() else None
     if bar is None:
@@ -41,7 +48,7 @@ def shown_progress(machine):
         machine.set_callbacks()
 
 
-def _progress_bar():
+def _progress_bar() -> "ProgressBar | None":
     try:
         from sklearn.callback import ProgressBar
 
@@ -51,12 +58,12 @@ def _progress_bar():
 
 
 class _Lines(logging.Formatter):
-    def format(self, record):
+    def format(self, record: logging.LogRecord) -> str:
         return printable_lines(super().format(record))
 
 
 @contextmanager
-def _logged():
+def _logged() -> Iterator[None]:
     log, handler = logging.getLogger("binfeat"), logging.StreamHandler(sys.stderr)
     level = log.level
     handler.setFormatter(_Lines("binfeat: %(message)s"))

@@ -1,5 +1,7 @@
 """Kernel models in skops files, with the names of their targets."""
 
+from pathlib import Path
+
 import numpy as np
 
 from binfeat._common.whole_files import written
@@ -7,7 +9,7 @@ from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.served import files
 
 
-def require_finite(machine):
+def require_finite(machine: KernelMachineBase) -> None:
     """Raise ValueError if an error or a coefficient of a model is not finite."""
     error = machine.held_out_error_[0]
     infinite = np.flatnonzero(np.isinf(machine.decisions_["error"]))
@@ -21,14 +23,14 @@ def require_finite(machine):
     )
 
 
-def save(machine, target, path):
+def save(machine: KernelMachineBase, target: str, path: Path) -> None:
     """Write a model and the name of its target to a file."""
     machine._target = target
     with written(path) as out:
         files.skops_io().dump(machine, out)
 
 
-def load(path):
+def load(path: Path) -> KernelMachineBase:
     """Load a model with column names from a file; see `binfeat.load`."""
     machine = files.load(path)
     if not isinstance(machine, KernelMachineBase):
@@ -38,7 +40,7 @@ def load(path):
     return machine
 
 
-def target_of(machine, path):
+def target_of(machine: KernelMachineBase, path: Path) -> str:
     """Return the name of the target of a model; ValueError if the file does not contain it."""
     target = vars(machine).get("_target")
     if target is None:

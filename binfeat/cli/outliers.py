@@ -1,14 +1,21 @@
 """``binfeat outliers``."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from binfeat.cli import tables
 from binfeat.cli.messages import say
 from binfeat.cli.outputs import require_output, write
+from binfeat.cli.tables import TextOptions
 from binfeat.density.detector import OutlierDetector
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def outliers(paths, text, out):
+
+def outliers(paths: list[Path], text: TextOptions, out: Path | None) -> None:
     """Write the score of each row of a table in files, and the column with the largest contribution for outliers."""
     import pyarrow as pa
 
@@ -29,7 +36,7 @@ def outliers(paths, text, out):
     say(f"{strange.sum():,} of {len(X):,} rows are outliers.")
 
 
-def _columns_of(table):
+def _columns_of(table: "pa.Table") -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """Return names of all columns with values, the columns as numbers, and a mask of the categorical ones."""
     import pyarrow.compute as pc
     import pyarrow.types as kinds

@@ -2,21 +2,32 @@
 
 import os
 import sys
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from binfeat._common.whole_files import require_writable, written
 from binfeat.cli import models, tables
 from binfeat.cli.messages import say
 from binfeat.cli.streams import TerminalBytes
+from binfeat.cli.tables import TextOptions
+from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.served.estimator import compared
-from binfeat.models.table.findings import NoveltyPolicy
+from binfeat.models.table.findings import Findings, NoveltyPolicy
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.csv import CSVWriter
+    from pyarrow.parquet import ParquetWriter
+
+BinaryStream: TypeAlias = IO[bytes] | TerminalBytes
 _PARQUET = ".parquet", ".pq"
 _OTHERS = ".feather", ".arrow", ".skops", ".html"  # formats that the command does not write as tables
 
 
-def require_output(path, *inputs):
+def require_output(path: Path, *inputs: Path | None) -> None:
     """OSError or ValueError if a file cannot be written, or would replace a file that the command reads."""
     require_writable(path)
     for name in chain.from_iterable(_files_of(given) for given in inputs if given is not None):
@@ -24,11 +35,13 @@ def require_output(path, *inputs):
             raise ValueError(f"The output {path} is also an input of this command. Pass another file.")
 
 
-def _files_of(path):
+def _files_of(path: Path) -> Iterable[Path]:
     return path.rglob("*") if path.is_dir() else [path]
 
 
-def opened(model, paths, text, out=None, others=None):
+def opened(
+    model: Path, paths: list[Path], text: TextOptions, out: Path | None = None, others: Path | None = None
+) -> "tuple[KernelMachineBase, Iterator[pa.Table]]":
     """Check that `out` can be written, and return the model of a file and blocks of the rows of a table.
 
     `others` is another input file of the command.
@@ -46,7 +59,7 @@ def opened(model, paths, text, out=None, others=None):
 
 
 @contextmanager
-def finding_news(machine, blocks):
+def finding_news(machine: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[Iterator[pa.Table]]":
     """Yield the blocks, and print one warning at the end if they differ from the training rows."""
     policy = NoveltyPolicy(machine)
     if machine.on_unseen == "warn":
@@ -59,7 +72,9 @@ def finding_news(machine, blocks):
             say(f"  {line}")
 
 
-def _checked(machine, blocks, note):
+def _checked(
+    machine: KernelMachineBase, blocks: "Iterator[pa.Table]", note: Callable[[Findings], None]
+) -> "Iterator[pa.Table]":
     """Yield the blocks unchanged, and call `note` with the findings of each."""
     for X in blocks:
         found, _ = compared(machine, X)
@@ -67,7 +82,7 @@ def _checked(machine, blocks, note):
         yield X
 
 
-def write(blocks, out):
+def write(blocks: "Iterator[pa.Table]", out: Path | None) -> None:
     """Write the rows of all Arrow tables to the file `out` or to standard output."""
     endings = [] if out is None else out.suffixes
     with _output() if out is None else written(out) as stream:
@@ -79,12 +94,12 @@ def write(blocks, out):
                 writer.write_table(block)
 
 
-def _output():
+def _output() -> AbstractContextManager[BinaryStream]:
     return nullcontext(TerminalBytes(sys.stdout) if sys.stdout.isatty() else sys.stdout.buffer)
 
 
 @contextmanager
-def _writer(stream, endings, schema):
+def _writer(stream: BinaryStream, endings: list[str], schema: "pa.Schema") -> "Iterator[CSVWriter | ParquetWriter]":
     """Return a writer of Arrow tables to a binary stream; the endings of the file name determine the format."""
     import pyarrow as pa
     from pyarrow.csv import CSVWriter, WriteOptions

@@ -1,11 +1,14 @@
 """``binfeat report``."""
 
+from pathlib import Path
+
 from binfeat.cli import models, tables
 from binfeat.cli.messages import say
 from binfeat.cli.outputs import require_output
+from binfeat.cli.tables import TextOptions
 
 
-def report(model, paths, text):
+def report(model: Path, paths: list[Path], text: TextOptions) -> None:
     """Write a report on the model in a file, with errors on the rows of a table if there is one."""
     machine = models.load(model)
     page = model.with_suffix(".html")

@@ -5,7 +5,10 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn, TextIO
 
 from binfeat._common.printable import printable_lines
 
@@ -17,7 +20,7 @@ class Terminated(BaseException):
 
 
 @contextmanager
-def terminable():
+def terminable() -> Iterator[None]:
     """Raise `Terminated` on signals that end the process, so that incomplete files are removed."""
     handlers = {}
     if threading.current_thread() is threading.main_thread():
@@ -32,11 +35,11 @@ def terminable():
             signal.signal(number, known)
 
 
-def _terminate(number, _):
+def _terminate(number: int, _: FrameType | None) -> NoReturn:
     raise Terminated(number)
 
 
-def open_closed_streams():
+def open_closed_streams() -> None:
     """Replace closed standard streams by the null device, because the next file would get their number."""
     if None not in (sys.stdin, sys.stdout, sys.stderr):
         return
@@ -49,7 +52,7 @@ def open_closed_streams():
             setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115, used to the end
 
 
-def drop_output():
+def drop_output() -> None:
     """Discard output that cannot be written, because Python would try again at exit and print an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -57,19 +60,19 @@ def drop_output():
 class TerminalBytes:
     """A binary stream to a terminal that prints control characters as escape sequences."""
 
-    def __init__(self, stream):
+    def __init__(self, stream: TextIO) -> None:
         self._stream, self.closed = stream, False
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
-    def write(self, content):
+    def write(self, content: bytes | memoryview) -> int:
         """Print UTF-8 bytes."""
         self._stream.write(printable_lines(self._decoder.decode(bytes(content))))
         return len(content)
 
-    def flush(self):
+    def flush(self) -> None:
         """Flush the terminal."""
         self._stream.flush()
 
-    def close(self):
+    def close(self) -> None:
         """Leave the terminal open."""
         self.closed = True

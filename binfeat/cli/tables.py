@@ -1,18 +1,27 @@
 """Tables in files: the type of the target, training rows, and blocks of rows for a model."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from binfeat._rows.datasets import DatasetBlocks, common_schema, opened, without_index
 from binfeat.cli.messages import say
+from binfeat.models.estimator import KernelMachineBase
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TextOptions: TypeAlias = Mapping[str, str | None]  # delimiter, decimal and encoding of text files
 
 _MOST_CLASSES = 20  # a target with more different integers is a regression target
 _BLOCK_ROWS = 2**17
 _REPORT_ROWS = 100_000  # enough for the printed digits of the errors
 
 
-def open_table(paths, text):
+def open_table(paths: list[Path], text: TextOptions) -> DatasetBlocks:
     """Open all columns of files and folders as a source; print the detected CSV format unless it is the usual one.
 
     `text` contains the options for CSV files. OSError, ImportError or ValueError if a file cannot be read.
@@ -27,7 +36,7 @@ def open_table(paths, text):
     return DatasetBlocks(dataset, schema, without_index(dataset.schema, schema.names), [], [], _BLOCK_ROWS, files)
 
 
-def task_of(table, target):
+def task_of(table: DatasetBlocks, target: str) -> tuple[str, str]:
     """Return the task, "regression" or "classification", and a description of the values of the target.
 
     ValueError if the column does not exist, or has missing values, or contains neither numbers nor labels.
@@ -56,7 +65,7 @@ def task_of(table, target):
     raise ValueError(f"The target {target!r} has values of type {kind}. Use a column of numbers or labels.")
 
 
-def training_rows(table, target):
+def training_rows(table: DatasetBlocks, target: str) -> "tuple[pa.Table | DatasetBlocks, np.ndarray | None]":
     """Return X and y in memory for one file, or a source and None for several files."""
     inputs = [name for name in table.inputs if name != target]
     if not inputs:
@@ -66,13 +75,13 @@ def training_rows(table, target):
     return _split_target(read(replace(table, inputs=[*inputs, target])), target)
 
 
-def sample_with_target(table, target):
+def sample_with_target(table: DatasetBlocks, target: str) -> "tuple[pa.Table, np.ndarray, int]":
     """Return X and y of at most 100,000 rows for a report, and the number of rows in the files; see `sample`."""
     rows, n_rows = sample(table, _REPORT_ROWS)
     return *_split_target(rows, target), n_rows
 
 
-def sample(table, most):
+def sample(table: DatasetBlocks, most: int) -> "tuple[pa.Table, int]":
     """Return an Arrow table of at most `most` rows, drawn with a fixed seed and sorted, and the number of all rows."""
     import pyarrow as pa
 
@@ -89,11 +98,11 @@ def sample(table, most):
     return pa.Table.from_batches(parts, _schema(table)), n_rows
 
 
-def _split_target(rows, target):
+def _split_target(rows: "pa.Table", target: str) -> "tuple[pa.Table, np.ndarray]":
     return rows.drop_columns(target), rows.column(target).to_numpy()
 
 
-def for_machine(table, machine, target=None):
+def for_machine(table: DatasetBlocks, machine: KernelMachineBase, target: str | None = None) -> DatasetBlocks:
     """Select the columns that a model requires, with their types, and the target if its name is given.
 
     The types do not depend on the rows of a CSV file, where labels such as 01 look like numbers, and empty columns have
@@ -113,27 +122,27 @@ def for_machine(table, machine, target=None):
     return replace(table, schema=pa.schema([(name, types[name]) for name in wanted]), inputs=wanted)
 
 
-def read(table):
+def read(table: DatasetBlocks) -> "pa.Table":
     """Read all rows as an Arrow table."""
     import pyarrow as pa
 
     return pa.Table.from_batches((batch for batch, _ in table.batches()), _schema(table))
 
 
-def _schema(table):
+def _schema(table: DatasetBlocks) -> "pa.Schema":
     import pyarrow as pa
 
     return pa.schema([table.schema.field(name) for name in table.inputs])
 
 
-def read_in_blocks(table):
+def read_in_blocks(table: DatasetBlocks) -> "Iterator[pa.Table]":
     """Iterate over the rows, in their order, as non-empty Arrow tables."""
     import pyarrow as pa
 
     return (pa.Table.from_batches([batch]) for batch, _ in table.batches() if batch.num_rows)
 
 
-def _require(table, wanted):
+def _require(table: DatasetBlocks, wanted: list[str]) -> None:
     missing = [name for name in wanted if name not in table.inputs]
     if missing:
         raise ValueError(

@@ -1,6 +1,6 @@
 """The bins of a mixture of grids, their counts, and the scores and densities of rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from scipy import sparse
 
 from binfeat._common.random_words import round_significant
 from binfeat._common.subsets import evenly_spaced, slices
+from binfeat._common.validation import CheckedRows
 from binfeat._engine.bin_tables import EMPTY, rank
 from binfeat._engine.evaluate import add_weights, score_rows
 from binfeat._engine.replacements import replace_inputs
@@ -17,6 +18,9 @@ from binfeat.features.binning.bin_matrix import code_dtype
 from binfeat.features.binning.bins import Bins, starts_of, unite_bins
 from binfeat.features.binning.grids import Grids, hash_blocks
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
+from binfeat.kernels.base import Kernel
+
+Level = tuple[Kernel, np.ndarray]  # the kernel and the gamma (n_inputs,) of a part of a mixture
 
 _FINEST = 1e9  # cells per length scale of the grid that distinguishes rows
 _LARGEST = 2.0**1000  # scales stay finite, as in `Grids.draw`
@@ -27,7 +31,7 @@ _ORDERS = 2**64
 _N_TYPICAL = 16
 
 
-def draw_grids(levels: list, n_grids: int, seed: int, categorical: np.ndarray) -> Grids:
+def draw_grids(levels: list[Level], n_grids: int, seed: int, categorical: np.ndarray) -> Grids:
     """Grids of a mixture of kernels, and one more grid, by which a row shares its bin with equal rows only.
 
     Grid p has the kernel and the gamma (n_inputs,) of level ``p % len(levels)``; it depends on the seed and p only.
@@ -42,7 +46,7 @@ def draw_grids(levels: list, n_grids: int, seed: int, categorical: np.ndarray) -
     return Grids(*(np.vstack(pair) for pair in zip(mixed, last)))
 
 
-def dense(X: Any) -> np.ndarray:
+def dense(X: CheckedRows) -> np.ndarray:
     """Rows as float64 in C order."""
     if type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous:
         return X
@@ -97,7 +101,7 @@ class Counts:
             return cls.united([cls._of_turns(grids, turns, X, orders, n_jobs) for X, orders in blocks])
         rows = []
 
-        def tapped():
+        def tapped() -> Iterator[CheckedRows]:
             for X, orders in blocks:
                 rows.append((grids[-1:].hash(X, n_jobs)[0], orders))
                 yield X
@@ -106,7 +110,7 @@ class Counts:
         return cls(bins, *map(np.concatenate, zip(*rows)))
 
     @classmethod
-    def _of_turns(cls, grids, turns, X, orders, n_jobs):
+    def _of_turns(cls, grids: Grids, turns: Turns, X: CheckedRows, orders: np.ndarray, n_jobs: int | None) -> "Counts":
         counted = np.flatnonzero(orders <= np.uint64(turns.span - 1))
         X, orders = X[counted], orders[counted]
         of_grids = (np.flatnonzero(orders - first <= turns.last) for first in turns.firsts)
@@ -132,7 +136,7 @@ class Counts:
         return places
 
 
-def _with_least(bins, least):
+def _with_least(bins: Bins, least: int) -> Bins:
     """Copies of the bins with at least so many rows."""
     kept = bins.counts >= least
     return Bins(bins.keys[kept], bins.counts[kept], starts_of(kept)[bins.starts])
@@ -164,12 +168,12 @@ class CountedBins:
         """Number of grids of the mixture."""
         return len(self.grids) - 1
 
-    def plus(self, X: Any, orders: np.ndarray) -> "CountedBins":
+    def plus(self, X: CheckedRows, orders: np.ndarray) -> "CountedBins":
         """The same with more training rows."""
         more = Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
         return self._with(Counts.united([self.counts, more]), X.shape[0])
 
-    def minus(self, X: Any) -> "CountedBins":
+    def minus(self, X: CheckedRows) -> "CountedBins":
         """The same without some training rows; ValueError if they are not among the training rows."""
         counts, hashes = self.counts, self.grids[-1:].hash(X, self.n_jobs)[0]
         sequence = np.argsort(hashes)
@@ -179,7 +183,7 @@ class CountedBins:
         bins = unite_bins([counts.bins, Bins(less.keys, -less.counts, less.starts)])
         return self._with(Counts(bins, *(np.delete(of, places) for of in (counts.hashes, counts.orders))), -X.shape[0])
 
-    def _with(self, counts, n_more):
+    def _with(self, counts: Counts, n_more: int) -> "CountedBins":
         return CountedBins.of(self.grids, self.turns, counts, self.n_rows + n_more, self.n_levels, self.n_jobs)
 
     def compact(self) -> "CountedBins":
@@ -188,11 +192,11 @@ class CountedBins:
         return replace(self, counts=Counts(_with_least(counts.bins, 2), counts.hashes[:0], counts.orders[:0]))
 
     @cached_property
-    def _tables(self):
+    def _tables(self) -> BinTables:
         return BinTables(self.counts.bins.keys, self.counts.bins.starts, self.n_jobs)
 
     @cached_property
-    def _rows(self):
+    def _rows(self) -> tuple[BinTables, np.ndarray]:
         """Distinct hashes of training rows, their look-up table, and the first of their orders."""
         hashes = self.counts.hashes
         firsts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
@@ -206,14 +210,14 @@ class CountedBins:
         return np.stack([logs[1:][counts], logs[counts]])
 
     @cached_property
-    def _arrays(self):
+    def _arrays(self) -> tuple[np.ndarray | np.uint64, ...]:
         """The arguments of `score_rows` between the rows and the scores."""
         table, orders = self._rows
         turns = orders, self.turns.firsts, self.turns.last, self.weights
         return *self.grids.arrays, *self._tables.arrays, table.arrays[0], table.keys, *turns
 
     @cached_property
-    def _mean_log_size(self):
+    def _mean_log_size(self) -> float:
         return float(np.log(np.maximum(self.sizes, 1)).mean())
 
     def scores_of_few(self, X: np.ndarray) -> np.ndarray | None:
@@ -221,7 +225,7 @@ class CountedBins:
         scores = np.empty(X.shape[0])
         return scores - self._mean_log_size if score_rows(X, *self._arrays, scores) else None
 
-    def scores(self, X: Any) -> np.ndarray:
+    def scores(self, X: CheckedRows) -> np.ndarray:
         """Mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
         scores, (known, orders) = np.zeros(X.shape[0]), self.find(X)
         slots, slot_starts, keys, starts = self._tables.arrays
@@ -232,14 +236,14 @@ class CountedBins:
             add_weights(hashes, *tables, *turns, self.weights, scores[rows], n_jobs=self.n_jobs)
         return scores - self._mean_log_size
 
-    def find(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def find(self, X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
         """Whether each row equals a training row, and the first order of its equals."""
         table, orders = self._rows
         codes = find_codes(table, self.grids[-1:], X, self.n_jobs, np.uint32)[0]
         known = codes != EMPTY
         return known, np.append(orders, np.uint64(0))[np.where(known, codes, orders.size)]
 
-    def densities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def densities(self, X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
         """Mean share of the training rows in a row's bins, and its standard error over grids."""
         means, variances = (np.zeros((self.n_levels, X.shape[0])) for _ in range(2))
         bins, sizes = self.counts.bins, np.bincount(np.arange(self.n_grids) % self.n_levels)[:, None]
@@ -256,7 +260,7 @@ class CountedBins:
         return means.mean(axis=0), np.sqrt(variances.sum(axis=0)) / self.n_levels
 
 
-def rises(counted_bins: CountedBins, X: np.ndarray, sample: Any) -> np.ndarray:
+def rises(counted_bins: CountedBins, X: np.ndarray, sample: CheckedRows) -> np.ndarray:
     """Mean rise of the score of each row when an input is replaced by its value in a typical row of the sample."""
     sequence = np.argsort(counted_bins.scores(sample), kind="stable")[sample.shape[0] // 2 :]
     typical = dense(sample[sequence[evenly_spaced(sequence.size, _N_TYPICAL)]])

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.derived import Derived
 from binfeat._common.gamma_scale import gamma_of_varying_inputs, is_scale
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
+    CheckedRows,
     canonical,
     check_categorical,
     check_gamma,
@@ -19,9 +21,9 @@ from binfeat._common.validation import (
     is_word,
 )
 from binfeat._rows.row_sample import RowSample
-from binfeat._rows.sources import SourceSummary, is_source
+from binfeat._rows.sources import SourceSummary, Table, is_source
 from binfeat._threads import thread_count
-from binfeat.density.counted_bins import CountedBins, Counts, Turns, draw_grids
+from binfeat.density.counted_bins import CountedBins, Counts, Level, Turns, draw_grids
 from binfeat.density.saved import check_detector
 from binfeat.features.binning.bins import Bins
 from binfeat.features.binning.grids import Grids
@@ -51,7 +53,7 @@ class CountingEstimator(WithKernel, Persistent):
     categorical_features: Any
     n_jobs: int | None
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         binning_kernel(self.kernel)
         check_integer(self.n_grids, "n_grids", len(self._levels(1.0, np.ones(1), 1)))
         if self.max_samples is not None:
@@ -60,7 +62,7 @@ class CountingEstimator(WithKernel, Persistent):
         if not is_word(self.contamination, "auto"):
             _positive(self.contamination, "contamination", 0.5)
 
-    def _levels(self, n_rows, gamma, n_inputs):
+    def _levels(self, n_rows: float, gamma: float | np.ndarray, n_inputs: int) -> list[Level]:
         """Kernel and gamma of each part of the mixture of grids."""
         fineness, shares = self.fineness, self.input_share
         if is_word(fineness, "auto"):
@@ -75,7 +77,7 @@ class CountingEstimator(WithKernel, Persistent):
             for share in shares
         ]
 
-    def _check(self, X, reset=False):
+    def _check(self, X: Table, reset: bool = False) -> CheckedRows:
         """X as an array or CSR."""
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
@@ -83,7 +85,7 @@ class CountingEstimator(WithKernel, Persistent):
         check_categories(X, self._categorical)
         return X
 
-    def _is_plain(self, X):
+    def _is_plain(self, X: Table) -> bool:
         """Whether X is a few rows of numbers of the training rows' type; other checks take longer than their scores."""
         return (
             type(X) is np.ndarray
@@ -95,7 +97,7 @@ class CountingEstimator(WithKernel, Persistent):
             and self._takes_arrays
         )
 
-    def _blocks(self, X) -> Iterator[Any]:
+    def _blocks(self, X: Table) -> Iterator[CheckedRows]:
         """Checked rows in memory, or blocks of the rows of a source."""
         if is_source(X):
             yield from SourceSummary(X, lambda rows, _: self._check(rows)).rows()
@@ -120,7 +122,7 @@ class CountingEstimator(WithKernel, Persistent):
         counted = CountedBins.of(grids, turns, count(grids, turns), n_rows, len(levels), self.n_jobs)
         self._keep(counted, sample, n_rows)
 
-    def _keep(self, counted, sample, n_seen):
+    def _keep(self, counted: CountedBins, sample: RowSample, n_seen: int) -> None:
         """Set the attributes that change with the training rows; an empty sample leaves the threshold unchanged."""
         counts = counted.counts
         self._bin_keys, self._bin_counts, self._bin_starts = counts.bins.keys, counts.bins.counts, counts.bins.starts
@@ -131,40 +133,40 @@ class CountingEstimator(WithKernel, Persistent):
         if sample.orders.size:
             self.offset_ = self._threshold(counted.scores(sample.rows))
 
-    def _threshold(self, scores):
+    def _threshold(self, scores: np.ndarray) -> float:
         if not is_word(self.contamination, "auto"):
             return float(np.percentile(scores, 100 * float(self.contamination)))
         lowest, low, high = np.percentile(scores, (_FEWEST, 25, 75))
         return float(max(lowest, low - _FENCE * (high - low)))
 
     @property
-    def _sample(self):
+    def _sample(self) -> RowSample:
         return RowSample.from_arrays(self._sample_arrays, self.n_features_in_)
 
-    def _require_sample(self, method):
+    def _require_sample(self, method: str) -> None:
         check_is_fitted(self)
         if not self._sample_arrays["orders"].size:
             raise ValueError(f"{method} needs the sample of training rows, which compact() removed; use the original.")
 
     @property
-    def _counted(self):
+    def _counted(self) -> CountedBins:
         """The counted bins, with look-up tables that are made once."""
         return self._derived.get(self._bin_keys, self._as_counted)
 
-    def _as_counted(self):
+    def _as_counted(self) -> CountedBins:
         counts = Counts(Bins(self._bin_keys, self._bin_counts, self._bin_starts), self._row_hashes, self._row_orders)
         grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
         turns = Turns(len(grids) - 1, self._width)
         return CountedBins(grids, turns, counts, self._sizes, self.n_rows_, self._n_levels, self.n_jobs)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
 
 
-def _positive(values, name, most):
+def _positive(values: object, name: str, most: float) -> np.ndarray:
     """Numbers above 0 and at most `most`, as an array of one dimension."""
     array = np.atleast_1d(check_numbers(values, name))
     if array.ndim != 1 or not array.size or not ((array > 0) & (array <= most) & np.isfinite(array)).all():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs, check_starts
+from binfeat._common.saved_values import State, check_arrays, check_bounds, check_inputs, check_starts
 from binfeat._rows.row_sample import RowSample
 from binfeat.features.binning.saved import check_grids
 
@@ -16,7 +16,7 @@ _COUNTS = {
 _MOST = 2**53  # rows
 
 
-def check_detector(state):
+def check_detector(state: State) -> None:
     """Raise ValueError for an `OutlierDetector` with inconsistent arrays."""
     if "_bin_keys" not in state:
         return

@@ -6,13 +6,14 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 OptionalAxes: TypeAlias = "Axes | None"
 _DECADE = 8.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 _FEW = 8  # up to this number of points, every point gets a tick
 
 
-def canvas(display, ax, figsize):
+def canvas(display: object, ax: OptionalAxes, figsize: tuple[float, float]) -> "tuple[Figure | SubFigure, Axes]":
     """Return the figure and the axes to draw on, without upper and right spines."""
     if ax is None:
         try:
@@ -25,12 +26,12 @@ def canvas(display, ax, figsize):
     return ax.figure, ax
 
 
-def spans_decades(values):
+def spans_decades(values: np.ndarray) -> bool:
     """Return True if the values are positive and span a factor of 8 or more, as for a logarithmic axis."""
     return len(values) > 0 and values.min() > 0 and values.max() >= _DECADE * values.min()
 
 
-def scale_x(ax, x):
+def scale_x(ax: "Axes", x: np.ndarray) -> None:
     """Use a logarithmic axis if x spans decades, with the points as ticks if there are few; otherwise integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
@@ -44,7 +45,7 @@ def scale_x(ax, x):
         ax.set_xticks([], minor=True)
 
 
-def scale_errors(ax, errors):
+def scale_errors(ax: "Axes", errors: np.ndarray) -> None:
     """Use a logarithmic axis if errors span decades, with tick labels in plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 

@@ -5,6 +5,7 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat.models.classifier import KernelMachineClassifier
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.regressor import KernelMachineRegressor
@@ -12,7 +13,7 @@ from binfeat.models.regressor import KernelMachineRegressor
 Machine: TypeAlias = KernelMachineRegressor | KernelMachineClassifier
 
 
-def require_machine(machine, attribute):
+def require_machine(machine: object, attribute: str) -> None:
     """Raise TypeError for anything but a kernel model, NotFittedError for a model that is not fitted."""
     if not isinstance(machine, KernelMachineBase):
         raise TypeError(
@@ -22,12 +23,12 @@ def require_machine(machine, attribute):
     check_is_fitted(machine, attribute)
 
 
-def given_or_seen(feature_names, machine):
+def given_or_seen(feature_names: ArrayLike | None, machine: Machine) -> ArrayLike | None:
     """Return the given names, or the column names of `fit`, or None."""
     return getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
 
 
-def names_of(feature_names, values, what):
+def names_of(feature_names: ArrayLike | None, values: np.ndarray, what: str) -> list[str]:
     """Return one name per row of `values`; ValueError if the number of given names differs."""
     if feature_names is None:
         return [f"x{j}" for j in range(len(values))]

@@ -1,12 +1,21 @@
 """Parts of a learning curve: the steps of a search for length scales, then the points of the model."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from binfeat.plots.checks import Machine
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.lines import Line2D
+
 _GAP = 0.15  # distance between two points after the search, as a share of the steps
-_STYLE = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth": 2}
+_STYLE: dict[str, Any] = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth": 2}
 
 
-def curve_of(machine):
+def curve_of(machine: Machine) -> dict[str, Any]:
     """Return the arguments of `LearningCurveDisplay` for a kernel model."""
     steps, curve = machine.length_scale_errors_, machine.learning_curve_
     if len(steps) < 2 and len(curve) < 2:
@@ -17,7 +26,7 @@ def curve_of(machine):
         steps, curve = (steps[:0], curve) if len(curve) > 1 else (steps, curve[:0])
     is_random = machine.features_ not in ("exact", "local")  # their errors are leave-one-out errors, unless `cv` is set
     name = "Validation error" if machine.scoring is None else "Negative validation score"
-    found = {"x": curve[:, 0], "error": curve[:, 1], "error_name": name}
+    found: dict[str, Any] = {"x": curve[:, 0], "error": curve[:, 1], "error_name": name}
     if not len(steps):
         return found
     if not len(curve):
@@ -30,18 +39,20 @@ def curve_of(machine):
     return {**found, "x_labels": [machine.features_] * len(curve)}
 
 
-def places_behind(n_steps, n_points):
+def places_behind(n_steps: int, n_points: int) -> np.ndarray:
     """Return positions of the points after a search, at even distances."""
     return n_steps + max(1.0, _GAP * n_steps) * np.arange(1, n_points + 1)
 
 
-def draw_steps(ax, steps):
+def draw_steps(ax: "Axes", steps: np.ndarray) -> "Line2D":
     """Draw the error before each step, counted from 1, and return the line."""
     (line,) = ax.plot(np.arange(1, len(steps) + 1), steps, color="0.55", linewidth=1.5)
     return line
 
 
-def draw_points(ax, x, error, **line_kwargs):
+def draw_points(
+    ax: "Axes", x: np.ndarray, error: np.ndarray, **line_kwargs: Any
+) -> "tuple[Line2D, PolyCollection | None]":
     """Draw mean errors, and a band of one standard error for several errors per point; return line and band."""
     mean = error.reshape(len(x), -1).mean(axis=1) if len(x) else error
     (line,) = ax.plot(x, mean, **{**_STYLE, **line_kwargs})
@@ -51,7 +62,7 @@ def draw_points(ax, x, error, **line_kwargs):
     return line, ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.18, linewidth=0)
 
 
-def label_x(ax, n_steps, places, labels):
+def label_x(ax: "Axes", n_steps: int, places: np.ndarray, labels: list[str]) -> None:
     """Set ticks at a few integer numbers of steps, and at the points after them."""
     from matplotlib.ticker import MaxNLocator
 

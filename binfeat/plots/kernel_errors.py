@@ -161,7 +161,7 @@ class KernelErrorDisplay:
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
         style = {"s": 9, "alpha": 0.35, "linewidths": 0, "rasterized": exact.size > 5000, **scatter_kwargs}
         self.points_ = self.ax_.scatter(exact, error, **style)
-        colour = self.points_.get_facecolor()[0, :3]
+        colour = np.asarray(self.points_.get_facecolor())[0, :3]
         centres, low, mean, high = _quantile_bands(exact, error)
         self.band_ = self.ax_.fill_between(
             centres, low, high, color=colour, alpha=0.16, linewidth=0, zorder=0.5, label="90 % of pairs"
@@ -175,12 +175,14 @@ class KernelErrorDisplay:
         self.ax_.legend(loc="lower left", frameon=False, ncols=2, fontsize="small")
         if self.n_grids is not None:
             stripes = f"stripes: products are multiples of 1 / {check_integer(self.n_grids, 'n_grids', 1):,}"
-            place = {"ha": "right", "va": "top", "transform": self.ax_.transAxes}
+            place: dict[str, Any] = {"ha": "right", "va": "top", "transform": self.ax_.transAxes}
             self.ax_.text(1.0, 0.99, stripes, color="0.35", fontsize="small", **place)
         return self
 
 
-def _exact_kernel(estimator, X, kernel, gamma):
+def _exact_kernel(
+    estimator: BaseEstimator, X: np.ndarray, kernel: Callable[..., np.ndarray] | None, gamma: ArrayLike | None
+) -> np.ndarray:
     """Compute the kernel matrix that a map approximates."""
     if kernel is not None:
         if not callable(kernel):
@@ -201,7 +203,7 @@ def _exact_kernel(estimator, X, kernel, gamma):
     raise TypeError(f"The kernel of {type(estimator).__name__} is unknown; pass kernel.")
 
 
-def _of_fourier(fourier, X):
+def _of_fourier(fourier: RandomFourier, X: np.ndarray) -> np.ndarray:
     """Compute the kernel of the rows, after scaling and the rotation if there is one."""
     kernel = fourier_kernel(fourier.kernel)
     if fourier.rotation is None:
@@ -209,7 +211,7 @@ def _of_fourier(fourier, X):
     return kernel((X * fourier.gamma_ ** (1 / kernel.power)) @ np.asarray(fourier.rotation), gamma=1.0)
 
 
-def _of_binning(binning, X):
+def _of_binning(binning: RandomBinning, X: np.ndarray) -> np.ndarray:
     """Compute the product of the kernels of numeric and categorical inputs."""
     categorical = binning._categorical
     K = binning_kernel(binning.kernel)(X[:, ~categorical], gamma=binning.gamma_[~categorical])
@@ -218,7 +220,7 @@ def _of_binning(binning, X):
     return K
 
 
-def _spread_out(exact, n_pairs, rng):
+def _spread_out(exact: np.ndarray, n_pairs: int, rng: np.random.Generator) -> np.ndarray:
     """Select pairs with evenly spread exact values: if possible, the same number from each interval."""
     if exact.size <= n_pairs:
         return np.arange(exact.size)
@@ -231,7 +233,7 @@ def _spread_out(exact, n_pairs, rng):
     return order[np.argsort(place, kind="stable")[:n_pairs]]
 
 
-def _quantile_bands(exact, error):
+def _quantile_bands(exact: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean exact value, and the 5 % quantile, mean and 95 % quantile of errors, in bands of equal counts."""
     parts = equal_groups(exact, _BANDS, 25)
     centres, means = np.transpose([(exact[part].mean(), error[part].mean()) for part in parts])

@@ -124,7 +124,7 @@ class LearningCurveDisplay:
         self.ax_.set(xlabel=as_text(self.x_name), ylabel=as_text(self.error_name))
         return self
 
-    def _checked(self):
+    def _checked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return `x`, `error` and `steps` as checked arrays."""
         x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
         steps = check_numbers([] if self.steps is None else self.steps, "steps")

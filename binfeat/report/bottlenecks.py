@@ -10,6 +10,8 @@ from binfeat.length_scales.leave_one_out import SingularKernelError
 from binfeat.length_scales.matrices import Frame, kernel_matrix
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.kernel_algebra.loss import SQUARES
+from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.report.errors import Evaluation
 from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
 
 _MUCH = 0.03  # a smaller relative reduction of the error is not worth more grids or rows
@@ -24,13 +26,13 @@ class Limit:
     is_relevant: bool
 
 
-def limits_of(model, evaluation):
+def limits_of(model: ServedMachineBase, evaluation: Evaluation | None) -> list[Limit]:
     """Return time, features and rows as limits, and the noise if there are test rows that `fit` did not use."""
     limits = [_time(model), _grids(model), _rows(model)]
     return limits if evaluation is None or evaluation.seen else [*limits, _noise(model, evaluation)]
 
 
-def _time(model):
+def _time(model: ServedMachineBase) -> Limit:
     if model.status_ == "converged":
         return Limit("Time", "The fit was not cut short by a limit.", False)
     if model.status_ == "budget":
@@ -40,7 +42,7 @@ def _time(model):
     return Limit("Time", f"The fit was {model.status_} before it converged.", True)
 
 
-def _grids(model):
+def _grids(model: ServedMachineBase) -> Limit:
     """Extrapolate the learning curve to infinitely many grids or trees.
 
     The random error of features is proportional to 1 / n_grids, and the error at the borders of cells to 1 / n_trees.
@@ -58,7 +60,7 @@ def _grids(model):
     return Limit(title, text, share > _MUCH)
 
 
-def _rows(model):
+def _rows(model: ServedMachineBase) -> Limit:
     """Estimate the gain from twice as many rows, if the model stores its rows."""
     fitted = model._fitted
     function, n_jobs = fitted.function, model.n_jobs
@@ -85,7 +87,7 @@ def _rows(model):
     return Limit("Rows", text, is_certain and share > _MUCH)
 
 
-def _noise(model, evaluation):
+def _noise(model: ServedMachineBase, evaluation: Evaluation) -> Limit:
     """Estimate the share of noise in the error from the residuals of neighbouring rows.
 
     Half the mean squared difference of neighbouring residuals estimates the variance of the noise from above

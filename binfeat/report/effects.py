@@ -1,13 +1,17 @@
 """Effects of inputs, and Shapley values of some rows, for the report."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from sklearn.base import is_classifier
 
+from binfeat._common.labels import LabelColumns, Labels
 from binfeat._common.subsets import thinned
+from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.served.shapley import background_of, contributions
-from binfeat.models.table.targets import as_columns
+from binfeat.models.table.targets import Targets, as_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,14 +21,14 @@ class Effect:
     name: str
     kind: str  # "numbers", "dates" or "categories"
     values: np.ndarray  # (n_points,), numbers or days
-    levels: list  # names of the values of a categorical input
+    levels: list[str]  # names of the values of a categorical input
     means: np.ndarray  # (n_points, n_outputs)
     output_name: str  # label of the vertical axis
-    outputs: list  # names of the columns of means
+    outputs: list[str]  # names of the columns of means
     rows: np.ndarray  # values of the input in all rows
 
 
-def effects_of(model, table, names):
+def effects_of(model: ServedMachineBase, table: np.ndarray, names: list[str]) -> list[Effect]:
     """Compute the effects of the most important inputs on predictions, or on the probabilities of some classes."""
     importances = model.feature_importances_
     chosen = [j for j in np.argsort(-importances, kind="stable")[:6] if importances[j] > 0]
@@ -36,11 +40,11 @@ def effects_of(model, table, names):
     return found
 
 
-def _effect(model, table, j, name):
+def _effect(model: ServedMachineBase, table: np.ndarray, j: int, name: str) -> Effect:
     """Compute the effect of one encoded column; a date has several, and only one of them is changed."""
     fitted, column = model._fitted, table[:, j]
     encoder = fitted.encoder
-    levels: list = []
+    levels: list[str] = []
     if encoder.categorical[j]:
         codes, counts = np.unique(column, return_counts=True)
         values = np.sort(codes[np.argsort(-counts, kind="stable")][:10])
@@ -55,23 +59,24 @@ def _effect(model, table, j, name):
     return Effect(name, kind, values, levels, np.array([mean.mean(axis=0) for mean in means]), label, words, column)
 
 
-def _outputs(model):
+def _outputs(model: ServedMachineBase) -> tuple[Callable[[np.ndarray], np.ndarray], str, list[str]]:
     """Return a function from scores to outputs (n_rows, n_outputs), their label, and the names of their columns."""
     if not is_classifier(model):
-        targets = model._fitted.targets
+        targets = cast(Targets, model._fitted.targets)
         words = [f"target {k}" for k in range(targets.mean.size)]
         return (lambda scores: as_columns(targets.decode(scores))), "prediction", words
     classes = model.classes_
     if isinstance(classes, list):
-        words = [str(own[-1]) for own in classes]
-        return (lambda scores: _last(model._fitted.targets.probabilities(scores))), "probability", words
+        words, columns = [str(own[-1]) for own in classes], cast(LabelColumns, model._fitted.targets)
+        return (lambda scores: _last(columns.probabilities(scores))), "probability", words
+    labels = cast(Labels, model._fitted.targets)
     chosen = [1] if classes.size == 2 else list(range(min(classes.size, 4)))
     words = [str(classes[k]) for k in chosen]
     label = f"probability of {words[0]}" if len(words) == 1 else "probability"
-    return (lambda scores: model._fitted.targets.probabilities(scores)[:, chosen]), label, words
+    return (lambda scores: labels.probabilities(scores)[:, chosen]), label, words
 
 
-def _last(probabilities):
+def _last(probabilities: list[np.ndarray]) -> np.ndarray:
     """Return the probability of the last class of each column of labels."""
     return np.column_stack([own[:, -1] for own in probabilities])
 
@@ -91,7 +96,7 @@ class Reasons:
         return int(np.argmax(np.abs(self.values.sum(axis=1))))
 
 
-def reasons_of(model, table):
+def reasons_of(model: ServedMachineBase, table: np.ndarray) -> Reasons:
     """Compute the Shapley values of some encoded rows, for the first target or the last class."""
     fitted = model._fitted
     table = thinned(table, 200)
@@ -104,5 +109,5 @@ def reasons_of(model, table):
     data, values, base = table[:, : model.n_features_in_], found.values[:, :, -1], found.base[:, -1]
     if is_classifier(model):
         return Reasons(values, base, data, f"the score of {model.classes_[-1]}")
-    output = "the prediction" if fitted.targets.is_plain else "the transformed prediction"
+    output = "the prediction" if cast(Targets, fitted.targets).is_plain else "the transformed prediction"
     return Reasons(values, base, data, output)

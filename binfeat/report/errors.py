@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Self, cast
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import unmasked
-from binfeat._common.labels import one_against_rest
+from binfeat._common.labels import Labels, one_against_rest
 from binfeat._common.validation import checked_targets
-from binfeat.models.table.targets import as_columns
+from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.table.columns import RawTable
+from binfeat.models.table.targets import Targets, as_columns
 from binfeat.models.table.unique_rows import row_hashes
 
 _FEWEST = 10  # test rows
@@ -26,7 +30,7 @@ class Measure:
     is_share: bool = False
 
 
-def _mean(name, values, is_share=False):
+def _mean(name: str, values: np.ndarray, is_share: bool = False) -> Measure:
     return Measure(name, float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)), is_share)
 
 
@@ -37,11 +41,11 @@ class Evaluation:
     table: np.ndarray  # (n_rows, n_columns), encoded
     residuals: np.ndarray  # (n_rows, n_targets), standardized targets (labels: -1 and 1) minus predictions
     seconds: float  # time of the predictions
-    measures: list
+    measures: list[Measure]
     seen: float | None  # share of the rows that are training rows; None if unknown
 
     @staticmethod
-    def of(model, X, y):
+    def of(model: ServedMachineBase, X: RawTable, y: ArrayLike) -> "Evaluation":
         """Evaluate a model on test rows; ValueError if X has fewer than 10 rows or y does not match."""
         start, fitted = perf_counter(), model._fitted
         table = fitted.encoder.transform(model, X)
@@ -53,7 +57,7 @@ class Evaluation:
         return kind.judge(model, y, scores, table, seconds)
 
     @staticmethod
-    def _share_seen(model, table, answers):
+    def _share_seen(model: ServedMachineBase, table: np.ndarray, answers: np.ndarray) -> float | None:
         seen = model._fitted.seen
         share = np.nan if seen is None else seen.share_of(row_hashes(table, answers))
         return None if np.isnan(share) else share
@@ -67,23 +71,25 @@ class RegressionEvaluation(Evaluation):
     predicted: np.ndarray
 
     @classmethod
-    def judge(cls, model, y, scores, table, seconds):
-        y = checked_targets(y)
+    def judge(
+        cls, model: ServedMachineBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float
+    ) -> Self:
+        y = cast(np.ndarray, checked_targets(y))
         Y = as_columns(y)
         if Y.shape != scores.shape:
             raise ValueError(
                 f"y has shape {y.shape}, but X and the model have {scores.shape} rows and targets. Pass one value per "
                 "row and target."
             )
-        targets = model._fitted.targets
+        targets = cast(Targets, model._fitted.targets)
         predicted = as_columns(targets.decode(scores))
         std = targets.std if targets.is_plain else np.maximum(Y.std(axis=0), np.finfo(float).tiny)
         seen = cls._share_seen(model, table, Y)
         return cls(table, (Y - predicted) / std, seconds, cls._measures(Y, predicted), seen, Y, predicted)
 
     @staticmethod
-    def _measures(Y, predicted):
-        found = []
+    def _measures(Y: np.ndarray, predicted: np.ndarray) -> list[Measure]:
+        found = list[Measure]()
         for k, (own, guess) in enumerate(zip(Y.T, predicted.T)):
             suffix = f", target {k}" if Y.shape[1] > 1 else ""
             squares, deviations = (own - guess) ** 2, (own - own.mean()) ** 2
@@ -109,7 +115,9 @@ class ClassificationEvaluation(Evaluation):
     probabilities: np.ndarray  # (n_rows, n_classes)
 
     @classmethod
-    def judge(cls, model, y, scores, table, seconds):
+    def judge(
+        cls, model: ServedMachineBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float
+    ) -> Self:
         if model.multilabel_ or isinstance(model.classes_, list):
             raise ValueError(
                 "The model predicts several labels per row, and a report supports test rows only for one label per "
@@ -118,14 +126,14 @@ class ClassificationEvaluation(Evaluation):
         labels = _numbers_of(column_or_1d(unmasked(y)), model.classes_)
         if len(labels) != len(scores):
             raise ValueError(f"y has {len(labels)} labels, but X has {len(scores)} rows. Pass one label per row.")
-        p = model._fitted.targets.probabilities(scores)
+        p = cast(Labels, model._fitted.targets).probabilities(scores)
         guesses = p.argmax(axis=1)
         targets = one_against_rest(labels, p.shape[1])
         seen = cls._share_seen(model, table, targets)
         return cls(table, targets - scores, seconds, cls._measures(labels, guesses, p), seen, labels, guesses, p)
 
     @staticmethod
-    def _measures(labels, guesses, p):
+    def _measures(labels: np.ndarray, guesses: np.ndarray, p: np.ndarray) -> list[Measure]:
         most = np.bincount(labels).argmax()
         own = p[np.arange(len(labels)), labels]
         return [
@@ -135,7 +143,7 @@ class ClassificationEvaluation(Evaluation):
         ]
 
 
-def _numbers_of(y, classes):
+def _numbers_of(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the class number of each label; ValueError for labels that are not among the classes."""
     places = {label: k for k, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(y.tolist()) if label not in places]

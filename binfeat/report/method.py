@@ -1,11 +1,14 @@
 """The method `report` of the kernel models."""
 
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
+
+if TYPE_CHECKING:
+    from binfeat.models.served.estimator import ServedMachineBase
 
 
 class Reporting:
@@ -40,4 +43,4 @@ class Reporting:
             from binfeat.report.page import write_page
         except ImportError as error:
             raise ImportError("A report needs Matplotlib. Install it: pip install 'binfeat[plot]'.") from error
-        write_page(self, path, X, y)
+        write_page(cast("ServedMachineBase", self), path, X, y)

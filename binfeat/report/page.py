@@ -1,22 +1,28 @@
 """Text and pictures of the report."""
 
 import html
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from sklearn.base import is_classifier
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.printable import printable
 from binfeat._common.validation import names_of_inputs
 from binfeat._common.whole_files import require_writable, written
 from binfeat.models.kernel_algebra.loss import SQUARES
 from binfeat.models.kernel_algebra.solve import solve_bytes
 from binfeat.models.run import decision_words
+from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.table.columns import RawTable
 from binfeat.report import pictures
-from binfeat.report.bottlenecks import limits_of
-from binfeat.report.effects import effects_of, reasons_of
-from binfeat.report.errors import Evaluation
+from binfeat.report.bottlenecks import Limit, limits_of
+from binfeat.report.effects import Effect, effects_of, reasons_of
+from binfeat.report.errors import ClassificationEvaluation, Evaluation, RegressionEvaluation
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -35,18 +41,18 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def write_page(model, path, X, y):
+def write_page(model: ServedMachineBase, path: str | PathLike, X: RawTable, y: ArrayLike | None) -> None:
     """Write the report on a fitted model; see `Reporting.report`."""
     if (X is None) != (y is None):
         raise ValueError(f"Only {'y' if X is None else 'X'} was given. Pass both X and y, or neither.")
     require_writable(Path(path))
-    evaluation = None if X is None else Evaluation.of(model, X, y)
+    evaluation = None if X is None else Evaluation.of(model, X, cast(ArrayLike, y))
     text = _page(model, evaluation)
     with written(Path(path)) as out:
         out.write(text.encode())
 
 
-def _page(model, evaluation):
+def _page(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
     names = names_of_inputs(model)
     sections = [
         _errors(model, evaluation),
@@ -64,23 +70,23 @@ def _page(model, evaluation):
     return _PAGE.format(title=escape(title), style=style, sections="\n".join(filter(None, sections)))
 
 
-def escape(value):
+def escape(value: object) -> str:
     """Escape a value for the page."""
     return html.escape(printable(value))
 
 
-def _section(title, *parts):
+def _section(title: str, *parts: str) -> str:
     return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
-def _paragraph(text, kind=""):
+def _paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def _table(head, rows):
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format an HTML table; a column is aligned to the right if its first value is a _Number."""
 
-    def cell(tag, value, number):
+    def cell(tag: str, value: str, number: bool) -> str:
         kind = ' class="number"' if number else ""
         return f"<{tag}{kind}>{escape(value)}</{tag}>"
 
@@ -94,21 +100,21 @@ class _Number(str):
     """A formatted number."""
 
 
-def _figure(caption, draw, *arguments):
+def _figure(caption: str, draw: Callable[..., None], *arguments: object) -> str:
     svg = pictures.drawn(draw, *arguments).replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
     return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
 
 
-def _first(words, most, n):
+def _first(words: str, most: int, n: int) -> str:
     """Return the end of a caption that shows only the first of n things, or an empty string if it shows all."""
     return f", {words.format(most, n)}" if n > most else ""
 
 
-def _grid(figures):
+def _grid(figures: list[str]) -> str:
     return '<div class="pictures">\n' + "\n".join(figures) + "\n</div>"
 
 
-def _errors(model, evaluation):
+def _errors(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
     mean, spread = model.held_out_error_
     rows = [(f"Validation error in fit ({_criterion(model)})", _pm(mean, spread, False))]
     note = "± is one standard error. Hyperparameters minimize the validation error, so it is slightly too low."
@@ -118,11 +124,11 @@ def _errors(model, evaluation):
     note = (
         f"All errors except the first are measured on {len(evaluation.table):,} rows{_novelty(evaluation.seen)}. {note}"
     )
-    seen = [_paragraph(_warning(evaluation), "warning")] if evaluation.seen else []
+    seen = [_paragraph(_warning(evaluation.seen, len(evaluation.table)), "warning")] if evaluation.seen else []
     return _section("Errors", _table(("error", ""), rows), *seen, _paragraph(note, "note"))
 
 
-def _criterion(model):
+def _criterion(model: ServedMachineBase) -> str:
     """Return the name of the criterion that hyperparameters minimize."""
     if model.scoring is not None:
         return "negative score"
@@ -131,29 +137,29 @@ def _criterion(model):
     return "mean squared error of the standardized targets"
 
 
-def _novelty(seen):
+def _novelty(seen: float | None) -> str:
     """Return the part of a sentence on the share of test rows that are training rows."""
     if seen is None:
         return " (if these include training rows, the errors are too low)"
     return "" if seen else " that were not used for training"
 
 
-def _warning(evaluation):
-    share = f"{100 * evaluation.seen:.3g} % of" if evaluation.seen < 1 else "All"
+def _warning(seen: float, n_rows: int) -> str:
+    share = f"{100 * seen:.3g} % of" if seen < 1 else "All"
     return (
-        f"{share} the {len(evaluation.table):,} test rows are training rows, so their errors are too low. Pass rows "
+        f"{share} the {n_rows:,} test rows are training rows, so their errors are too low. Pass rows "
         "that were not used in fit."
     )
 
 
-def _pm(value, spread, is_share):
+def _pm(value: float, spread: float, is_share: bool) -> _Number:
     words = f"{value:.2%}" if is_share else f"{value:.4g}"
     if np.isfinite(spread):
         words += f" ± {spread:.2%}" if is_share else f" ± {spread:.2g}"
     return _Number(words)
 
 
-def _limits(limits):
+def _limits(limits: list[Limit]) -> str:
     lines = []
     for limit in limits:
         kind = ' class="relevant"' if limit.is_relevant else ""
@@ -161,7 +167,7 @@ def _limits(limits):
     return _section("Limits of the error", '<ul class="limits">\n' + "\n".join(lines) + "\n</ul>")
 
 
-def _decisions(model):
+def _decisions(model: ServedMachineBase) -> str:
     decisions = (decision_words(*row) for row in model.decisions_.tolist())
     rows = [(what, choice, _Number(error), _Number(seconds)) for what, choice, error, seconds in decisions]
     note = (
@@ -172,7 +178,7 @@ def _decisions(model):
     return _section("Decisions", *parts)
 
 
-def _inputs(model, evaluation, names):
+def _inputs(model: ServedMachineBase, evaluation: Evaluation | None, names: list[str]) -> str:
     shown = _first("the {} largest of {}", pictures.BARS, len(names))
     shares = _figure(f"Importance of the inputs{shown}", pictures.importances, model.feature_importances_, names)
     note = (
@@ -192,7 +198,7 @@ def _inputs(model, evaluation, names):
     return _section("Inputs", _paragraph(note + more), _grid([shares, *figures]))
 
 
-def _caption(model, effect):
+def _caption(model: ServedMachineBase, effect: Effect) -> str:
     """Return the caption of an effect, with the number of levels and labels if not all of them are shown."""
     caption = f"Effect of {effect.name}"
     if effect.kind == "categories":
@@ -202,7 +208,7 @@ def _caption(model, effect):
     return caption
 
 
-def _reasons(model, evaluation, names):
+def _reasons(model: ServedMachineBase, evaluation: Evaluation | None, names: list[str]) -> str:
     if evaluation is None:
         return ""
     reasons = reasons_of(model, evaluation.table)
@@ -215,7 +221,7 @@ def _reasons(model, evaluation, names):
     return _section("Explanations", _paragraph(note), _grid([some, one]))
 
 
-def _curves(model):
+def _curves(model: ServedMachineBase) -> str:
     figures = []
     if len(model.length_scale_errors_) > 1:
         figures.append(_figure("Search for length scales", pictures.search, model.length_scale_errors_))
@@ -225,19 +231,19 @@ def _curves(model):
     return _section("Learning curves", _grid(figures)) if figures else ""
 
 
-def _on_test_rows(model, evaluation):
+def _on_test_rows(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
     if evaluation is None:
         return ""
-    if is_classifier(model):
+    if isinstance(evaluation, ClassificationEvaluation):
         right, p = evaluation.labels == evaluation.guesses, evaluation.probabilities.max(axis=1)
         pairs = evaluation.labels, evaluation.guesses, model.classes_
         shown = _first("the {} most frequent of {} labels", pictures.CELLS, len(model.classes_))
         confusion = _figure(f"Confusion matrix{shown}", pictures.confusion, *pairs)
         calibration = _figure("Calibration of the predicted label", pictures.calibration, p, right)
         return _section("Labels and probabilities", _grid([confusion, calibration]))
-    figures = []
-    for k, (y, predicted) in enumerate(zip(evaluation.y.T, evaluation.predicted.T)):
-        suffix = f", target {k}" if evaluation.y.shape[1] > 1 else ""
+    figures, numbers = list[str](), cast(RegressionEvaluation, evaluation)
+    for k, (y, predicted) in enumerate(zip(numbers.y.T, numbers.predicted.T)):
+        suffix = f", target {k}" if numbers.y.shape[1] > 1 else ""
         figures += [
             _figure(f"Observed and predicted values{suffix}", pictures.observed, y, predicted),
             _figure(f"Residuals with median and quartiles{suffix}", pictures.residuals, y, predicted),
@@ -245,7 +251,7 @@ def _on_test_rows(model, evaluation):
     return _section("Residuals", _grid(figures))
 
 
-def _costs(model, evaluation):
+def _costs(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
     rows = [("Fit", _Number(f"{model.decisions_['seconds'].max():.1f} s until the last decision"))]
     rows.append(("Size of the model", _Number(f"{_bytes(vars(model)) / 1e6:,.1f} MB")))
     if model.features_ == "exact":
@@ -261,7 +267,7 @@ def _costs(model, evaluation):
     return _section("Time and memory", _table(("", ""), rows))
 
 
-def _bytes(values):
+def _bytes(values: Mapping[str, object]) -> int:
     return sum(
         value.nbytes if isinstance(value, np.ndarray) else _bytes(value) if isinstance(value, dict) else 0
         for value in values.values()

@@ -1,17 +1,21 @@
 """Pictures of the report, each small enough for a phone."""
 
 import io
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 from sklearn.metrics import confusion_matrix
 
 from binfeat._common.drawing import as_text, draw_relevances, draw_swarm, draw_waterfall
 from binfeat._common.printable import printable
 from binfeat._common.subsets import equal_groups, evenly_spaced
+from binfeat.report.effects import Effect, Reasons
 
 _BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
 _COLOURS = _BLUE, _ORANGE, "#2f855a", "#6b46c1"
@@ -32,7 +36,7 @@ _LONGEST = 22  # maximum number of characters in a name
 _CHARACTER = 5.2  # points, the width of most characters
 
 
-def figure_of(draw, *arguments):
+def figure_of(draw: Callable[..., None], *arguments: object) -> Figure:
     """Return a figure drawn by a function of this module."""
     figure = Figure(figsize=(3.8, 2.7), layout="constrained")
     ax = figure.subplots()
@@ -41,7 +45,7 @@ def figure_of(draw, *arguments):
     return figure
 
 
-def _keep_inside(figure, ax):
+def _keep_inside(figure: Figure, ax: Axes) -> None:
     """Move axis labels into the figure; they are centered on the axes, and the layout ignores their length."""
     figure.draw_without_rendering()
     for label, place in ((ax.xaxis.label, 0), (ax.yaxis.label, 1)):
@@ -49,10 +53,10 @@ def _keep_inside(figure, ax):
         beyond = max(0.0, box[1] - whole[1]) + min(0.0, box[0] - whole[0])
         position = list(label.get_position())
         position[place] -= beyond / np.ptp(own)
-        label.set_position(position)
+        label.set_position((position[0], position[1]))
 
 
-def drawn(draw, *arguments):
+def drawn(draw: Callable[..., None], *arguments: object) -> str:
     """Return the SVG of a figure drawn by a function of this module."""
     with matplotlib.rc_context(_STYLE):
         figure = figure_of(draw, *arguments)
@@ -62,7 +66,7 @@ def drawn(draw, *arguments):
     return text[text.index("<svg") :]
 
 
-def short(name, most=_LONGEST):
+def short(name: object, most: int = _LONGEST) -> str:
     """Shorten a name to at most `most` characters, fewer if they are wide."""
     text = printable(name)
     if len(text) <= most and _width(text) <= _CHARACTER * most:
@@ -73,54 +77,56 @@ def short(name, most=_LONGEST):
     return f"{text}…"
 
 
-def _width(text):
+def _width(text: str) -> float:
     """Return the width of a text in points."""
     return TextPath((0, 0), as_text(text), size=_STYLE["font.size"]).get_extents().width if text.strip() else 0.0
 
 
-def word(name, most=_LONGEST):
+def word(name: object, most: int = _LONGEST) -> str:
     """Return a short name that Matplotlib draws as it is."""
     return as_text(short(name, most))
 
 
-def importances(ax, values, names):
+def importances(ax: Axes, values: np.ndarray, names: list[str]) -> None:
     """Draw a bar for each of the most important inputs."""
     shown = np.argsort(-values, kind="stable")[:BARS]
     draw_relevances(ax, values[shown], [short(names[j]) for j in shown], BARS, color=_BLUE)
     ax.set_xlabel("importance")
 
 
-def swarm(ax, reasons, names):
+def swarm(ax: Axes, reasons: Reasons, names: list[str]) -> None:
     """Draw the Shapley values of all rows, for the inputs with the largest ones."""
     order = _largest(np.abs(reasons.values).mean(axis=0))
     draw_swarm(ax, reasons.values, reasons.data, [short(name) for name in names], order)
 
 
-def waterfall(ax, reasons, names):
+def waterfall(ax: Axes, reasons: Reasons, names: list[str]) -> None:
     """Draw the Shapley values of the row with the largest distance from its base value."""
     row = reasons.farthest
     order = _largest(np.abs(reasons.values[row]))
     draw_waterfall(ax, reasons.values[row], float(reasons.base[row]), [short(name) for name in names], order)
 
 
-def _largest(sizes):
+def _largest(sizes: np.ndarray) -> np.ndarray:
     return np.argsort(-sizes, kind="stable")[:8]
 
 
-def search(ax, errors):
+def search(ax: Axes, errors: np.ndarray) -> None:
     """Draw the error at each step of the search for length scales."""
     ax.plot(np.arange(1, len(errors) + 1), errors, color=_BLUE)
     ax.set(xlabel="step", ylabel="leave-one-out error", ylim=(0, None))
 
 
-def growth(ax, curve, grown):
+def growth(ax: Axes, curve: np.ndarray, grown: str) -> None:
     """Draw the error as a function of the number of grids or trees."""
     ax.plot(*curve.T, color=_BLUE, marker="o", markersize=4)
     ax.set(xlabel=grown, ylabel="validation error", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
 
 
-def effect(ax, found, low, high):
+def effect(ax: Axes, found: Effect, low: float, high: float) -> None:
     """Draw the mean prediction as a function of an input, above a histogram; all effects are between low and high."""
+    style: dict[str, Any]
+    bars: dict[str, Any]
     if found.kind == "categories":
         places = np.arange(len(found.values))
         ax.set_xticks(places, [word(level, 12) for level in found.levels], rotation=40, ha="right")
@@ -144,10 +150,10 @@ def effect(ax, found, low, high):
         ax.tick_params(axis="x", rotation=30)
     ax.set(xlabel=word(found.name), ylabel=word(found.output_name))
     if len(found.outputs) > 1:
-        _add_legend(ax.figure, lines, [word(name) for name in found.outputs])
+        _add_legend(cast(Figure, ax.figure), lines, [word(name) for name in found.outputs])
 
 
-def _add_legend(figure, lines, names):
+def _add_legend(figure: Figure, lines: list[Line2D], names: list[str]) -> None:
     """Add a legend above the axes, with as many columns as fit."""
     words = [f" {name}" if name.startswith("_") else name for name in names]  # legends skip names with an underscore
     for n_columns in (len(words), 2, 1):
@@ -158,7 +164,7 @@ def _add_legend(figure, lines, names):
         legend.remove()
 
 
-def observed(ax, y, predicted):
+def observed(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
     """Draw targets against predictions."""
     y, predicted = _some(y, predicted)
     ax.scatter(predicted, y, s=7, alpha=0.4, linewidths=0, color=_BLUE, rasterized=True)
@@ -167,7 +173,7 @@ def observed(ax, y, predicted):
     ax.set(xlabel="predicted", ylabel="observed")
 
 
-def residuals(ax, y, predicted):
+def residuals(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
     """Draw residuals against predictions, with their quartiles."""
     groups = equal_groups(predicted, 15, 10)
     centres = [predicted[group].mean() for group in groups]
@@ -180,7 +186,7 @@ def residuals(ax, y, predicted):
     ax.set(xlabel="predicted", ylabel="observed minus predicted")
 
 
-def confusion(ax, labels, guesses, classes):
+def confusion(ax: Axes, labels: np.ndarray, guesses: np.ndarray, classes: np.ndarray) -> None:
     """Draw the confusion matrix of the most frequent labels, colored by the share of each row."""
     shown = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:CELLS])
     counts = confusion_matrix(labels, guesses, labels=np.arange(len(classes)))
@@ -197,7 +203,7 @@ def confusion(ax, labels, guesses, classes):
     ax.spines[:].set_visible(False)
 
 
-def calibration(ax, p, right):
+def calibration(ax: Axes, p: np.ndarray, right: np.ndarray) -> None:
     """Draw the share of correct labels against their predicted probability, with bars of two standard errors."""
     groups = equal_groups(p, 10, 1)
     given = np.array([p[group].mean() for group in groups])
@@ -209,6 +215,6 @@ def calibration(ax, p, right):
     ax.set(xlabel="predicted probability", ylabel="share correct", xlim=(low, 1.01), ylim=(low, 1.01))
 
 
-def _some(*arrays):
+def _some(*arrays: np.ndarray) -> list[np.ndarray]:
     rows = evenly_spaced(len(arrays[0]), 2000)
     return [values[rows] for values in arrays]
