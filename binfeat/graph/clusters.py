@@ -19,7 +19,7 @@ from binfeat.graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
-_MOST_ROWS = 20_000  # from which k-means learns its centres
+_MOST_ROWS = 20_000  # from which k-means learns its centers
 _ROWS_OF_A_COMPONENT = 100  # among them, at least, or all
 _ROWS_AT_A_TIME = 2**15  # of a thread that assigns clusters
 
@@ -95,7 +95,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     -----
     The similarity of two rows is the transition probability of a random walk, which selects a random grid and then a
     random other row of the same bin: ``W_ij = 1/P sum_p [i and j share the bin b of grid p] / (n_b - 1)`` for P grids
-    and bins of n_b rows. This is a hypergraph with the bins as edges (Zhou, Huang & Schoelkopf 2006). Neighbours are
+    and bins of n_b rows. This is a hypergraph with the bins as edges (Zhou, Huang & Schoelkopf 2006). Neighbors are
     close in dense regions and farther away in sparse regions.
 
     The graph is ``(W + W') / 2``, restricted to the 15 largest similarities of each row. The time is linear in the
@@ -228,7 +228,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     labels_ : ndarray of shape (n_rows,), int32
         Cluster of each training row.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
-        Centres of the clusters in normalized coordinates.
+        Centers of the clusters in normalized coordinates.
     eigenvalues_ : ndarray of shape (n_found,)
         Largest eigenvalues of the normalized similarities in descending order, without the first eigenvalue 1 of the
         constant vector. One more than the number of coordinates.
@@ -332,10 +332,10 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         self.labels_ = self._nearest(coordinates)
 
     def _rows_for_centers(self, components: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows from which k-means learns its centres, and their weights, or None.
+        """Rows from which k-means learns its centers, and their weights, or None.
 
         Up to `n_clusters` components have equal weights. Directions of rows of two components are orthogonal, so a
-        common centre would cost 1, in units of a component's weight, and a second centre for one component gains less.
+        common center would cost 1, in units of a component's weight, and a second center for one component gains less.
         """
         rows = np.random.default_rng(seed).permutation(len(components))[:_MOST_ROWS]
         n_components = components.max() + 1

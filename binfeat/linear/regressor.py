@@ -101,7 +101,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
     Notes
     -----
-    The normal equations are centred implicitly and solved in the primal, with a Jacobi preconditioner. All targets
+    The normal equations are centered implicitly and solved in the primal, with a Jacobi preconditioner. All targets
     share each product with the features. If vectors of all targets need more than a quarter of the memory, groups of
     targets are solved one after the other. The norm of the residual is weighted by the inverse diagonal of the normal
     equations. For few dense features, the Gram matrix is computed and solved exactly, in one iteration.

@@ -90,7 +90,7 @@ print("finite differences ", np.round(differences, 7))
 # year, the day of the week or the hour is a further column. ``models/table/encoder.py``
 #
 # *Codes.* Numbers with repeated values, such as person or district ids, are also encoded as categories if targets are
-# unrelated to their order. The test statistic is the mean squared difference between the mean targets of neighbouring
+# unrelated to their order. The test statistic is the mean squared difference between the mean targets of neighboring
 # values, minus its expectation from noise (compare von Neumann 1941). It must be at least half of its value after
 # shuffling, and at least 4 standard errors. This test is skipped if ``features``, ``gamma``, ``cv`` or ``groups`` are
 # set. ``summary`` lists the columns. ``models/table/derived.py``

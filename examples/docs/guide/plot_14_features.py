@@ -190,7 +190,7 @@ for gamma in (50.0, 1e-6):
     print(caught[0].message)
 
 # %%
-# There are two common causes. If the inputs have different units, such as grams and kilometres, scale them, or use
+# There are two common causes. If the inputs have different units, such as grams and kilometers, scale them, or use
 # ``gamma="scale"`` or ``"learn"``. If many inputs are irrelevant, use ``"learn"``.
 #
 # When other features are better
