@@ -46,7 +46,7 @@ ax.legend(frameon=False)
 #
 # - *local*: kernel ridge regression in each cell of a k-d tree, if all inputs fit in the memory of this process as
 #   float32. The workers solve the cells.
-# - *grids*: ridge regression on random binning features, for larger tables. The rows stay on the workers.
+# - *binning*: ridge regression on random binning features, for larger tables. The rows stay on the workers.
 #
 # Predictions for a collection are lazy and have the chunks of the collection.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
@@ -56,9 +56,9 @@ print(regressor.predict(X))
 print(regressor.summary())
 
 # %%
-# A local model reads the collection three times: for checks, for the sample, and for the cells. A model of grids reads
-# it more often. Persist the collection if the workers have enough memory. For grids, the workers need 40 bytes per row,
-# and 2 or 4 bytes per row and grid; the bytes per grid double while grids are added.
+# A local model reads the collection three times: for checks, for the sample, and for the cells. A model on binning
+# features reads it more often. Persist the collection if the workers have enough memory. For binning features, the
+# workers need 40 bytes per row, and 2 or 4 bytes per row and grid; the bytes per grid double while grids are added.
 #
 # If a worker is lost, Dask computes its results again. If the scheduler is lost, or if a task crashes several workers,
 # ``fit`` raises an error that names the cause.

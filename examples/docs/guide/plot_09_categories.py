@@ -20,7 +20,7 @@ from binfeat import KernelMachineRegressor
 
 # %%
 # The table is synthetic: prices of houses in 600 streets. Each street has an effect on the price. Some streets have
-# dozens of houses, many have none or one.
+# dozens of houses, and many streets have none or one.
 
 rng = np.random.default_rng(0)
 worth = rng.normal(size=600)
