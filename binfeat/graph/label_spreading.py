@@ -52,12 +52,12 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     features : transformer, default=None
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale, one for all inputs or one per input. "scale" selects grids with 3 rows in the bin of a
-        row, as the geometric mean over rows and grids (for fewer than 9 rows, the square root of their number; for more
-        than 10,000 rows, computed on a sample). For features other than bins, "scale" has the meaning defined by
-        `features`. None keeps the gamma of `features`.
+        Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
+        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
+        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
+        meaning defined by `features`. None keeps the gamma of `features`.
     tol : float, default=1e-8
-        Tolerance of the residual of the linear system, relative to Y.
+        Tolerance of the residual of the linear system, relative to its right-hand side Y; see Notes.
     max_iter : int, default=200
         Maximum number of iterations of the solver.
     n_jobs : int, default=None
@@ -94,15 +94,15 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     See Also
     --------
-    SpectralEmbedding : Its graph has the similarities of the bins.
+    SpectralEmbedding : Coordinates of rows in a graph of similarities by bins.
     KernelMachineClassifier : More accurate if many rows have labels. It does not use rows without labels.
     sklearn.semi_supervised.LabelSpreading : Uses a graph of all similarities, or of nearest neighbors by distance.
 
     Notes
     -----
     The bins give 31 candidates for the neighbors of each row. The 7 candidates with the smallest Euclidean distance of
-    inputs times gamma, and all copies of the row, are its neighbors: W is 1 for a pair of rows that are neighbors of
-    each other, 1/2 if only one is a neighbor of the other, and 0 elsewhere. Features that are not bins use their own
+    inputs times gamma, and all copies of the row, are its neighbors. The similarity W of two rows is 1 if each row is a
+    neighbor of the other, 1/2 if only one of them is, and 0 otherwise. Features that are not bins use their own
     similarities as W.
 
     Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here

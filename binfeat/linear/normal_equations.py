@@ -90,7 +90,7 @@ class NormalEquations:
 
 
 def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
-    """Return the right-hand side, sums of centered targets, columns and squared targets, and the uncentered diagonal."""
+    """Return the right-hand side, sums of centered targets, columns and squared targets, and the raw diagonal."""
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
     at_zero = _squares(values, part.weights)
