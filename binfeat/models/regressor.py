@@ -64,8 +64,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_bytes : int, default=None
         Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
     cv : int, splitter or iterable, default=None
-        Cross-validation strategy (`sklearn.model_selection.check_cv`). Only the first split is used, as validation set;
-        exact models use all folds. None: a random tenth. ``[(train_rows, validation_rows)]`` selects rows.
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models of up to 1,500 rows use all folds,
+        others the first split as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
     scoring : str or callable, default=None
         Score, without weights, that selections maximize (`sklearn.metrics.get_scorer`). None: weighted squared error.
     refit : bool, default=True

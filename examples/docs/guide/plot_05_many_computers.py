@@ -3,9 +3,10 @@ On several computers
 ====================
 
 This page is for readers with a Dask cluster, or with Dask collections on one computer. ``binfeat.distributed`` contains
-the feature maps, the ridge models, the kernel models and the outlier detector for Dask arrays and data frames. Rows
-stay on their workers: each iteration of a ridge model sends one vector to the workers and receives one vector. Bins and
-columns are the same as for rows in memory, and coefficients are the same up to the tolerance of the solver.
+the feature maps, the ridge models, the kernel models and the outlier detector for Dask arrays and data frames. Feature
+maps and ridge models leave the rows on their workers: each iteration of a ridge model sends one vector to the workers
+and receives one vector. Bins and columns are the same as for rows in memory, and coefficients are the same up to the
+tolerance of the solver.
 """
 
 import dask.array as da

@@ -35,7 +35,7 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 # %%
 # :ref:`served` lists sizes and times for each kind of model, compared with boosting. The size of a file is 0.5 to 5 MB.
-# A new process loads binfeat and the model, and predicts once, in about 0.6 s. A prediction of one row takes 20 to 80
+# A new process loads binfeat and the model, and predicts once, in about 0.6 s. A prediction for one row takes 19 to 80
 # µs.
 #
 # The prediction for a row is bitwise the same for any batch and any number of threads. At its first prediction, a local
