@@ -20,7 +20,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-_MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
+_MANY_COLUMNS = 2500  # of a matrix that is factorized faster by several threads
 _SPINS = "GOMP_SPINCOUNT"
 _WAITING = _SPINS, "OMP_WAIT_POLICY"
 _FEW_TRIES = "10000"  # fewer cost a twentieth where regions are short
@@ -235,12 +235,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
-    """Context in which BLAS uses one thread: small factorisations are slower with more, far slower on busy cores."""
+    """Context in which BLAS uses one thread: small factorizations are slower with more, far slower on busy cores."""
     return _blas_limits.limit(1)
 
 
 def threads_to_factorise(n: int) -> AbstractContextManager[None]:
-    """Context in which BLAS factorises a matrix (n, n): by one thread if it is small; see `one_blas_thread`."""
+    """Context in which BLAS factorizes a matrix (n, n): by one thread if it is small; see `one_blas_thread`."""
     return one_blas_thread() if n < _MANY_COLUMNS else blas_threads(None)
 
 

@@ -3,10 +3,10 @@ Random binning in pictures
 ==========================
 
 This example shows why random grids estimate a kernel. Two close points are usually in the same cell of a random grid,
-and two distant points are almost never in the same cell. For a suitable distribution of cell sizes, the probability
-that two points are in the same cell equals their Laplacian kernel value. So the share of grids in which they are in the
-same cell estimates the kernel. The method is from section 4 of Rahimi & Recht, "Random Features for Large-Scale Kernel
-Machines" (NIPS 2007).
+and two distant points almost never. A cell that contains a point is called a bin. For a suitable distribution of cell
+sizes, the probability that two points are in the same cell equals their Laplacian kernel value. So the share of grids
+in which they are in the same cell estimates the kernel. The method is from section 4 of Rahimi & Recht, "Random
+Features for Large-Scale Kernel Machines" (NIPS 2007).
 """
 
 from pathlib import Path

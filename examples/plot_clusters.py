@@ -4,8 +4,8 @@ Clusters of any shape
 
 K-means separates clusters by straight lines, so it cannot separate a ring from a ring inside it. Spectral clustering
 splits the graph of similar rows where few edges are cut. `SpectralClustering` computes similarities from random grids:
-two rows are similar if they share bins in many grids, and small bins count more. It stores no matrix of all pairs of
-rows, so its time is linear in the number of rows. It also assigns new rows to clusters.
+two rows are similar if they share a cell (a bin) in many grids, and bins with few rows count more. It stores no matrix
+of all pairs of rows, so its time is linear in the number of rows. It also assigns new rows to clusters.
 """
 
 from pathlib import Path

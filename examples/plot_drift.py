@@ -4,7 +4,7 @@ Monitoring a deployed model
 
 If new rows differ from the training rows, predictions become worse, but the error is unknown until the targets arrive.
 The standard deviation of a prediction is available at once. It grows with the distance to the training rows, in units
-of the learned length scales, so changes of an irrelevant input have little effect on it.
+of the learned length scales, so changes in an irrelevant input have little effect on it.
 """
 
 import matplotlib.pyplot as plt

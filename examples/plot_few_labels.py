@@ -4,7 +4,7 @@ Few labels, many rows
 
 Unlabeled rows are often cheap, and labels are expensive. `LabelSpreading` uses both: labels spread along a graph that
 links each row to its nearest rows. The unlabeled rows show the extent of each class. Candidates for the nearest rows
-come from the bins of random grids, so the time is about linear in the number of rows.
+are rows in the same cells of random grids, so the time is about linear in the number of rows.
 """
 
 from pathlib import Path

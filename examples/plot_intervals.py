@@ -2,9 +2,9 @@
 Prediction intervals
 ====================
 
-A kernel model is the mean of a Gaussian process, so its standard deviation grows where training rows are rare.
-`predict_interval` calibrates these standard deviations on leave-one-out errors. The intervals therefore have the
-requested coverage on average, for any distribution of the noise.
+The prediction of a kernel model is the posterior mean of a Gaussian process. Its posterior standard deviation is large
+where training rows are rare. `predict_interval` calibrates these standard deviations on leave-one-out errors. The
+intervals therefore have the requested coverage on average, for any distribution of the noise.
 """
 
 from pathlib import Path

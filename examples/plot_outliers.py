@@ -42,7 +42,7 @@ figure.colorbar(shades, ax=plane, label="score: mean log share of the rows")
 # Compared with other detectors
 # -----------------------------
 # The outliers are 30 images of one digit among all images of the other nine digits. The AUC is the probability that an
-# outlier has a higher outlier score than another row. Each digit is the rare digit once.
+# outlier has a higher outlier score (``-score_samples``) than another row. Each digit is the rare digit once.
 
 images, digit = load_digits(return_X_y=True)
 detectors = {

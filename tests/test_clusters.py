@@ -158,7 +158,7 @@ def test_gamma_of_the_widest_eigengap(blobs):
 
 def test_rows_without_neighbours_are_told(rng):
     X = np.concatenate([rng.normal(size=(100, 2)), 1e6 * rng.normal(size=(50, 2))])
-    with pytest.warns(UserWarning, match="33% of the rows share no bin with another row and have no neighbours"):
+    with pytest.warns(UserWarning, match="33% of the rows share no bin with another row and have no neighbors"):
         SpectralClustering(2, gamma=0.3, random_state=0).fit(X)
 
 

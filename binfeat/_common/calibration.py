@@ -133,7 +133,7 @@ class _Likelihood:
 class _Coordinates:
     """Coordinates in which the curvature of the loss is about the identity, so that ten steps are enough.
 
-    The curvature for a class is about ``p (1 - p) X' X`` with centred features X of its log-odds (bound of Boehning
+    The curvature for a class is about ``p (1 - p) X' X`` with centered features X of its log-odds (bound of Boehning
     1992). With the Cholesky factor L of it, values are coef times L.
     """
 

@@ -27,7 +27,7 @@ def as_text(name: str) -> str:
 def draw_relevances(
     ax: "Axes", relevances: np.ndarray, names: Sequence[str], most: int, **bar_kwargs: Any
 ) -> "BarContainer":
-    """Draw up to `most` relevances as bars, largest on top, and a grey bar for the sum of the others; return bars."""
+    """Draw up to `most` relevances as bars, largest on top, and a gray bar for the sum of the others; return bars."""
     order = np.argsort(-relevances, kind="stable")
     shown, others = order[:most], order[most:]
     values, labels = relevances[shown], [as_text(names[j]) for j in shown]

@@ -1,4 +1,4 @@
-"""Operators as features, and their behaviour with NumPy and scikit-learn's `set_output`."""
+"""Operators as features, and their behavior with NumPy and scikit-learn's `set_output`."""
 
 import functools
 from collections.abc import Callable

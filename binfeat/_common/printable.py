@@ -6,7 +6,7 @@ _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible charac
 def printable(value: object) -> str:
     r"""A value as text on one line.
 
-    White space of any kind becomes a space. Control characters, such as those that colour a terminal or reverse the
+    White space of any kind becomes a space. Control characters, such as those that color a terminal or reverse the
     direction of writing, and halves of surrogate pairs become escape sequences such as ``\x1b``.
     """
     text = str(value)

@@ -32,7 +32,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         ``mean_p log((1 + n_p(x)) / m_p)``
 
     where grid p counts m_p random training rows, and ``n_p(x)`` of them are in the bin of x. A training row is not
-    counted in its own bins, and neither is the training row that equals a new row.
+    counted in its own bins. If a new row equals a training row, this training row is not counted.
 
     Parameters
     ----------
@@ -45,17 +45,17 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     fineness : "auto", float or sequence of float, default="auto"
         Factor of `gamma`; a larger value means smaller bins. Increase it to detect outliers near dense regions,
         decrease it to detect only outliers far from all other rows. "auto" is the logarithm of the number of rows that
-        a grid counts, limited to the range from 1 to 8. Several values share the grids equally.
+        a grid counts, limited to the range from 1 to 8. With several values, the grids are divided equally among them.
     input_share : "auto", float or sequence of float, default="auto"
         Probability that a grid uses an input. Smaller values detect outliers in subsets of the inputs. The length
-        scales of the used inputs are multiplied by this number. "auto" is 1 and 0.5, or 1 for up to 4 inputs. Several
-        values share the grids equally.
+        scales of the used inputs are multiplied by this number. "auto" is 1 and 0.5, or 1 for up to 4 inputs. With
+        several values, the grids are divided equally among them.
     n_grids : int, default=64
         Number of grids. The random error of a score is proportional to ``1 / sqrt(n_grids)``.
     max_samples : int or None, default=4096
         Mean number of training rows that a grid counts. Every grid draws its own rows, so all training rows are used if
         there are at most ``n_grids * max_samples``. None counts all rows in every grid, which is slower for large
-        tables. Increase it if groups with fewer than 1 in 4,096 of the rows are not outliers.
+        tables. Increase it if small groups, with fewer than 1 in 4,096 of the rows, are not outliers.
     contamination : "auto" or float, default="auto"
         Share of outliers among the training rows, above 0 and at most 0.5. With "auto", the threshold is the first
         quartile of the scores of the training rows minus 1.5 interquartile ranges, or their 1 % quantile if it is

@@ -29,7 +29,7 @@ from binfeat._common.validation import canonical, check_weights, flat
 from binfeat._rows import sources
 
 _FLOAT64 = np.dtype(np.float64)
-_FAN = 8  # inputs of a task in a tree; neighbours rarely share a worker, so pairs are no better
+_FAN = 8  # inputs of a task in a tree; neighbors rarely share a worker, so pairs are no better
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
 _LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new

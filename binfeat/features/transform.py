@@ -88,7 +88,7 @@ def transform(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is out of range or `X` is not a finite (or NaN) numeric table.
+        If a parameter is out of range, or if `X` contains infinity or is not numeric.
     MemoryError
         If the result would need more memory than the computer has.
 
@@ -96,7 +96,7 @@ def transform(
     -----
     UserWarning
         If X has more than 100 rows and most bins contain a single row, or nearly all rows share their bins; or if
-        `n_features` is so small that collisions dominate the error.
+        `n_features` is so small that collisions of bins dominate the error.
 
     See Also
     --------

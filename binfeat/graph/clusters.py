@@ -19,7 +19,7 @@ from binfeat.graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
-_MOST_ROWS = 20_000  # from which k-means learns its centres
+_MOST_ROWS = 20_000  # from which k-means learns its centers
 _ROWS_OF_A_COMPONENT = 100  # among them, at least, or all
 _ROWS_AT_A_TIME = 2**15  # of a thread that assigns clusters
 
@@ -40,13 +40,13 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     features : transformer, default=None
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale, one for all inputs or one per input. "scale" selects grids with 3 rows in the bin of a
-        row, as the geometric mean over rows and grids (for fewer than 9 rows, the square root of their number; for more
-        than 10,000 rows, computed on a sample). For features other than bins, "scale" has the meaning defined by
-        `features`. None keeps the gamma of `features`.
+        Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
+        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
+        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
+        meaning defined by `features`. None keeps the gamma of `features`.
     gammas : sequence, default=None
-        Candidate values of `gamma`. The value with the widest eigengap is selected: the difference between the last
-        eigenvalue used and the next eigenvalue.
+        Candidate values of `gamma`. The value with the widest eigengap is selected. The eigengap is the difference
+        between the last eigenvalue used and the next eigenvalue.
     tol : float, default=1e-3
         Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
     max_iter : int, default=200
@@ -95,7 +95,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     -----
     The similarity of two rows is the transition probability of a random walk, which selects a random grid and then a
     random other row of the same bin: ``W_ij = 1/P sum_p [i and j share the bin b of grid p] / (n_b - 1)`` for P grids
-    and bins of n_b rows. This is a hypergraph with the bins as edges (Zhou, Huang & Schoelkopf 2006). Neighbours are
+    and bins of n_b rows. This is a hypergraph with the bins as edges (Zhou, Huang & Schoelkopf 2006). Neighbors are
     close in dense regions and farther away in sparse regions.
 
     The graph is ``(W + W') / 2``, restricted to the 15 largest similarities of each row. The time is linear in the
@@ -193,10 +193,10 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
 class SpectralClustering(ClusterMixin, SpectralEstimator):
     """Find clusters of any shape by spectral clustering, in linear time, and assign new rows to them.
 
-    The graph connects similar rows, which often share bins of random binning features, and clusters are parts of the
-    graph with few edges between them. A row is represented by the coordinate 1 and ``n_clusters - 1`` coordinates of
-    `SpectralEmbedding`, divided by the length of this vector. k-means finds clusters of these vectors (Ng, Jordan &
-    Weiss 2001; with random binning, Wu et al. 2018).
+    Rows are similar if they share many bins of random binning features. A graph connects similar rows, and clusters are
+    parts of the graph with few edges between them. A row is represented by the coordinate 1 and ``n_clusters - 1``
+    coordinates of `SpectralEmbedding`, divided by the length of this vector. k-means finds clusters of these vectors
+    (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
 
     Parameters
     ----------
@@ -205,13 +205,13 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     features : transformer, default=None
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale, one for all inputs or one per input. "scale" selects grids with 3 rows in the bin of a
-        row, as the geometric mean over rows and grids (for fewer than 9 rows, the square root of their number; for more
-        than 10,000 rows, computed on a sample). For features other than bins, "scale" has the meaning defined by
-        `features`. None keeps the gamma of `features`.
+        Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
+        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
+        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
+        meaning defined by `features`. None keeps the gamma of `features`.
     gammas : sequence, default=None
-        Candidate values of `gamma`. The value with the widest eigengap is selected: the difference between the last
-        eigenvalue used and the next eigenvalue.
+        Candidate values of `gamma`. The value with the widest eigengap is selected. The eigengap is the difference
+        between the last eigenvalue used and the next eigenvalue.
     tol : float, default=1e-3
         Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
     max_iter : int, default=200
@@ -228,7 +228,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     labels_ : ndarray of shape (n_rows,), int32
         Cluster of each training row.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
-        Centres of the clusters in normalized coordinates.
+        Centers of the clusters in normalized coordinates.
     eigenvalues_ : ndarray of shape (n_found,)
         Largest eigenvalues of the normalized similarities in descending order, without the first eigenvalue 1 of the
         constant vector. One more than the number of coordinates.
@@ -251,8 +251,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     UserWarning
         If more than a tenth of the rows share no bin with another row, if, with ``gamma="scale"``, an input has more
         than five times the typical spread and dominates the similarities, or if the graph has more connected
-        components than `n_clusters`. Fewer components have equal weights in k-means, so each component has separate
-        clusters.
+        components than `n_clusters`. If there are at most `n_clusters` components, they have equal weights in k-means,
+        so no cluster contains rows of two components.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 
@@ -332,10 +332,10 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         self.labels_ = self._nearest(coordinates)
 
     def _rows_for_centers(self, components: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows from which k-means learns its centres, and their weights, or None.
+        """Rows from which k-means learns its centers, and their weights, or None.
 
         Up to `n_clusters` components have equal weights. Directions of rows of two components are orthogonal, so a
-        common centre would cost 1, in units of a component's weight, and a second centre for one component gains less.
+        common center would cost 1, in units of a component's weight, and a second center for one component gains less.
         """
         rows = np.random.default_rng(seed).permutation(len(components))[:_MOST_ROWS]
         n_components = components.max() + 1

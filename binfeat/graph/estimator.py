@@ -27,7 +27,7 @@ from binfeat.graph.start import rows_of_sample
 
 _N_GRIDS = 256
 _SAMPLE_ROWS = 10_000  # for the choice of a length scale
-_MANY_ALONE = 0.1  # share of rows without neighbours from which a warning is due
+_MANY_ALONE = 0.1  # share of rows without neighbors from which a warning is due
 
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
@@ -106,7 +106,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         graph: Graph = self._graph_of(made, Z, X) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
         alone = (graph.degrees == 0).mean()
         if alone > _MANY_ALONE:
-            message = f"{alone:.0%} of the rows share no bin with another row and have no neighbours. Decrease gamma."
+            message = f"{alone:.0%} of the rows share no bin with another row and have no neighbors. Decrease gamma."
             warn(message)
         return made, Z, graph
 

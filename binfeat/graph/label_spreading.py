@@ -40,24 +40,24 @@ _UNLABELLED = -1
 class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     """Classify a table with few labels, by spreading them over the graph of similar rows.
 
-    The class scores of a row are a weighted average of its neighbours' scores and its own label. `predict` uses the
+    The class scores of a row are a weighted average of its neighbors' scores and its own label. `predict` uses the
     mean score of the 16 most similar training rows, also for new rows.
 
     Parameters
     ----------
     alpha : float, default=0.98
-        Weight of the neighbours' scores, above 0 and below 1; the weight of the row's own label is ``1 - alpha``.
+        Weight of the neighbors' scores, above 0 and below 1; the weight of the row's own label is ``1 - alpha``.
     clamp : bool, default=False
-        If True, labelled rows keep their labels.
+        If True, labeled rows keep their labels.
     features : transformer, default=None
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale, one for all inputs or one per input. "scale" selects grids with 3 rows in the bin of a
-        row, as the geometric mean over rows and grids (for fewer than 9 rows, the square root of their number; for more
-        than 10,000 rows, computed on a sample). For features other than bins, "scale" has the meaning defined by
-        `features`. None keeps the gamma of `features`.
+        Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
+        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
+        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
+        meaning defined by `features`. None keeps the gamma of `features`.
     tol : float, default=1e-8
-        Tolerance of the residual of the linear system, relative to Y.
+        Tolerance of the residual of the linear system, relative to its right-hand side Y; see Notes.
     max_iter : int, default=200
         Maximum number of iterations of the solver.
     n_jobs : int, default=None
@@ -94,20 +94,20 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     See Also
     --------
-    SpectralEmbedding : Its graph has the similarities of the bins.
+    SpectralEmbedding : Coordinates of rows in a graph of similarities by bins.
     KernelMachineClassifier : More accurate if many rows have labels. It does not use rows without labels.
-    sklearn.semi_supervised.LabelSpreading : Uses a graph of all similarities, or of nearest neighbours by distance.
+    sklearn.semi_supervised.LabelSpreading : Uses a graph of all similarities, or of nearest neighbors by distance.
 
     Notes
     -----
-    The bins give 31 candidates for the neighbours of each row. The 7 candidates with the smallest Euclidean distance of
-    inputs times gamma, and all copies of the row, are its neighbours: W is 1 for a pair of rows that are neighbours of
-    each other, 1/2 if only one is a neighbour of the other, and 0 elsewhere. Features that are not bins use their own
+    The bins give 31 candidates for the neighbors of each row. The 7 candidates with the smallest Euclidean distance of
+    inputs times gamma, and all copies of the row, are its neighbors. The similarity W of two rows is 1 if each row is a
+    neighbor of the other, 1/2 if only one of them is, and 0 otherwise. Features that are not bins use their own
     similarities as W.
 
     Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here
-    ``S = D^-1/2 W D^-1/2`` for the row sums D of W, and Y is 1 for the class of a labelled row and 0 elsewhere. With
-    `clamp`, only the scores of unlabelled rows are solved for.
+    ``S = D^-1/2 W D^-1/2`` for the row sums D of W, and Y is 1 for the class of a labeled row and 0 elsewhere. With
+    `clamp`, only the scores of unlabeled rows are solved for.
 
     References
     ----------
@@ -122,9 +122,9 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from binfeat import LabelSpreading
     >>> X, y = load_digits(return_X_y=True)
-    >>> unlabelled = np.random.default_rng(0).random(len(y)) > 0.1
-    >>> spread = LabelSpreading(random_state=0).fit(X, np.where(unlabelled, -1, y))
-    >>> bool((spread.transduction_ == y)[unlabelled].mean() > 0.85)
+    >>> unlabeled = np.random.default_rng(0).random(len(y)) > 0.1
+    >>> spread = LabelSpreading(random_state=0).fit(X, np.where(unlabeled, -1, y))
+    >>> bool((spread.transduction_ == y)[unlabeled].mean() > 0.85)
     True
     """
 
@@ -159,7 +159,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
         y : array-like of shape (n_rows,)
-            Labels of at least two classes. -1 marks unlabelled rows.
+            Labels of at least two classes. -1 marks unlabeled rows.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         return NeighbourGraph(Z, seed_of(self.random_state), rows)
 
     def _check_y(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return a mask of the labelled rows, and their labels; set the classes."""
+        """Return a mask of the labeled rows, and their labels; set the classes."""
         require_y(type(self).__name__, y)
         y = column_or_1d(label_array(y), warn=True)
         check_consistent_length(X, y)
@@ -255,7 +255,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Returns
         -------
         labels : ndarray of shape (n_rows,)
-            For training rows they can differ from `transduction_`, because they depend on neighbours only.
+            For training rows they can differ from `transduction_`, because they depend on neighbors only.
         """
         largest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[largest]

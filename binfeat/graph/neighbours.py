@@ -17,7 +17,7 @@ from binfeat.features.binning.coded_features import no_bin
 from binfeat.graph.distances import N_CANDIDATES, ScaledRows, nearest_of
 from binfeat.graph.similarity import Graph, means
 
-# The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbours, fewer neighbours label more digits
+# The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbors, fewer neighbors label more digits
 # rightly from few labels, and fewer rows of satimage; clusters are good with 10, 15 and 30.
 N_NEAREST = 16
 _MOST_OF_A_BIN = 16  # rows of a bin that are compared, which limits the time for many equal rows
@@ -118,7 +118,7 @@ class NeighbourGraph(Graph):
         n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
         self._members = BinMembers.of(Z, self._order, seed)
         most = N_NEAREST if rows is None else N_CANDIDATES
-        require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbours", "Use fewer rows.")
+        require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbors", "Use fewer rows.")
         neighbours, similarities = self._members.nearest(Z, self._order, n_rows, most)
         self._with_itself = _matrix(neighbours[:, :N_NEAREST], similarities[:, :N_NEAREST], n_rows)
         similarities[neighbours == np.arange(n_rows)[:, None]] = 0.0

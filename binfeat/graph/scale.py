@@ -81,7 +81,7 @@ def without_copies(X: CheckedRows) -> CheckedRows:
 
 
 def _bracket(is_fine: Callable[[float], bool]) -> tuple[float, float]:
-    """Neighbouring powers of 2 between which grids become fine, or the last two that were tried."""
+    """Neighboring powers of 2 between which grids become fine, or the last two that were tried."""
     step = -1 if is_fine(0) else 1
     for exponent in range(step, step * (_DOUBLINGS + 1), step):
         if is_fine(exponent) != (step < 0):

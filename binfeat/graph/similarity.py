@@ -22,7 +22,7 @@ class Means(Protocol):
 
 
 class Graph:
-    """Base of graphs with similarities W of rows and degrees D, the sums of W: 0 for a row without neighbours.
+    """Base of graphs with similarities W of rows and degrees D, the sums of W: 0 for a row without neighbors.
 
     `known` is the leading eigenvector of ``D^-1/2 W D^-1/2``, of eigenvalue 1. Features that approximate a kernel may
     give negative degrees, a ValueError.
@@ -41,7 +41,7 @@ class Graph:
         self._inverse = quotients(1.0, np.sqrt(degrees))[:, None]
 
     def components(self) -> np.ndarray:
-        """Numbers of the components of linked rows, (n_rows,); -1 for a row without neighbours."""
+        """Numbers of the components of linked rows, (n_rows,); -1 for a row without neighbors."""
         return np.where(self.degrees > 0, 0, -1)
 
     def by_root_degree(self, V: np.ndarray) -> np.ndarray:
@@ -93,11 +93,11 @@ class ColumnMeans(ArrayRecord):
     columns: np.ndarray  # (n_columns, 1 + k): features, and features times values, summed over the rows
 
     def of_rows(self, Z: Features) -> np.ndarray:
-        """Means for rows Z, (n, k); 0 for a row without neighbours."""
+        """Means for rows Z, (n, k); 0 for a row without neighbors."""
         sums = np.asarray(Z @ self.columns)
         return quotients(sums[:, 1:], sums[:, :1])
 
 
 def means(W: sparse.csr_array, values: np.ndarray) -> np.ndarray:
-    """Mean of values (n_rows, k), weighted by similarities W (n, n_rows); 0 for rows without neighbours."""
+    """Mean of values (n_rows, k), weighted by similarities W (n, n_rows); 0 for rows without neighbors."""
     return quotients(W @ values, W.sum(axis=1)[:, None])

@@ -27,7 +27,7 @@ def _routine(name: str, dtype: np.dtype) -> int:
 def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
     """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite.
 
-    A large matrix is factorised by tiles of a fixed size, in threads: BLAS's own threads split sums by their number.
+    A large matrix is factorized by tiles of a fixed size, in threads: BLAS's own threads split sums by their number.
     """
     potrf = _routine("potrf", A.dtype)
     if len(A) < _MANY:
@@ -89,7 +89,7 @@ MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
 Weights = np.ndarray | None  # (n_rows,) of mean 1
 Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
 Root = Callable[[np.ndarray, float, Weights], Factor]
-Solve = Callable[[np.ndarray], np.ndarray]  # with a matrix that is factorised
+Solve = Callable[[np.ndarray], np.ndarray]  # with a matrix that is factorized
 
 
 class WithSlopes(Protocol):

@@ -143,7 +143,7 @@ class _Draws:
 class LengthScaleSearch:
     """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
 
-    What is minimised is the logarithm of the leave-one-out error on the rows of the step, plus a prior: of few rows
+    What is minimized is the logarithm of the leave-one-out error on the rows of the step, plus a prior: of few rows
     and many inputs the logarithms of gamma stay together. The search begins with a gamma for each input by its mean
     distance, or, if inputs are not `scaled`, with the same gamma for all. If alpha is None, it is learned.
     """

@@ -1,6 +1,6 @@
 """Conjugate gradients with a diagonal preconditioner, for all targets in one product per iteration.
 
-One-against-rest targets of classes have centred right-hand sides with sum 0, so their solutions also sum to 0. The
+One-against-rest targets of classes have centered right-hand sides with sum 0, so their solutions also sum to 0. The
 solution of one target is therefore minus the sum of the others, and needs no products. Further iterations start from
 there if its residual is too large at the end.
 """

@@ -117,7 +117,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     n_iter_ : int
         Number of iterations of the last solve, at least 1.
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
-        Why the solver stopped: "converged" if it reached `tol`, "stopped" by a callback.
+        Why the solver stopped: "converged" if it reached `tol`, "breakdown" if the system is not positive definite in
+        working precision, "stopped" by a callback.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -50,7 +50,7 @@ def gram_pays(rows: Rows, n_alphas: int, tol: float | None) -> bool:
 
 @dataclass
 class GramSystem:
-    """Centred normal equations ``(matrix + alpha) W = right`` in float64."""
+    """Centered normal equations ``(matrix + alpha) W = right`` in float64."""
 
     matrix: np.ndarray  # (n_columns, n_columns)
     right: np.ndarray  # (n_columns, n_targets)

@@ -15,12 +15,12 @@ from binfeat.linear.path import solve_path
 from binfeat.linear.result import Penalties, Result, SolverOptions
 
 _TINY = np.finfo(float).tiny
-_CONSTANT = 1e-14  # share of a column's squares that remains by rounding after centring
+_CONSTANT = 1e-14  # share of a column's squares that remains by rounding after centering
 _FAR = 100.0  # a column's mean in standard deviations, from which rounding matters
 
 
 class NormalEquations:
-    """Normal equations of ridge regression, with implicit centring for the intercept.
+    """Normal equations of ridge regression, with implicit centering for the intercept.
 
     For rows z_i, targets y_i and weights v_i, the system is ``(A + alpha) w = b`` with
     ``A = sum_i v_i (z_i - m)(z_i - m)'`` and ``b = sum_i v_i (z_i - m)(y_i - mean(y))``, where m is the
@@ -28,7 +28,7 @@ class NormalEquations:
     weights.
 
     A product needs one pass over the rows, because the mean of ``Z w`` follows from w and m. The rounding error e in
-    the sum of the centred values is corrected at the end, by ``Z'v - m e``. If all rows are one part, the
+    the sum of the centered values is corrected at the end, by ``Z'v - m e``. If all rows are one part, the
     mean is computed from the values, and e is corrected if columns are far from zero. The `diagonal` is ones
     if features do not provide it, and has one column if all targets have the same A. `at_zero` is the objective of
     coefficients 0, for each target.
@@ -90,7 +90,7 @@ class NormalEquations:
 
 
 def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
-    """Return the right-hand side, sums of centred targets, columns and squared targets, and the uncentred diagonal."""
+    """Return the right-hand side, sums of centered targets, columns and squared targets, and the raw diagonal."""
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
     at_zero = _squares(values, part.weights)

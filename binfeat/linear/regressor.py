@@ -26,8 +26,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """Ridge regression on random features, by preconditioned conjugate gradients.
 
     It minimizes ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over the coefficients w and the intercept b, for rows
-    z_i of features with targets y_i and sample weights v_i: the objective of scikit-learn's `Ridge`. It is faster on
-    sparse features and on codes.
+    z_i of features with targets y_i and sample weights v_i: the objective of scikit-learn's `Ridge`. It is faster than
+    `Ridge` on sparse features and on codes (`BinMatrix`).
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     n_iter_ : int
         Number of iterations of the last solve, at least 1.
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
-        Why the solver stopped: "converged" if it reached `tol`, "stopped" by a callback.
+        Why the solver stopped: "converged" if it reached `tol`, "breakdown" if the system is not positive definite in
+        working precision, "stopped" by a callback.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -101,7 +102,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
     Notes
     -----
-    The normal equations are centred implicitly and solved in the primal, with a Jacobi preconditioner. All targets
+    The normal equations are centered implicitly and solved in the primal, with a Jacobi preconditioner. All targets
     share each product with the features. If vectors of all targets need more than a quarter of the memory, groups of
     targets are solved one after the other. The norm of the residual is weighted by the inverse diagonal of the normal
     equations. For few dense features, the Gram matrix is computed and solved exactly, in one iteration.

@@ -34,8 +34,8 @@ from binfeat.report.method import Reporting
 class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
     """Kernel classification on raw tables, with automatic selection of kernel, length scales and penalty.
 
-    Minimizes ``sum_i v_i loss(y_i, f(x_i)) + alpha |f|^2`` for each class, with y_i = 1 in the class and -1 elsewhere,
-    then calibrates probabilities on leave-one-out or validation scores. Accepts several labels per row.
+    It minimizes ``sum_i v_i loss(y_i, f(x_i)) + alpha |f|^2`` for each class, with y_i = 1 in the class and -1
+    elsewhere, then calibrates probabilities on leave-one-out or validation scores. It accepts several labels per row.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "binning" accepts all kernels of `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
-        "scale": ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` of a fitted
-        model is accepted, too.
+        "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
+        of a fitted model is also accepted.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" minimizes the leave-one-out or validation error.
     solver_params : dict, default=None
@@ -69,10 +69,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     max_bytes : int, default=None
         Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
     cv : int, splitter or iterable, default=None
-        Cross-validation strategy (`sklearn.model_selection.check_cv`). Only the first split is used, as validation set;
-        exact models use all folds. None: a random tenth. ``[(train_rows, validation_rows)]`` selects rows.
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models of up to 1,500 rows use all folds,
+        others the first split as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
     scoring : str or callable, default=None
-        Unweighted score that selections maximize, as in `sklearn.metrics.get_scorer`. None: weighted squared error.
+        Score, without weights, that selections maximize (`sklearn.metrics.get_scorer`). None: weighted squared error.
     refit : bool, default=True
         If True, refit on all rows, including the validation rows, once hyperparameters are selected.
     warm_start : bool, default=False
@@ -132,8 +132,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     Notes
     -----
     Probabilities are ``softmax(A s + B log(p) + b)`` of the scores s, with p = (1 + s) / 2, by regularized matrix
-    scaling [1]_. With `scoring`, selections use calibrated predictions. ``loss="log"`` and "squared_hinge" fit exact
-    models of up to 10,000 rows, with `cv` or `groups` of up to 1,500, and local models of more rows. Algorithms and
+    scaling [1]_. With `scoring`, selections use calibrated predictions. With ``loss="log"`` or "squared_hinge", models
+    of up to 10,000 rows (1,500 with `cv` or `groups`) are exact, and models of more rows are local. Algorithms and
     their sources: :doc:`/user_guide/plot_11_mathematics`.
 
     References

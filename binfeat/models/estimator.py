@@ -199,7 +199,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         -------
         table : str
             One line per selection: name, choice, the error after it (mean squared leave-one-out or validation error of
-            the standardised targets, the mean of another loss, or minus the `scoring`), and the seconds since the
+            the standardized targets, the mean of another loss, or minus the `scoring`), and the seconds since the
             start.
         """
         check_is_fitted(self, "feature_coef_")

@@ -74,7 +74,7 @@ class NumbersMachineBase(ServedMachineBase):
     def predict_quantiles(self, X: RawTable, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         """Predict quantiles of new targets. They follow the local noise level and never cross.
 
-        A target is modelled as ``y = f(x) + s(x) r``. Kernel ridge regression of ``log(|y - f| + c)`` on leave-one-out
+        A target is modeled as ``y = f(x) + s(x) r``. Kernel ridge regression of ``log(|y - f| + c)`` on leave-one-out
         or validation residuals estimates log s, and conformal ranks of the scaled residuals give the quantiles of r
         (Lei et al. 2018). Coverage holds on average over rows like the training rows. Far from all training rows, s is
         the average noise level; intervals by ``method="deviations"`` widen there.

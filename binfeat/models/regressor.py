@@ -26,8 +26,8 @@ from binfeat.report.method import Reporting
 class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, NumbersMachineBase):
     """Kernel ridge regression on raw tables, with automatic selection of kernel, length scales and penalty.
 
-    Minimizes ``sum_i v_i |y_i - f(x_i)|^2 + alpha |f|^2`` over functions f of the kernel's space and an intercept, for
-    standardized targets y_i and sample weights v_i [1]_.
+    It minimizes ``sum_i v_i |y_i - f(x_i)|^2 + alpha |f|^2`` over functions f of the kernel's space and an intercept,
+    for standardized targets y_i and sample weights v_i [1]_.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "binning" accepts all kernels of `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
-        "scale": ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``. `gamma_` of a fitted
-        model is accepted, too.
+        "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
+        of a fitted model is also accepted.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" minimizes the leave-one-out or validation error.
     solver_params : dict, default=None
@@ -64,10 +64,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_bytes : int, default=None
         Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
     cv : int, splitter or iterable, default=None
-        Cross-validation strategy (`sklearn.model_selection.check_cv`). Only the first split is used, as validation set;
-        exact models use all folds. None: a random tenth. ``[(train_rows, validation_rows)]`` selects rows.
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models of up to 1,500 rows use all folds,
+        others the first split as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
     scoring : str or callable, default=None
-        Unweighted score that selections maximize, as in `sklearn.metrics.get_scorer`. None: weighted squared error.
+        Score, without weights, that selections maximize (`sklearn.metrics.get_scorer`). None: weighted squared error.
     refit : bool, default=True
         If True, refit on all rows, including the validation rows, once hyperparameters are selected.
     warm_start : bool, default=False

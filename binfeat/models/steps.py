@@ -55,7 +55,7 @@ def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
 
 
 def _with_link(problem: Problem, loss: Deviance) -> Problem:
-    """Return the problem with standardised logarithms of means as targets."""
+    """Return the problem with standardized logarithms of means as targets."""
     loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
     targets = Targets.of_moments(LogLink(), np.asarray(loss.center), np.asarray(loss.std), flat)
     return replace(problem, loss=loss, targets=targets)

@@ -117,9 +117,9 @@ def warm_up(*parts: str) -> None:
     ----------
     *parts : {"features", "linear", "models"}
         Parts to compile; all if no part is named. "features": `transform`, `RandomBinning` and `RandomFourier`, for
-        dense and sparse rows in float32 and float64. "linear": `CGRidge` and `CGRidgeClassifier`, `fit` and
-        predictions, on codes, CSR and arrays. "models": predictions of all types of kernel models, for any number of
-        rows.
+        dense and sparse rows in float32 and float64. "linear": `fit` and predictions of `CGRidge` and
+        `CGRidgeClassifier`, for codes (`BinMatrix`), CSR and arrays. "models": predictions of all types of kernel
+        models, for any number of rows.
 
     Raises
     ------

@@ -23,7 +23,7 @@ class ShapleyDisplay:
     base_values : array-like of shape (n_rows,)
         Mean predictions for background rows.
     data : array-like of shape (n_rows, n_inputs), default=None
-        Inputs of the rows. The ranks of their values determine the colours of a swarm.
+        Inputs of the rows. The ranks of their values determine the colors of a swarm.
     feature_names : array-like of str of shape (n_inputs,), default=None
         Names of the inputs; None is x0, x1, ...
 

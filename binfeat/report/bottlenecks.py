@@ -88,10 +88,10 @@ def _rows(model: ServedMachineBase) -> Limit:
 
 
 def _noise(model: ServedMachineBase, evaluation: Evaluation) -> Limit:
-    """Estimate the share of noise in the error from the residuals of neighbouring rows.
+    """Estimate the share of noise in the error from the residuals of neighboring rows.
 
-    Half the mean squared difference of neighbouring residuals estimates the variance of the noise from above
-    (Rice 1984), because the function may differ between neighbours, too.
+    Half the mean squared difference of neighboring residuals estimates the variance of the noise from above
+    (Rice 1984), because the function may differ between neighbors, too.
     """
     chosen = evenly_spaced(len(evaluation.table), 1000)
     R = np.ascontiguousarray(evaluation.residuals[chosen], np.float32)
@@ -106,7 +106,7 @@ def _noise(model: ServedMachineBase, evaluation: Evaluation) -> Limit:
     differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(dtype=np.float64)
     noise = min(1.0, 0.5 * differences / squares)
     text = (
-        f"About {noise:.0%} of the squared error looks like noise: even neighbouring rows have different targets. "
+        f"About {noise:.0%} of the squared error looks like noise: even neighboring rows have different targets. "
         f"More rows or a better model could remove at least the other {1 - noise:.0%}."
     )
     return Limit("Noise", text, noise > 0.5)

@@ -111,7 +111,7 @@ def _of_rows(function: ExactFunction, intercept: np.ndarray) -> _KnownRows:
 
 
 def _of_cells(function: LocalFunction) -> _KnownRows:
-    """Select some neighbouring cells of a local model; half of the rows then fill cells twice as large.
+    """Select some neighboring cells of a local model; half of the rows then fill cells twice as large.
 
     If the model has few cells, only the first cell is used.
     """

@@ -193,7 +193,7 @@ def _inputs(model: ServedMachineBase, evaluation: Evaluation | None, names: list
     figures = [_figure(_caption(model, found), pictures.effect, found, *span) for found in effects]
     more = (
         " Effect (partial dependence): the mean prediction as a function of one input, which has the same value in all "
-        "rows. Grey bars show the distribution of the input; without bars, the effect is extrapolated."
+        "rows. Gray bars show the distribution of the input; without bars, the effect is extrapolated."
     )
     return _section("Inputs", _paragraph(note + more), _grid([shares, *figures]))
 

@@ -57,26 +57,26 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Number of grids, P in the paper. A row of Z has at most one non-zero entry per grid. The standard error of an
         estimate of the kernel value k is ``sqrt(k (1 - k) / n_grids)``; see `min_grids`.
     n_features : int, default=None
-        None creates one column for each bin that contains a training row; rows in other bins have no entry in the grid.
-        An int is the number of hashed columns, ``n_features // n_grids`` for each grid, at least 2. Two bins of a grid
-        share a hashed column with probability ``n_grids / n_features``. Use hashed columns for streams.
+        None creates one column for each bin that contains a training row; rows in other bins have no entry for the
+        grid. An int is the number of hashed columns, ``n_features // n_grids`` for each grid, at least 2. Two bins of a
+        grid share a hashed column with probability ``n_grids / n_features``. Use hashed columns for streams.
     min_count : int, default=1
         Minimum number of training rows of a bin that has a column. Only for ``n_features=None``.
     categorical_features : array-like of bool, int or str, default=None
         Inputs that contain categories: a mask, positions, or column names. They contain category numbers, or labels of
         any kind if X is a data frame.
     output : {"csr", "codes"}, default="csr"
-        Type of the features: CSR, or the compact `BinMatrix`, with which `CGRidge` is faster.
+        Type of the features: CSR, or the compact `BinMatrix` of bin numbers (codes), with which `CGRidge` is faster.
     max_bytes : int, default=None
         Memory limit for the codes of a source of blocks, see `binfeat.blocks`. None is half of the computer's memory.
-        Larger codes are stored in a scratch file, or recomputed for every product (hashed columns on a full disk).
+        Larger codes are stored in a scratch file. If the disk is full, hashed codes are recomputed for every product.
     n_jobs : int, default=None
         Number of threads. None is Numba's current setting, by default all threads. 1 also limits BLAS to one thread.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids. With an int, grid p is the same for any `n_grids`.
     warm_start : bool, default=False
-        If True, `fit` of a fitted map keeps `gamma_`, grids and bins, and adds grids up to `n_grids`; only bins of
-        added grids are found. `random_state` must be an int, and `n_features` None.
+        If True, `fit` of a fitted map keeps `gamma_`, the grids and their bins, and adds grids up to `n_grids`.
+        Requires an int `random_state` and ``n_features=None``.
 
     Attributes
     ----------
@@ -99,9 +99,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     Warns
     -----
     UserWarning
-        If X has more than 100 rows and most bins contain a single row, or nearly all rows share their bins; if hashed
-        columns are so few that collisions dominate the error; or if most of many rows passed to `transform` have bins
-        without training rows.
+        If X has more than 100 rows and most bins contain a single row, or nearly all rows share their bins; if there
+        are so few hashed columns that collisions dominate the error; or if most rows of a large batch passed to
+        `transform` are in bins without training rows.
 
     See Also
     --------

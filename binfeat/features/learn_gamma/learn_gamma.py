@@ -38,10 +38,10 @@ def learn_gamma(
 ) -> LearnedGamma:
     """Learn one length scale per input from targets (automatic relevance determination).
 
-    Each gradient step decreases the leave-one-out error of kernel ridge regression on a few hundred rows. More rows
-    support shorter length scales. Therefore ``RandomBinning(gamma="learn")`` and ``RandomFourier(gamma="learn")`` also
-    select a common factor of all gammas; use `learn_gamma` alone to inspect the length scales or to use them in several
-    maps.
+    Each gradient step decreases the leave-one-out error of kernel ridge regression on a few hundred rows. With all rows
+    of the table, the best length scales are shorter. Therefore ``RandomBinning(gamma="learn")`` and
+    ``RandomFourier(gamma="learn")`` also select a common factor of all gammas, the inverse length scales; use
+    `learn_gamma` alone to inspect the length scales or to use them in several maps.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def learn_gamma(
     Notes
     -----
     The leave-one-out error of kernel ridge regression, and its gradient with respect to the logarithms of all gammas
-    and of the penalty, have closed forms. Adam minimizes the error, with other random rows in every step. If there are
+    and of the penalty, have closed forms. Adam minimizes the error, with new random rows in every step. If there are
     few rows, a prior shrinks the differences between the gammas. See :doc:`/user_guide/plot_11_mathematics`.
 
     References

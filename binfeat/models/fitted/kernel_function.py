@@ -1,6 +1,6 @@
 """Interface of fitted functions and their error bars, and functions of kernel values with rows of `fit`.
 
-Targets are what the model learns, standardised. With noise of variance s2 for a row of mean weight, weights of
+Targets are what the model learns, standardized. With noise of variance s2 for a row of mean weight, weights of
 features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. What s2 is, residuals
 of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction.
 """

@@ -194,7 +194,7 @@ class LevelEquations:
         return _inverse(M, n_jobs)
 
     def likeliest_variances(self, groups: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """Prior variances (n_groups,) that maximise the likelihood of the targets, for the group of each column.
+        """Prior variances (n_groups,) that maximize the likelihood of the targets, for the group of each column.
 
         By updates of MacKay (1992): the mean square of the weights of a group, over its effective number of weights.
         """

@@ -1,6 +1,6 @@
 """Losses of kernel models: values, derivatives, and quadratic approximations.
 
-Targets Y and scores S have the shape (n_rows, n_targets). A fit minimises ``sum_i v_i halves_i + alpha |f|^2 / 2``,
+Targets Y and scores S have the shape (n_rows, n_targets). A fit minimizes ``sum_i v_i halves_i + alpha |f|^2 / 2``,
 where `halves` is half the loss of a row: the derivative of half a squared error is the residual with the sign changed.
 """
 
@@ -35,7 +35,7 @@ class Loss(ABC):
 
     @property
     def needs_matrix(self) -> bool:
-        """Return True if only a kernel matrix can minimise the loss, not repeated least squares of any model."""
+        """Return True if only a kernel matrix can minimize the loss, not repeated least squares of any model."""
         return not (self.is_squares or self.has_link)
 
     def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ class Loss(ABC):
 
     @abstractmethod
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """Return the minimised loss, (n_rows,)."""
+        """Return the minimized loss, (n_rows,)."""
 
     @abstractmethod
     def pulls(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -57,7 +57,7 @@ class Loss(ABC):
     def steps(self, Y: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return Newton's steps of the scores, of limited size, and their curvatures.
 
-        Larger curvatures do not change the scores at which penalised gradients vanish.
+        Larger curvatures do not change the scores at which penalized gradients vanish.
         """
         pulls, curvatures = self.pulls(Y, S), self.curvatures(Y, S)
         least = np.abs(pulls) / self.most_step
@@ -218,7 +218,7 @@ class ColumnsLoss(Loss):
 class Deviance(Loss):
     """Tweedie deviance (Jorgensen 1987): the variance is a power of the mean, from Poisson to gamma.
 
-    Targets are numbers in their own units, and scores are standardised logarithms of means. Curvatures are expected
+    Targets are numbers in their own units, and scores are standardized logarithms of means. Curvatures are expected
     ones, as in iteratively reweighted least squares (McCullagh & Nelder 1989, section 2.5). Division by `units` makes
     the curvatures of all targets equal at a score of 0.
     """

@@ -145,7 +145,7 @@ class Forest:
 
     def _joined(self) -> LocalFunction:
         known, cells, cell_rows = self._rows, self._cells, self._cell_rows
-        ordered = np.concatenate(cell_rows[: len(self._trees[0].inputs) + 1])  # neighbours together
+        ordered = np.concatenate(cell_rows[: len(self._trees[0].inputs) + 1])  # neighbors together
         apart = np.ones(len(known.X), bool)
         apart[ordered] = False
         ordered = np.append(ordered, known.rows[apart[known.rows]])

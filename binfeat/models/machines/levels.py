@@ -23,7 +23,7 @@ from binfeat.models.machines.cells import CellRows, SolvedCell
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
 
-_KEPT_BYTES = 2**28  # of V; cells beyond it are factorised again
+_KEPT_BYTES = 2**28  # of V; cells beyond it are factorized again
 
 
 CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree

@@ -22,7 +22,7 @@ class LinearMapSearch:
     """Adam on the entries of a linear map, from the identity, and on the penalty, every step with fresh rows.
 
     The kernel is a function of the distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a
-    search, and the leave-one-out error is minimised in R, which may be any matrix. R begins as the identity, with which
+    search, and the leave-one-out error is minimized in R, which may be any matrix. R begins as the identity, with which
     the kernel is the kernel of the search. Categorical inputs stay as they are. Rows that no step has seen decide
     whether the map pays.
     """

@@ -52,7 +52,7 @@ def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
 
 
 class WideSearch:
-    """One length scale for all inputs, of the table as it is or of standardised inputs; then one for each, in time.
+    """One length scale for all inputs, of the table as it is or of standardized inputs; then one for each, in time.
 
     The first takes a product of matrices for each of the two, so that there is a model like ridge regression of the
     same rows before anything else. Those for each input are of a radial kernel, whose gradients are products of

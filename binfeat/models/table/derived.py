@@ -160,14 +160,14 @@ def scored_ranks(matrix: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, n
 _ROWS, _RANGES = 2**16, 4  # rows that tell, evenly spaced ones, or those in ranges of values
 _MOST_COLUMNS = 256  # of numbers; with more, as of counts of words, none is looked at
 _SURE = 4.0  # standard errors
-_SHARE = 0.5  # of what codes tell, that neighbours differ by
+_SHARE = 0.5  # of what codes tell, that neighbors differ by
 _SAME = 1.1  # groups of rows by two columns, over those by one
 
 
 def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> list[int]:
     """Return columns of repeated numbers with an order that is unrelated to the targets Y, (n_rows, n_targets).
 
-    If the order is informative, mean targets of neighbouring numbers are similar. Their mean squared difference over
+    If the order is informative, mean targets of neighboring numbers are similar. Their mean squared difference over
     chance is the statistic of von Neumann (1941): it must be at least half of its value for shuffled numbers.
     """
     columns = np.flatnonzero(numbers).tolist()
@@ -237,7 +237,7 @@ def _is_name(
 
 
 def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:
-    """Return True if means of centred scores jump between numbers, by mean squares per degree of freedom."""
+    """Return True if means of centered scores jump between numbers, by mean squares per degree of freedom."""
     counts = np.bincount(codes)
     n_codes, n_rows = counts.size, codes.size
     means = np.array([np.bincount(codes, column) for column in scores.T]) / counts

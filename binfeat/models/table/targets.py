@@ -174,7 +174,7 @@ def no_limits(n_targets: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Numbers as targets: transformed, then standardised.
+    """Numbers as targets: transformed, then standardized.
 
     A prediction in transformed units, brought back, estimates something like a median. For an estimate of the mean it
     is brought back once with each residual added, and the results are averaged (smearing, Duan 1983). The way back may
@@ -185,8 +185,8 @@ class Targets:
     mean: np.ndarray  # (n_targets,), of transformed targets
     std: np.ndarray  # (n_targets,)
     flat: bool  # whether y has one dimension
-    shifts: np.ndarray  # residuals of standardised targets, (n_shifts, n_targets)
-    limits: np.ndarray  # least and largest prediction of standardised targets, (2, n_targets)
+    shifts: np.ndarray  # residuals of standardized targets, (n_shifts, n_targets)
+    limits: np.ndarray  # least and largest prediction of standardized targets, (2, n_targets)
 
     @classmethod
     def of(

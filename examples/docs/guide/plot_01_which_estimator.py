@@ -26,8 +26,8 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 # Three models on the same table
 # ------------------------------
 # Only five of the ten inputs determine the target. The first two models are ridge regression on random features, with
-# the same inverse length scale ``gamma`` for all inputs. The kernel model learns one length scale per input, so it
-# ignores the five irrelevant inputs.
+# the same ``gamma`` for all inputs: the inverse length scale, which determines how fast the kernel decays along an
+# input. The kernel model learns one gamma per input, so it ignores the five irrelevant inputs.
 
 models = {
     "binning": make_pipeline(RandomBinning(gamma=0.5, n_grids=400, random_state=0), CGRidge(alpha=0.01)),
@@ -50,9 +50,9 @@ ax.set_xlabel("share of the variance that is not explained, 1 - R^2")
 # - :class:`binfeat.CGRidgeClassifier` predicts classes. With ``loss="squared_hinge"`` it is a linear support vector
 #   machine on the features.
 # - :func:`binfeat.transform` computes binning features without ``fit``, for example for a stream of rows.
-# - :func:`binfeat.learn_gamma` learns one length scale per input, for use in several feature maps.
+# - :func:`binfeat.learn_gamma` learns one gamma per input, for use in several feature maps.
 # - :class:`binfeat.RandomFeatureUnion` concatenates the features of several maps, which adds their kernels.
-# - :class:`binfeat.OutlierDetector` finds outliers and drift.
+# - :class:`binfeat.OutlierDetector` finds outliers and drift (a change of the distribution).
 # - :class:`binfeat.SpectralClustering` finds clusters, and :class:`binfeat.LabelSpreading` classifies rows from few
 #   labels.
 #

@@ -22,13 +22,14 @@ ax.legend(frameon=False)
 
 # %%
 # Use a kernel with a kink at 0, such as the Laplacian, for targets with steps. Use a smooth kernel, such as the
-# Gaussian (``RBF``) or ``Matern``, for smooth targets. In ``RBF`` and ``Matern``, gamma multiplies squared distances,
-# as in scikit-learn.
+# Gaussian (``RBF``) or ``Matern``, for smooth targets. ``GammaPitch(8)`` is between the Laplacian and ``Hat``. In
+# ``RBF`` and ``Matern``, gamma multiplies squared distances, as in scikit-learn.
 #
 # Features estimate a kernel
 # --------------------------
-# The inner product of the features of two rows estimates their kernel value. The error is proportional to
-# ``1 / sqrt(n_grids)``: 100 times as many grids reduce it to a tenth. The kernel determines the kind of features:
+# The inner product of the features of two rows estimates their kernel value. For random binning the error is
+# proportional to ``1 / sqrt(n_grids)``, where ``n_grids`` is the number of random grids: 100 times as many grids reduce
+# it to a tenth. The kernel determines the kind of features:
 # :class:`binfeat.RandomBinning` computes features of the Laplacian and of other convex kernels,
 # :class:`binfeat.RandomFourier` of the Gaussian and Matern kernels.
 

@@ -10,7 +10,7 @@ error on a validation set. The decisions are made in this order:
 2. *Representation*: an exact model with the full kernel matrix for up to 10,000 rows; a local model, which has one
    exact model per cell of a k-d tree, for more rows; random binning or Fourier features if neither is possible.
 3. *Kernel* (one kernel or a sum of two) and *penalty*. With more than 1,500 rows the length scales are learned again on
-   denser subsets, because more rows allow shorter length scales.
+   sets of rows that are as dense as the table, because denser rows allow shorter length scales.
 4. *Number of trees* of a local model: trees are added while each cuts the squared error by at least 0.3 %. *Number of
    grids* of binning features: it is doubled until this cuts the error by less than 2 %.
 """
@@ -41,6 +41,7 @@ print("status:", model.status_, "| validation error and its standard error:", mo
 # %%
 # Relevance of the inputs
 # -----------------------
+# The relevance of an input measures how fast predictions vary along it, not how important the input is.
 
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 RelevanceDisplay.from_estimator(model, ax=ax)
@@ -68,8 +69,8 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # ``groups`` in ``fit`` marks related rows, such as several visits of one patient. All rows of a group are in the same
 # split. With groups and up to 1,500 rows the model is exact, and its error is a leave-one-group-out error. With more
-# rows the model uses random features and validates on whole groups. With ``kernel="rbf"`` or another radial kernel, it
-# is a local model.
+# rows the model uses random features and validates on whole groups. With a radial kernel (a function of the distance,
+# such as ``kernel="rbf"``), it is a local model.
 
 rng = np.random.default_rng(0)
 patients = np.repeat(np.arange(300), 4)

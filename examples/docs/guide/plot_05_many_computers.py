@@ -3,9 +3,10 @@ On several computers
 ====================
 
 This page is for readers with a Dask cluster, or with Dask collections on one computer. ``binfeat.distributed`` contains
-the feature maps, the ridge models, the kernel models and the outlier detector for Dask arrays and data frames. Rows
-stay on their workers: each iteration of a ridge model sends one vector to the workers and receives one vector. Bins and
-columns are the same as for rows in memory, and coefficients are the same up to the tolerance of the solver.
+the feature maps, the ridge models, the kernel models and the outlier detector for Dask arrays and data frames. Feature
+maps and ridge models leave the rows on their workers: each iteration of a ridge model sends one vector to the workers
+and receives one vector. Bins and columns are the same as for rows in memory, and coefficients are the same up to the
+tolerance of the solver.
 """
 
 import dask.array as da
@@ -46,7 +47,7 @@ ax.legend(frameon=False)
 #
 # - *local*: kernel ridge regression in each cell of a k-d tree, if all inputs fit in the memory of this process as
 #   float32. The workers solve the cells.
-# - *grids*: ridge regression on random binning features, for larger tables. The rows stay on the workers.
+# - *binning*: ridge regression on random binning features, for larger tables. The rows stay on the workers.
 #
 # Predictions for a collection are lazy and have the chunks of the collection.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
@@ -56,9 +57,9 @@ print(regressor.predict(X))
 print(regressor.summary())
 
 # %%
-# A local model reads the collection three times: for checks, for the sample, and for the cells. A model of grids reads
-# it more often. Persist the collection if the workers have enough memory. For grids, the workers need 40 bytes per row,
-# and 2 or 4 bytes per row and grid; the bytes per grid double while grids are added.
+# A local model reads the collection three times: for checks, for the sample, and for the cells. A model on binning
+# features reads it more often. Persist the collection if the workers have enough memory. For binning features, the
+# workers need 40 bytes per row, and 2 or 4 bytes per row and grid; the bytes per grid double while grids are added.
 #
 # If a worker is lost, Dask computes its results again. If the scheduler is lost, or if a task crashes several workers,
 # ``fit`` raises an error that names the cause.

@@ -60,9 +60,9 @@ for name, (columns, level) in tables.items():
 
 # %%
 # The leave-one-out error is misleading here: a day is predicted from the days before and after it. Validation on the
-# last known year shows that only the third table is useful. Pass the row numbers yourself, as above: only the first
-# split is used, and the first split of ``TimeSeriesSplit`` validates on *old* days. Once you have chosen the columns,
-# fit without ``cv``, so that hyperparameters are selected on all rows.
+# last known year shows that only the third table is useful. Pass the row numbers yourself, as above. Of
+# ``TimeSeriesSplit`` only the first split would be used, which validates on *old* days. Once you have chosen the
+# columns, fit without ``cv``, so that hyperparameters are selected on all rows.
 
 columns, level = tables["differences"]
 final = KernelMachineRegressor(random_state=0).fit(known[columns], (table["sales"] - level)[known.index])

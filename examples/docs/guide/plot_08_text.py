@@ -97,8 +97,9 @@ print(f"{both.score(with_columns(X_test, test), test['package']):.1%} correct")
 #     X_train = encoder.encode(train["text"].tolist(), normalize_embeddings=True)  # (n_rows, 384)
 #     model = KernelMachineClassifier(random_state=0).fit(X_train, train["package"])
 #
-# With more than 200 inputs, "auto" uses exact models for fewer than 10,000 rows only. For more rows, or to save time,
-# reduce the embeddings with ``PCA(100)``. Images and sounds are processed in the same way.
+# With more than 200 inputs, "auto" uses exact models for fewer than 10,000 rows only ("auto" is the default of
+# ``features``). For more rows, or to save time, reduce the embeddings with ``PCA(100)``. Images and sounds are
+# processed in the same way.
 
 shares = pd.Series(both.feature_relevances_, both.feature_names_in_).sort_values()[-8:]
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")

@@ -20,7 +20,7 @@ from binfeat import KernelMachineRegressor
 
 # %%
 # The table is synthetic: prices of houses in 600 streets. Each street has an effect on the price. Some streets have
-# dozens of houses, many have none or one.
+# dozens of houses, and many streets have none or one.
 
 rng = np.random.default_rng(0)
 worth = rng.normal(size=600)
@@ -83,7 +83,7 @@ bar.ax.set_yticklabels([0, 1, 10, 100])
 # -------
 # - Columns of strings, and categorical columns of pandas, are categories without further settings. Strings that are all
 #   numbers or all dates are converted, with a warning. Integer codes, such as district numbers, are detected if
-#   neighbouring codes have unrelated targets. The model then uses them both as numbers and as categories, and
+#   neighboring codes have unrelated targets. The model then uses them both as numbers and as categories, and
 #   ``summary()`` lists them. Pass ``categorical_features=["street"]`` to override the detection.
 # - A column with a different level in nearly every row, such as an id, is ignored with a warning.
 # - Add known properties of a level as columns, for example the district or the distance to the station. Similar levels

@@ -2,8 +2,8 @@
 Coming from LightGBM, GPyTorch or scikit-learn
 ==============================================
 
-This page is for users of other libraries. It lists the equivalent of each of their parameters. The code runs without
-the other libraries.
+This page is for users of other libraries. It lists the equivalents of their parameters. The code runs without the other
+libraries.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=Tr
 #      - a single ``fit``; ``max_seconds`` limits its time
 #    * - ``categorical_feature``
 #      - automatic for strings and categories of a data frame, and for numeric codes;
-#        ``categorical_features`` overrides
+#        ``categorical_features`` overrides the detection
 #    * - ``objective="quantile"``, one fit per ``alpha``
 #      - ``predict_quantiles(X, [0.1, 0.5, 0.9])`` after one fit
 #    * - ``objective="poisson"``, ``"gamma"``, ``"tweedie"``, ``"huber"``
@@ -85,7 +85,8 @@ print(
 #    * - other library
 #      - binfeat
 #    * - ``ScaleKernel(MaternKernel(1.5, ard_num_dims=d))``
-#      - the default, or a sum with the Laplacian; ``kernel="rbf"``, ``Matern(2.5)``, ``Laplacian()``
+#      - ``kernel="auto"`` (the default) selects Laplacian, ``Matern(1.5)``, Gaussian, or a sum of two;
+#        ``kernel="rbf"``, ``Matern(2.5)`` or ``Laplacian()`` sets it
 #    * - marginal likelihood, maximized by Adam in your own loop
 #      - leave-one-out error, minimized by Adam in ``fit``, on a few hundred rows per step
 #    * - ``lengthscale``, ``outputscale``, ``noise``

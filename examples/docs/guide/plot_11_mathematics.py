@@ -90,7 +90,7 @@ print("finite differences ", np.round(differences, 7))
 # year, the day of the week or the hour is a further column. ``models/table/encoder.py``
 #
 # *Codes.* Numbers with repeated values, such as person or district ids, are also encoded as categories if targets are
-# unrelated to their order. The test statistic is the mean squared difference between the mean targets of neighbouring
+# unrelated to their order. The test statistic is the mean squared difference between the mean targets of neighboring
 # values, minus its expectation from noise (compare von Neumann 1941). It must be at least half of its value after
 # shuffling, and at least 4 standard errors. This test is skipped if ``features``, ``gamma``, ``cv`` or ``groups`` are
 # set. ``summary`` lists the columns. ``models/table/derived.py``
@@ -125,7 +125,7 @@ print("finite differences ", np.round(differences, 7))
 # The best length scales are shorter for more rows. Therefore a second step refines the result:
 #
 # - Up to 1,500 rows, one common factor, the penalty, and the shares of a sum are selected by L of all rows.
-# - With more rows, all of :math:`\gamma`, the shares and :math:`\alpha` follow the gradient of L once more, in sets of
+# - With more rows, all gammas, the shares and :math:`\alpha` are learned once more by the gradient of L, in sets of
 #   rows that are as dense as the table. Exact models use 30 steps on sets of 750 rows, alternately a cell of a tree and
 #   a random sample, because an input that the tree splits hardly varies within a cell. Local models use 60 steps on
 #   cells of 500 rows, and build the tree again twice, with the current kernel. The prior has the weight 50 instead of
@@ -277,11 +277,11 @@ print("finite differences ", np.round(differences, 7))
 #
 # Uncertainty
 # -----------
-# *Standard deviations* are those of the Gaussian process whose posterior mean is the prediction. They do not include
-# the noise. Up to 4,000 rows they are exact. Larger exact models use the PIC approximation with cells of about 1,000
-# rows and 400 landmarks. Its standard deviations are a few percent too large, or up to 25 % for rows that the landmarks
-# do not represent well. Models on binning features use posterior samples, from the training rows without the validation
-# set. Models on Fourier features have exact standard deviations.
+# *Standard deviations* are the posterior standard deviations of the Gaussian process; its posterior mean is the
+# prediction. They do not include the noise. Up to 4,000 rows they are exact. Larger exact models use the PIC
+# approximation with cells of about 1,000 rows and 400 landmarks. Its standard deviations are a few percent too large,
+# or up to 25 % for rows that the landmarks do not represent well. Models on binning features use posterior samples,
+# from the training rows without the validation set. Models on Fourier features have exact standard deviations.
 #
 # *Quantiles*: :math:`y = f(x) + s(x) \rho`. :math:`\log s` is a kernel ridge regression of :math:`\log(|r_i| + c)` on
 # x, for leave-one-out residuals :math:`r_i`, where c is a tenth of their mean absolute value. Quantiles of
@@ -357,17 +357,18 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # =========================  ============  =============
 #
 # Three further mechanisms did not help and were deleted: monotone transformations of inputs (1.000), a search for
-# interactions in residuals (1.000), and a linear kernel (0.999). Without the second one, interactions of inputs that
-# have no effects alone are fitted badly. Details are in ``perf/notes/ablation.md``.
+# interactions in residuals (1.000), and a linear kernel (0.999). Without the search for interactions, the model fits
+# interactions badly if their inputs have no effect alone. Details are in ``perf/notes/ablation.md``.
 #
 # Warm start and interruption
 # ---------------------------
 # A warm start selects the penalty again, adds grids up to "max_grids", and solves for coefficients. It raises an error
 # if the columns, the classes or the number of targets differ. A new search starts if ``features``, ``kernel``,
 # ``gamma``, ``categorical_features``, ``loss`` or ``target_transform`` changed, or if the number of rows requires
-# another representation; the first line of ``summary`` gives the reason. *Time limit.* At most a third of
-# ``max_seconds`` is spent on length scales. Additional grids or trees, larger cells and the final refit start only if
-# they should finish in time. An exact model is always solved.
+# another representation; the first line of ``summary`` gives the reason.
+#
+# *Time limit.* At most a third of ``max_seconds`` is spent on length scales. Additional grids or trees, larger cells
+# and the final refit start only if they should finish in time. An exact model is always solved.
 #
 # *Interruption.* Ctrl-C after the first step of the search leaves a fitted model: the current one, or a model of up to
 # 4,000 rows with the current length scales. Callbacks, for example ``sklearn.callback.ProgressBar``, receive the stages

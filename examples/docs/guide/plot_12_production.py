@@ -20,7 +20,7 @@ X, y = make_friedman1(n_samples=600, noise=1.0, random_state=0)
 model = KernelMachineRegressor(random_state=0).fit(X[:500], y[:500])
 folder = Path(tempfile.mkdtemp())
 skops.io.dump(model, folder / "model.skops")
-loaded = binfeat.load(folder / "model.skops")  # runs no code in the file, and reports the damage of a damaged file
+loaded = binfeat.load(folder / "model.skops")  # runs no code from the file; raises an error if it is damaged
 print("the same predictions:", np.array_equal(loaded.predict(X), model.predict(X)))
 
 # %%
@@ -34,8 +34,9 @@ skops.io.dump(model.compact(), folder / "small.skops")
 print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 # %%
-# :ref:`served` lists sizes and times for each kind of model, compared with boosting. A file has 0.5 to 5 MB. A new
-# process loads binfeat and the model, and predicts once, in about 0.6 s. A prediction of one row takes 20 to 80 µs.
+# :ref:`served` lists sizes and times for each kind of model, compared with boosting. The size of a file is 0.5 to 5 MB.
+# A new process loads binfeat and the model, and predicts once, in about 0.6 s. A prediction for one row takes 19 to 80
+# µs.
 #
 # The prediction for a row is bitwise the same for any batch and any number of threads. At its first prediction, a local
 # model copies the rows of its cells, which takes 4 bytes per row, input, kernel and tree.
@@ -67,14 +68,14 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # - numbers outside the training range by more than its width,
 # - numbers in the form of strings.
 #
-# Other numeric types are not differences. The list also contains problems for which `predict` always raises an error:
+# A different numeric type is not reported. The list also contains problems for which `predict` always raises an error:
 # words or infinity in a numeric column, columns in another order, and additional columns. ``binfeat check`` and
 # ``binfeat predict`` print the list. Both commands select columns by name, in any order, and ignore other columns.
 #
-# `check` also tests for drift, by a two-sample test of up to 2,000 new rows and 2,000 training rows. The attribute
-# `drift` of its result contains the p-value, and ranks the inputs by their share of the drift. Classifiers on random
-# features store no training rows, so they skip this test. ``binfeat check MODEL TABLE`` exits with status 3 if the list
-# is not empty, or if the p-value is at most 0.01.
+# `check` also tests for drift (a change of the distribution), by a two-sample test of up to 2,000 new rows and 2,000
+# training rows. The attribute `drift` of its result contains the p-value, and ranks the inputs by their share of the
+# drift. Classifiers on random features store no training rows, so they skip this test. ``binfeat check MODEL TABLE``
+# exits with status 3 if the list is not empty, or if the p-value is at most 0.01.
 
 strange = X[500:].copy()
 strange[3, 0], strange[4:6, 1] = 1e30, np.nan

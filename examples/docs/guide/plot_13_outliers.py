@@ -2,9 +2,10 @@
 Outliers and drift
 ==================
 
-This page is for readers who look for outliers in a table, or for changes in a stream. :class:`binfeat.OutlierDetector`
-divides the input space into bins by random grids, and counts the training rows in each bin. A row is an outlier if its
-bins are nearly empty. The time is linear in the number of rows, and no parameter is required.
+This page is for readers who look for outliers in a table, or for drift: changes of the distribution in a stream.
+:class:`binfeat.OutlierDetector` divides the input space into bins by random grids, and counts the training rows in each
+bin. A row is an outlier if its bins are nearly empty. The time is at most linear in the number of rows, and no
+parameter is required.
 
 The page uses a table of payments that contains a few frauds. It finds and explains the frauds, updates the detector
 with a sliding window, and tests whether payments have changed from one month to the next.
@@ -18,9 +19,8 @@ from sklearn.metrics import roc_auc_score
 from binfeat import ContributionDisplay, OutlierDetector
 
 # %%
-# The table is synthetic. Payments from older accounts are larger, and most payments are made in the daytime. The frauds
-# are large payments from new accounts at night.
-# The 60 frauds are large payments of new accounts at 3 o'clock at night.
+# The table is synthetic. Payments from older accounts are larger, and most payments are made in the daytime. The 60
+# frauds are large payments from new accounts at 3 a.m.
 
 
 def month(n_rows, seed, growth=1.0):
@@ -100,8 +100,8 @@ print("March:", window.drift(month(2_000, seed=2)))
 print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
 
 # %%
-# ``check(X)`` of a fitted kernel model makes the same test, and returns its result as the attribute ``drift``. The
-# command ``binfeat check MODEL TABLE`` prints it.
+# ``check(X)`` of a fitted kernel model runs the same test; its result has the attribute ``drift``. The command
+# ``binfeat check MODEL TABLE`` prints the result.
 
 # %%
 # Limits

@@ -26,9 +26,9 @@ from binfeat import CGRidge, RandomBinning
 # %%
 # What random binning is
 # ----------------------
-# A *grid* divides the input space into cells. For every input it has a random cell width, the *pitch*, and a random
-# shift. The kernel k determines the distribution of the pitches, so that x and y are in the same cell of a random grid
-# with probability ``k(x, y)``.
+# A *grid* divides the input space into cells. For every input (column of X), a grid has a random cell width, the
+# *pitch*, and a random shift. The kernel k determines the distribution of the pitches, so that x and y are in the same
+# cell of a random grid with probability ``k(x, y)``.
 #
 # Each cell is one column of the feature matrix Z. A row has one non-zero entry per grid, ``1 / sqrt(n_grids)``, in the
 # column of its cell. The inner product of two rows of Z is therefore the share of grids in which x and y are in the
@@ -74,8 +74,8 @@ for gamma in ("scale", "learn"):
 
 # %%
 # ``"learn"`` minimizes the leave-one-out error of kernel ridge regression. It then selects a common factor for all
-# gammas by the validation error of ridge regression on the features. To learn length scales once for several maps, call
-# :func:`binfeat.learn_gamma` and pass its result as ``gamma``.
+# gammas by the validation error of ridge regression on the features. To learn length scales once for several feature
+# maps, call :func:`binfeat.learn_gamma` and pass its result as ``gamma``.
 #
 # Number of grids
 # ---------------
@@ -87,7 +87,9 @@ for standard_error in (0.1, 0.05, 0.01):
     print(f"standard error {standard_error}: {RandomBinning.min_grids(standard_error)} grids")
 
 # %%
-# With an int ``random_state``, the first 256 of 512 grids are the same as with ``n_grids=256``.
+# With an int ``random_state``, the first 256 of 512 grids are the same as with ``n_grids=256``. Therefore
+# ``RandomBinning(warm_start=True)`` can add grids to a fitted map: after ``set_params(n_grids=512)``, ``fit`` keeps the
+# first 256 grids and computes the others only.
 #
 # Missing values and categories
 # -----------------------------
@@ -98,8 +100,8 @@ for standard_error in (0.1, 0.05, 0.01):
 # Fitted or hashed columns
 # ------------------------
 # *Fitted columns* are the default of :class:`binfeat.RandomBinning`. Each cell that contains a training row, an
-# *occupied bin*, is one column. Different bins never share a column. A new row in an empty cell has no entry in this
-# grid.
+# *occupied bin*, is one column. Different bins never share a column. A new row in a cell without a training row has no
+# entry for this grid.
 #
 # *Hashed columns* are the columns of `transform`, and of :class:`binfeat.RandomBinning` with an int ``n_features``.
 # Each grid has ``n_features // n_grids`` columns, and a hash of the cell selects one of them. They need no training
@@ -108,8 +110,8 @@ for standard_error in (0.1, 0.05, 0.01):
 # Two different bins of a grid share a hashed column with probability ``n_grids / n_features``. With the defaults, 256
 # grids and 2\ :sup:`20` columns, this adds at most 0.00024 to a kernel estimate, far less than its standard error of up
 # to 0.031. A warning appears if ``n_features`` is less than ``2 * n_grids ** 1.5``, because the bias can then exceed
-# the largest standard error. The default seed of `transform` is public, so its collisions can be constructed. Use a
-# secret ``random_state`` for rows from untrusted users.
+# the largest standard error. The default seed of `transform` is public, so an attacker can construct different rows
+# that share columns. Use a secret ``random_state`` for rows from untrusted users.
 
 new_rows = np.vstack([X[:1], X[1:2] + 0.5, X[2:3] + 100])
 fitted = RandomBinning(gamma=0.25, random_state=0).fit(X)
@@ -127,7 +129,7 @@ print("share of grids without a training row in the bin:", fitted.unseen_shares(
 # CSR or codes
 # ------------
 # The default output is a SciPy CSR matrix with 12 bytes per entry (8 for float32 inputs): a value and a column number.
-# All values are equal, so the number of the row's bin in each grid is enough. ``output="codes"`` returns a
+# All values are equal, so it is enough to store the number of the row's bin in each grid. ``output="codes"`` returns a
 # :class:`binfeat.BinMatrix` of these numbers, with 2 bytes per entry if no grid has more than 65,535 columns, else 4.
 
 codes = RandomBinning(gamma=0.25, output="codes", random_state=0).fit_transform(X)
@@ -180,8 +182,8 @@ print("bounds of the largest coefficient:", lower.round(2), upper.round(2))
 # Grids that are too fine or too coarse
 # -------------------------------------
 # Features generalize only if rows share bins. If most bins contain a single row, the features of different rows are
-# unrelated. If nearly all rows are in the same bins, the features are nearly constant. A warning reports both cases. It
-# contains kappa, the mean number of occupied bins per grid.
+# unrelated. If nearly all rows are in the same bins, the features are nearly constant. A warning reports both cases,
+# with the number kappa: the mean number of occupied bins per grid.
 
 for gamma in (50.0, 1e-6):
     with warnings.catch_warnings(record=True) as caught:
@@ -190,7 +192,7 @@ for gamma in (50.0, 1e-6):
     print(caught[0].message)
 
 # %%
-# There are two common causes. If the inputs have different units, such as grams and kilometres, scale them, or use
+# There are two common causes. If the inputs have different units, such as grams and kilometers, scale them, or use
 # ``gamma="scale"`` or ``"learn"``. If many inputs are irrelevant, use ``"learn"``.
 #
 # When other features are better

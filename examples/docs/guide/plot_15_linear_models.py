@@ -3,8 +3,9 @@ Linear models on features
 =========================
 
 This page is for readers who train a linear model on random features: :class:`binfeat.CGRidge` for numbers and
-:class:`binfeat.CGRidgeClassifier` for classes. Both accept CSR, dense arrays, ``BinMatrix`` codes, the output of a
-``RandomFeatureUnion``, and any SciPy ``LinearOperator``. The rows can be in memory, in files or on Dask.
+:class:`binfeat.CGRidgeClassifier` for classes. Both accept CSR, dense arrays, a ``BinMatrix`` (*codes*, the number of
+each row's bin in each grid), the output of a ``RandomFeatureUnion`` (several feature maps side by side), and any SciPy
+``LinearOperator``. The rows can be in memory, in files or on Dask.
 :doc:`plot_14_features` describes the features.
 """
 
@@ -46,9 +47,9 @@ for name, own, Z in (("CGRidge", model, Z_test), ("Ridge", reference, Z_test.toc
 # %%
 # The solver
 # ----------
-# Conjugate gradients solve the normal equations ``(Z'Z + alpha I) w = Z'y`` with products of Z and its transpose.
-# Neither a matrix of all pairs of rows nor a matrix of all pairs of features is computed. All targets share each
-# product: seven classes take about four times as long as one class.
+# The rows of the matrix Z are the features :math:`z_i`. Conjugate gradients solve the normal equations ``(Z'Z + alpha
+# I) w = Z'y`` with products of Z and its transpose. Neither a matrix of all pairs of rows nor a matrix of all pairs of
+# features is computed. All targets share each product, so seven targets take about four times as long as one target.
 #
 # If the features are dense and few, the solver computes their Gram matrix ``Z'Z`` and solves exactly in one step. The
 # attribute ``solver_`` is then "gram".
@@ -74,10 +75,10 @@ for tol in (None, 1e-2, 1e-6):
 # Do not use a loose tolerance as regularization: its effect on the test error is unpredictable. Select ``alpha``
 # instead.
 #
-# ``status_`` contains the reason why the solver stopped. If the reason is ``max_iter``, a ``ConvergenceWarning``
-# appears, and the model has the coefficients of the last iteration. Then increase ``max_iter`` or ``alpha``, because a
-# small ``alpha`` needs more iterations. ``early_stopping=True`` stops when the score on a validation set has not
-# improved for five iterations.
+# ``status_`` contains the reason why the solver stopped. If the reason is "max_iter", a ``ConvergenceWarning`` appears,
+# and the model has the coefficients of the last iteration. Then increase ``max_iter`` or ``alpha``, because a small
+# ``alpha`` needs more iterations. ``early_stopping=True`` stops when the score on a validation set has not improved for
+# five iterations.
 #
 # Choose alpha
 # ------------
@@ -120,7 +121,7 @@ print(f"accuracy {classifier.score(pixels_test, labels_test):.3f}, log-loss {log
 # ----------
 # A ridge prediction is the posterior mean of a Bayesian linear model. ``predict(Z, return_std=True)`` returns the
 # posterior standard deviation, if ``fit`` drew posterior samples: set ``n_posterior_samples``. Each sample takes as
-# long as one more target. With 32 samples, the relative error of a standard deviation is about one eighth. The standard
+# long as one more target. With 32 samples, the relative error of a standard deviation is about 1/8. The standard
 # deviation does not include the noise of y. For new observations, add ``noise_variance_`` to its square, as below.
 #
 # Pass codes, not CSR. Codes mark the bins without a training row, so the standard deviation grows far from the training

@@ -3,9 +3,9 @@ Panels, groups and high-cardinality categories
 ==============================================
 
 This page is for tables with several rows per person, firm, machine or district. Such a category has many levels with
-few rows each, and each level adds a constant to the target. Statistics calls these constants random effects or random
-intercepts, and fits them by linear mixed models. A kernel model estimates them together with a smooth function of the
-other inputs.
+few rows each, and each level adds a constant to the target. In statistics, these constants are called random effects or
+random intercepts, and linear mixed models estimate them. A kernel model estimates them together with a smooth function
+of the other inputs.
 """
 
 import matplotlib.pyplot as plt
@@ -78,9 +78,9 @@ ax.set(xlabel="true effect of a person", ylabel="estimated effect")
 # -----------------
 # - The model is ``f(x) = f_c(x) + sum_g w_g[level_g(x)]``: the kernel function of the row's cell c, plus one weight per
 #   level of each category g. All weights of a category have the same prior variance. The variances and the ridge
-#   penalty minimize leave-one-out errors of at most 20,000 rows. In other words, this is a linear mixed model with
-#   random intercepts and a Gaussian process. It has no random slopes, but the kernel includes interactions of levels
-#   and numbers.
+#   penalty minimize leave-one-out errors of at most 20,000 rows. So the model is a linear mixed model with random
+#   intercepts and a Gaussian process. It has no random slopes, but the kernel includes interactions of levels and
+#   numbers.
 # - The categories are categorical and string columns, and numbers that are detected as codes. At least one of them must
 #   have 20 levels. Only the 4,000 most frequent levels have effects, or fewer if ``max_bytes`` requires it. The kernel
 #   uses all levels.
