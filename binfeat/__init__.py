@@ -64,7 +64,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("importlib.metadata").version("binfeat")
     if name not in _HOMES:
@@ -75,5 +75,5 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)

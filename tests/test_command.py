@@ -183,7 +183,7 @@ def test_explanations_relative_to_rows_of_a_file(capsys, flights, tmp_path):
     given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
     grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"][:30])  # keeps no rows of fit
     models.save(grids, "late", tmp_path / "grids.skops")
-    assert "some as background" in failed(capsys, "explain", tmp_path / "grids.skops", "flights.parquet")
+    assert "rows as background" in failed(capsys, "explain", tmp_path / "grids.skops", "flights.parquet")
     assert run("explain", tmp_path / "grids.skops", tmp_path / "some.parquet", *words) == 0
     assert list(pd.read_csv(tmp_path / "out.csv")) == ["base", *machine.feature_names_in_]
 

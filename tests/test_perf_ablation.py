@@ -34,17 +34,17 @@ def test_all_mechanisms_are_on_by_default():
 
 
 def test_figures_without_a_mechanism_over_those_with_it():
-    off = ("codes",)
+    off = ("duplicates",)
     found = {
         "worse": [{(): Outcome(1.0, 10.0, 0.0, 0.0, 2.0), off: Outcome(1.21, 10.0, 0.0, 0.0, 1.0)}],
         "same": [{(): Outcome(3.0, 2.0, 1.0, 0.0, 2.0), off: Outcome(3.0, 2.0, 1.0, 0.0, 1.0)}] * 3,
     }
-    rows = {row.what.partition(": ")[2]: row.ours for row in ablation._rows("codes", found, off)}
+    rows = {row.what.partition(": ")[2]: row.ours for row in ablation._rows("duplicates", found, off)}
     assert rows["metric without / with"] == pytest.approx(1.1)
     assert rows["error without / with"] == pytest.approx(1.0)
     assert rows["seconds without / with"] == pytest.approx(0.5)
     assert (rows["tables worse by 2 %"], rows["tables better by 2 %"]) == (1, 0)
-    assert rows["lines of modules of its own"] == ablation._n_lines("table/codes.py") > 20
+    assert rows["lines of modules of its own"] == ablation._n_lines("table/unique_rows.py") > 20
 
 
 @pytest.mark.hard

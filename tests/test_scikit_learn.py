@@ -191,7 +191,7 @@ TOWNS = {"a": [1.0, 2.0, 3.0], "n": ["1", "2", None], "town": ["Bonn", "Bari", "
 @pytest.mark.parametrize("estimator", NUMERIC, ids=lambda own: type(own).__name__)
 def test_words_name_the_column_and_a_remedy(estimator):
     message = (
-        "Column {} of X holds {}, which is not a number. Encode it, for example by "
+        "Column {} of X contains {}, which is not a number. Encode it, for example by "
         "sklearn.preprocessing.OneHotEncoder, or use a kernel model, which accepts categories."
     )
     frame, y = pd.DataFrame(TOWNS), [0, 1, 1]

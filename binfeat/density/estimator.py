@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.derived import Derived
 from binfeat._common.gamma_scale import gamma_of_varying_inputs, is_scale
 from binfeat._common.persistence import Persistent
@@ -166,7 +167,7 @@ class CountingEstimator(WithKernel, Persistent):
         return tags
 
 
-def _positive(values: object, name: str, most: float) -> np.ndarray:
+def _positive(values: ArrayLike, name: str, most: float) -> np.ndarray:
     """Numbers above 0 and at most `most`, as an array of one dimension."""
     array = np.atleast_1d(check_numbers(values, name))
     if array.ndim != 1 or not array.size or not ((array > 0) & (array <= most) & np.isfinite(array)).all():

@@ -195,7 +195,7 @@ def _exact_kernel(
     if isinstance(estimator, RandomFeatureUnion):
         parts = [_exact_kernel(part, X, None, None) for _, part in estimator.transformers_]
         weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
-        return sum(check_real(w, "weights", 0.0) * part for w, part in zip(weights, parts, strict=True))
+        return np.sum([check_real(w, "weights", 0.0) * part for w, part in zip(weights, parts, strict=True)], axis=0)
     if isinstance(estimator, RandomFourier):
         return _of_fourier(estimator, X)
     if isinstance(estimator, RandomBinning):

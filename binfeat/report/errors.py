@@ -74,7 +74,7 @@ class RegressionEvaluation(Evaluation):
     def judge(
         cls, model: ServedMachineBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float
     ) -> Self:
-        y = cast(np.ndarray, checked_targets(y))
+        y = checked_targets(y)
         Y = as_columns(y)
         if Y.shape != scores.shape:
             raise ValueError(

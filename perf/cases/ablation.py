@@ -31,17 +31,8 @@ _LOSS_FLOOR = 0.001  # added to both log-losses of a ratio
 _QUICK_TABLES = ("iris",)
 _MODULES = {  # that hold nothing else
     "linear_maps": ("search/linear_maps.py",),
-    "codes": ("table/codes.py",),
-    "target_transforms": ("target/transform_choice.py",),
-    "fine_tuning": ("machines/fine_tuning.py", "machines/cell_search.py"),
     "duplicates": ("table/unique_rows.py",),
-    "global_part": (
-        "kernel_algebra/levels.py",
-        "kernel_algebra/level_effects.py",
-        "machines/level_search.py",
-        "machines/level_solver.py",
-        "fitted/level_effects.py",
-    ),
+    "global_part": ("kernel_algebra/level_effects.py", "machines/levels.py"),
 }
 
 
