@@ -3,6 +3,7 @@
 import pickle
 import re
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 
 import naive
@@ -468,7 +469,7 @@ def test_trees_that_take_away_a_hundredth_of_what_is_negligible_do_not_pay(rng, 
 @pytest.mark.hard
 def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeypatch):
     """An exact machine of as many rows would take all the seconds."""
-    monkeypatch.setattr(sizes, "_PAIR_SECONDS", 1.0)
+    monkeypatch.setattr(sizes, "SIZES", replace(sizes.SIZES, pair_seconds=1.0))
     X = rng.normal(size=(600, 3))
     free, limited = (
         KernelMachineRegressor(**with_options(LOCAL, n_trees=1), max_seconds=seconds).fit(X, smooth(X))
@@ -522,7 +523,7 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
     assert "rows of a cell" in ample.summary()
     hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
     narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
-    monkeypatch.setattr(local, "_GAIN", 1.0)  # cannot be had
+    monkeypatch.setattr(local, "LOCAL", replace(local.LOCAL, gain=1.0))  # cannot be had
     for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
         np.testing.assert_array_equal(machine.predict(X), free.predict(X))
 

@@ -26,6 +26,7 @@ from binfeat.models.machines.growth import (
     most_grids,
     row_bytes,
 )
+from binfeat.models.machines.limits import SIZES
 from binfeat.models.problem import Beyond, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
@@ -36,16 +37,12 @@ from binfeat.models.table.scalers import InputScaler, NoScaler
 
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
 
-_PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
-_TRIAL_SHARE = 1 / 4  # share of the remaining seconds for the first model
-_ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution
-
 
 def first_grids(run: Run, n_rows: int) -> int:
     """Grids to begin with: the more, the fewer the rows; a few in any case, more only if the seconds left allow."""
     limits = run.limits
     wanted = np.clip(limits.row_grids // n_rows, *limits.sample_grids)
-    in_time = _TRIAL_SHARE * run.clock.left_of(Phase.SOLUTION) / (_ENTRY_SECONDS * n_rows)
+    in_time = SIZES.trial_share * run.clock.left_of(Phase.SOLUTION) / (SIZES.entry_seconds * n_rows)
     return int(min(wanted, max(limits.few_grids, in_time)))
 
 
@@ -105,7 +102,7 @@ class AllRows(ABC):
         of_targets = self._problem.n_targets, least_dtype(self.n_all)
         if most(self.n_all, *of_targets) >= self._run.settings.max_grids:
             return np.inf
-        grids = law(_PROBE_GRIDS)
+        grids = law(SIZES.probe_grids)
         few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
         power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
         return most(many * (self.n_all / len(X)) ** power, *of_targets)

@@ -30,12 +30,8 @@ from binfeat.models.fitted.cell_trees import CellFunction, CellTrees, ScaledTabl
 from binfeat.models.kernel_algebra.loss import Loss
 from binfeat.models.kernel_algebra.minimum import left_out, minimise
 from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
+from binfeat.models.machines.limits import LOCAL, TUNING
 from binfeat.models.problem import Problem
-
-_RATE, _LAST_PART = 0.15, 0.1  # rate of Adam, and its final share
-_ALPHA_RATE = 2.0  # relative to the rate of the others
-_PRIOR = 50.0  # strength of the prior on deviations of log gammas, in rows
-_LEAST_WORTH = 0.05  # of a kernel that is kept
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 
@@ -62,7 +58,7 @@ class CellSearch:
     ) -> None:
         parts = kernel.parts
         self._start_kernel, self._frame, self._n_jobs, self._seed = kernel, frame, n_jobs, seed
-        self._least_alpha, self._prior = least_alpha, 2 * _PRIOR / n_rows
+        self._least_alpha, self._prior = least_alpha, 2 * TUNING.prior / n_rows
         self._matrices, gammas = kernel.matrices(categorical, 1), kernel.gammas(frame)
         self._live = gammas > 0
         self._moves = learns_gamma & self._live
@@ -98,7 +94,7 @@ class CellSearch:
             for part, gamma, share in zip(known.parts, self._gammas, self._shares, strict=True)
         ]
         main, worths = replace(known, parts=parts).main, self._worths
-        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= _LEAST_WORTH]
+        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= TUNING.least_worth]
         total = sum(part.share for part in kept)
         return replace(known, parts=[replace(part, share=part.share / total) for part in kept], alpha=self.alpha)
 
@@ -114,7 +110,7 @@ class CellSearch:
         if not known:
             return
         self.error = float(np.mean([own.error for own in known]))
-        rate = _RATE * (1 - (1 - _LAST_PART) * progress)
+        rate = TUNING.rate * (1 - (1 - TUNING.last_rate) * progress)
         slopes = np.mean([own.slopes / own.error for own in known], axis=0)
         by_gamma, by_share = slopes[: self._logs.size].reshape(self._logs.shape), slopes[self._logs.size :]
         by_gamma = np.where(self._moves, by_gamma + self._prior_slopes(), 0.0)
@@ -124,7 +120,7 @@ class CellSearch:
             self._log_shares -= rate * self._of_shares.step(by_share - self._shares * by_share.sum())
         if self._learns_alpha:
             slope = float(np.mean([own.alpha_slope / own.error for own in known]))
-            moved = self._log_alpha - _ALPHA_RATE * rate * float(self._of_alpha.step(slope))
+            moved = self._log_alpha - TUNING.alpha_rate * rate * float(self._of_alpha.step(slope))
             self._log_alpha = float(np.clip(moved, np.log(self._least_alpha), np.log(MOST_ALPHA)))
 
     def _left_out(self, sets: list[Cell], number: int) -> list[LeaveOneOut]:
@@ -148,11 +144,6 @@ class CellSearch:
         moved = np.where(self._moves, self._logs - self._start, 0.0)
         means = moved.sum(axis=1, keepdims=True) / np.maximum(1, self._moves.sum(axis=1, keepdims=True))
         return self._prior * (moved - means)
-
-
-_SPREAD_ROWS = 1000  # rows for the spread of inputs in a node
-_DISORDER = 0.5  # of the splits of all trees but the first
-_LANDMARKS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,13 +180,13 @@ class CellRows:
         counts = np.any([part.gamma > 0 for part in kernel.parts], axis=0)
 
         def spread(rows: np.ndarray) -> np.ndarray:
-            some = self.X[thinned(rows, _SPREAD_ROWS)]
+            some = self.X[thinned(rows, LOCAL.spread_rows)]
             exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.kernel.power)
             if exponents.any():
                 return exponents ** (1 / main.kernel.power)
             return (counts & (np.ptp(self.X[rows], axis=0) > 0)).astype(float)
 
-        return split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
+        return split_into_cells(self.X, self.rows, spread, most, rng, LOCAL.disorder if tree else 0.0)
 
     def samples(self, kernel: KernelSum, most: int, seed: int) -> list[np.ndarray]:
         """Return rows of the cells of a first tree, up to a maximum for each."""
@@ -212,7 +203,7 @@ class CellRows:
         values = kernel.values(self.frame, self.problem.categorical, 1)
         cells = self.samples(kernel, rows_of_cell(len(self.rows)), 0)
         known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
-        landmarks = self.columns(thinned(self.rows, _LANDMARKS))
+        landmarks = self.columns(thinned(self.rows, LOCAL.landmarks))
         found = inverse_diagonals(values, known, landmarks, kernel.alpha, n_jobs)
         diagonal = np.full(len(self.X), np.nan)
         diagonal[np.concatenate(cells)] = np.concatenate(found)

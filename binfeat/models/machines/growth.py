@@ -22,15 +22,8 @@ from binfeat.linear.posterior import RidgePosterior, ridge_posterior
 from binfeat.linear.result import RidgeSystem, SolverOptions
 from binfeat.linear.solve import ridge_system
 from binfeat.linear.target_groups import VECTORS
+from binfeat.models.machines.limits import SIZES
 from binfeat.models.problem import WeightColumn
-
-_CODE = 4  # bytes of a code while grids are added
-_OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made
-_PAIR = 2  # targets that products take together
-_AMPLE = 2**31  # bytes of bins, above which precision and company only cost memory
-_ON_TOP = 300 * 10**6  # bytes of copies of the table, samples and hashes that come on top of `max_bytes`
-_COPIES, _WIDE_COPIES, _WIDE = 3, 7, 1333  # of a table in float64, and of one with more than 1,333 columns; measured
-_FLOAT32_ROWS = 2**22  # up to which float32 loses less in the sums of bins than solutions are precise
 
 
 def fit_bytes(max_bytes: int | None) -> int:
@@ -40,7 +33,7 @@ def fit_bytes(max_bytes: int | None) -> int:
 
 def least_dtype(n_rows: int) -> np.dtype:
     """Return the dtype of coefficients and vectors if memory is short: float64 for many rows."""
-    return np.dtype(np.float32 if n_rows <= _FLOAT32_ROWS else np.float64)
+    return np.dtype(np.float32 if n_rows <= SIZES.float32_rows else np.float64)
 
 
 def row_bytes(n_targets: int) -> int:
@@ -54,8 +47,8 @@ def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max
     A ValueError, or a MemoryError where `max_bytes` is None and the computer's memory is the limit.
     """
     n_columns = shape[1] if len(shape) == 2 else 0
-    n_copies = _WIDE_COPIES if n_columns > _WIDE else _COPIES
-    n_bytes = n_rows * (8 * n_copies * n_columns + row_bytes(n_targets)) - _ON_TOP
+    n_copies = SIZES.wide_table_copies if n_columns > SIZES.wide_columns else SIZES.table_copies
+    n_bytes = n_rows * (8 * n_copies * n_columns + row_bytes(n_targets)) - SIZES.more_bytes
     if n_bytes > 0:
         words = f"dense copies of X, {n_rows:,} rows of {n_columns:,} columns, and of {n_targets:,} targets"
         require_bytes(n_bytes, max_bytes, words, "Use fewer columns, for example by TruncatedSVD, or fewer rows.")
@@ -68,28 +61,28 @@ def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> in
 
 def _bytes_of_bin(n_targets: int, together: int, dtype: np.dtype) -> int:
     """Bytes of a bin: before and after a solve it has a coefficient for each target."""
-    return _OF_BIN + dtype.itemsize * (2 * n_targets + VECTORS * together)
+    return SIZES.bin_bytes + dtype.itemsize * (2 * n_targets + VECTORS * together)
 
 
 def most_grids(max_bytes: float, n_rows: int, bins_of_grid: float, n_targets: int, dtype: np.dtype) -> float:
     """Return the number of grids that fit into this number of bytes, with the fewest targets per solve."""
-    bins = bins_of_grid * _bytes_of_bin(n_targets, min(_PAIR, n_targets), dtype)
-    return max(max_bytes / 2 / bins, max_bytes / (bins + _CODE * n_rows))  # codes in a file, or not
+    bins = bins_of_grid * _bytes_of_bin(n_targets, min(SIZES.targets_together, n_targets), dtype)
+    return max(max_bytes / 2 / bins, max_bytes / (bins + SIZES.code_bytes * n_rows))  # codes in a file, or not
 
 
 def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
     """Return the bytes that remain after the codes."""
-    return max_bytes - min(max_bytes / 2, _CODE * n_rows * n_grids)
+    return max_bytes - min(max_bytes / 2, SIZES.code_bytes * n_rows * n_grids)
 
 
 def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, least: np.dtype) -> tuple[np.dtype, int]:
     """Type of the vectors, and how many targets to solve for together: float64 and all where they take little."""
-    max_bytes = min(max_bytes, _AMPLE)
+    max_bytes = min(max_bytes, SIZES.ample_bytes)
     if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:
         return np.dtype(np.float64), n_targets
     left = max_bytes / n_bins - _bytes_of_bin(n_targets, 0, least)
-    pairs = max(1, left // (_PAIR * VECTORS * least.itemsize))
-    return least, int(min(_PAIR * pairs, n_targets))
+    pairs = max(1, left // (SIZES.targets_together * VECTORS * least.itemsize))
+    return least, int(min(SIZES.targets_together * pairs, n_targets))
 
 
 Map = BinMap | FourierMap

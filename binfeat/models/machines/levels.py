@@ -21,10 +21,8 @@ from binfeat.models.kernel_algebra.level_effects import (
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import CellRows, SolvedCell
 from binfeat.models.machines.growth import fit_bytes
+from binfeat.models.machines.limits import LOCAL, TUNING
 from binfeat.models.run import Phase, Run
-
-_KEPT_BYTES = 2**28  # of V; cells beyond it are factorized again
-
 
 CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
 
@@ -40,7 +38,7 @@ class LevelSolver:
 
     def __call__(self, cells: list[np.ndarray]) -> list[SolvedCell]:
         """Solutions of all cells of a tree, which are numbers of rows."""
-        parts, equations = self.parts(cells)
+        parts, equations = self.parts(cells, LOCAL.kept_bytes)
         self.effects = equations.solved(self.columns.variances, self._n_jobs)
         return self._finished(cells, parts)
 
@@ -55,10 +53,9 @@ class LevelSolver:
         """Solutions of some cells, given the effects of the last tree."""
         return self._finished(cells, [None] * len(cells))
 
-    def parts(self, cells: list[np.ndarray]) -> CellParts:
+    def parts(self, cells: list[np.ndarray], kept_bytes: float = np.inf) -> CellParts:
         """The parts of cells, of which the first keep V."""
         equations, parts = LevelEquations(self.columns.n_columns, self._rows.problem.n_targets), list[CellPart]()
-        kept_bytes = _KEPT_BYTES
         for batch in slices(len(cells), CELL_BATCH):
             for part in side_by_side(self._part, cells[batch], self._n_jobs):
                 equations.add(part)
@@ -95,18 +92,6 @@ class LevelSolver:
         )
 
 
-MOST_COLUMNS = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
-_FEWEST_LEVELS = 20  # of some category; with fewer, every cell has rows enough of each level
-_BYTES_OF_PAIR = 40  # of two levels: the equations, the matrix, its inverse and parts of cells
-_SHARE_OF_BYTES = 4  # of the memory of a fit
-_TRIED_COLUMNS, _TRIED_ROWS = 1000, 20_000  # by which variances and penalty are chosen
-_TRIED_CELL_ROWS = 750
-_START = 0.3  # variance
-_FACTORS = (1.0, 10.0)  # of likely variances, which a kernel that fits badly makes too small
-_INCREASE = np.sqrt(10.0)  # between two penalties
-_WORTH = 0.01  # share of the leave-one-out error that effects have to take away at first
-
-
 @dataclass(frozen=True, eq=False)
 class FoundLevels:
     """Columns of levels with variances, a kernel, and the leave-one-out errors of some rows."""
@@ -141,7 +126,7 @@ class LevelSearch:
         if not some:
             return None
         best = self._found(start, tried, some)
-        if best.error > (1 - _WORTH) * best.error_without:
+        if best.error > (1 - LOCAL.level_worth) * best.error_without:
             return None
         if self._run.settings.alpha is None:
             best = self._with_penalty(best, some, seconds)
@@ -166,16 +151,16 @@ class LevelSearch:
             return None
         known, X = self._rows.known, self._rows.X
         counts = [np.bincount(np.asarray(X[known, j]).astype(np.int64)) for j in inputs.tolist()]
-        n_bytes = fit_bytes(self._run.settings.max_bytes) / _SHARE_OF_BYTES
-        most = min(MOST_COLUMNS, int(np.sqrt(n_bytes / _BYTES_OF_PAIR)))
+        n_bytes = fit_bytes(self._run.settings.max_bytes) / LOCAL.level_share
+        most = min(LOCAL.most_columns, int(np.sqrt(n_bytes / LOCAL.level_pair_bytes)))
         n_levels = [np.count_nonzero(own) for own in counts]
-        if max(n_levels) < _FEWEST_LEVELS or most < _FEWEST_LEVELS:
+        if max(n_levels) < LOCAL.fewest_levels or most < LOCAL.fewest_levels:
             return None
         return LevelColumns.of_counts(inputs, counts, most)
 
     def _tried(self, columns: LevelColumns) -> LevelColumns:
         """Columns of all levels; of the largest category, a random part if there are too many."""
-        groups, too_many = columns.groups, columns.n_columns - _TRIED_COLUMNS
+        groups, too_many = columns.groups, columns.n_columns - LOCAL.tried_columns
         if too_many <= 0:
             return columns
         largest = np.flatnonzero(groups == np.argmax(np.bincount(groups)))
@@ -190,18 +175,18 @@ class LevelSearch:
     def _some(self, cells: list[np.ndarray], tried: LevelColumns) -> list[np.ndarray]:
         """Rows of cells, without rows with a level that is not tried."""
         own = [rows[(tried.of_rows(self._cells.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
-        some = [thinned(rows, _TRIED_CELL_ROWS) for rows in own if len(rows) > 1]
+        some = [thinned(rows, LOCAL.tried_cell_rows) for rows in own if len(rows) > 1]
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
-        return [some[number] for number in evenly_spaced(len(some), max(1, _TRIED_ROWS // mean))]
+        return [some[number] for number in evenly_spaced(len(some), max(1, LOCAL.tried_rows // mean))]
 
     def _found(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> FoundLevels:
         """The best variances for a penalty."""
         values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
         known = LevelSolver(self._cells, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
-        start = np.full(tried.level_inputs.size, _START)
+        start = np.full(tried.level_inputs.size, LOCAL.start_variance)
         likely = known[1].likeliest_variances(tried.groups, start)
         without = self._error(known, some, None)
-        trials = [replace(tried, level_variances=likely * factor) for factor in _FACTORS]
+        trials = [replace(tried, level_variances=likely * factor) for factor in LOCAL.variance_factors]
         errors = [self._error(known, some, own) for own in trials]
         best = int(np.argmin(errors))
         return FoundLevels(trials[best], kernel, errors[best], without)
@@ -220,8 +205,8 @@ class LevelSearch:
 
     def _with_penalty(self, best: FoundLevels, some: list[np.ndarray], seconds: float) -> FoundLevels:
         """The best penalty, which is larger than without effects: the kernel has less to explain."""
-        while self._run.may_continue(Phase.CELLS, seconds) and best.kernel.alpha * _INCREASE <= MOST_ALPHA:
-            kernel = replace(best.kernel, alpha=best.kernel.alpha * _INCREASE)
+        while self._run.may_continue(Phase.CELLS, seconds) and best.kernel.alpha * TUNING.penalty_factor <= MOST_ALPHA:
+            kernel = replace(best.kernel, alpha=best.kernel.alpha * TUNING.penalty_factor)
             other = self._found(kernel, best.columns, some)
             if other.error >= best.error:
                 break

@@ -15,19 +15,12 @@ from binfeat.models.machines.all_rows import AllRows, Whole
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.levels import LevelSearch
+from binfeat.models.machines.limits import LOCAL
 from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.machines.tuning import CELLS, Descent, FineTuning
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-
-_GAIN = 0.003  # share of the error that one more tree has to take away
-_LEAST_GAIN = 0.01  # in units of the negligible error: the minimum gain of a tree
-_FEW_CELLS = 8  # of the second tree, which tell how many trees are worth their time
-_LEAST_ALPHA = 1e-5
-_LEVEL_TREES = 6  # times the seconds of a tree, which one with effects of levels takes at most
-_LEVEL_COST = 4  # times the gain, which one more tree with effects of levels has to have
-_MOST_ERRORS = 10_000  # residuals that are kept
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,7 +65,7 @@ class _Trees:
     def judgement(self, forest: Forest) -> tuple[np.ndarray, HeldOutErrors]:
         """Return predictions for the rows that judge, and their errors."""
         rows = self.judged_rows
-        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), _MOST_ERRORS)
+        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), LOCAL.errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
         return predictions, HeldOutErrors.of(residuals, self._variances(forest, rows[some]))
 
@@ -164,7 +157,7 @@ class LocalMachine(KernelCandidate):
         if known is not None:  # its penalty is for weights of mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
-        tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
+        tuned = FineTuning(self._rows, self._kernels, run, CELLS, LOCAL.least_alpha).of(known, self._seconds)
         first = self._trees.first(tuned.kernel, cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
@@ -186,14 +179,14 @@ class LocalMachine(KernelCandidate):
         if earlier is not None:
             found = search.known(plain.kernel, earlier)
         elif self._known is None:
-            found = search.run(plain.kernel, _LEVEL_TREES * plain.seconds)
+            found = search.run(plain.kernel, LOCAL.level_trees * plain.seconds)
         else:
             found = None  # the earlier fit did not gain by them
         if found is None:
             return plain
         self._trees.levels = found.columns
         joint = self._trees.first(found.kernel, plain.forest.most)
-        if joint.error > (1 - _GAIN) * plain.error:
+        if joint.error > (1 - LOCAL.gain) * plain.error:
             self._trees.levels = None
             return plain
         self._keep(joint)
@@ -214,7 +207,7 @@ class LocalMachine(KernelCandidate):
         def one_tree(kernel: KernelSum, near: _OneTree) -> _OneTree:
             return self._trees.first(kernel, near.forest.most)
 
-        return Descent(one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
+        return Descent(one_tree, may_gain, (LOCAL.least_alpha, MOST_ALPHA)).penalty(start)
 
     def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
         """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on.
@@ -229,7 +222,7 @@ class LocalMachine(KernelCandidate):
         goes_on = run.step()
         while goes_on and may_gain(best):
             larger = self._trees.first(best.kernel, 2 * best.forest.most)
-            if larger.error > (1 - _GAIN) * best.error:
+            if larger.error > (1 - LOCAL.gain) * best.error:
                 break
             self._keep(larger)
             run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.error)
@@ -255,9 +248,9 @@ class LocalMachine(KernelCandidate):
 
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
-        variance, error = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1]
-        gain = _GAIN if self._trees.levels is None else _LEVEL_COST * _GAIN
-        least = max(gain, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else gain
+        variance, error = 2 * self._grown.ambiguity(LOCAL.few_cells), self._curve[-1][1]
+        gain = LOCAL.gain if self._trees.levels is None else LOCAL.level_cost * LOCAL.gain
+        least = max(gain, LOCAL.least_gain * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _refit(self) -> None:

@@ -23,21 +23,17 @@ from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.machines.all_rows import AllRows, first_grids
 from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.growth import GridLaw
+from binfeat.models.machines.limits import FEATURES, TUNING
 from binfeat.models.machines.sizing import Sizing
 from binfeat.models.problem import Losses, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 
-_FACTOR = 2.0  # between overall factors of gamma that are tried on a sample
-_FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma, tried on all rows: more rows support finer grids
-_DECREASE = np.sqrt(10)  # between penalties
-_FIRST_ALPHAS = np.array([10.0, _DECREASE, 1.0])  # relative to the exact kernel, for finitely many grids
+_FIRST_ALPHAS = np.array([10.0, TUNING.penalty_factor, 1.0])  # relative to the exact kernel, for finitely many grids
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _BY_GRAM, _BY_CG = SolverOptions(solver="gram"), SolverOptions(tol=1e-2, max_iter=100, solver="cg")
-_TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
-_ENOUGH = 0.98  # share of the error that twice as many Fourier features have to be below
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +133,8 @@ class BinsMachine(FeatureMachine):
         first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
         best = self._fit(sample, kernels.binning, _penalties(run, first), run)
         while kernels.learned and may_search(kernels, run):  # for more rows than gamma was learned on
-            alphas = _penalties(run, best.kernel.alpha / np.array([1.0, _DECREASE]))
-            other = self._fit(sample, best.kernel.scaled(_FACTOR), alphas, run)
+            alphas = _penalties(run, best.kernel.alpha / np.array([1.0, TUNING.penalty_factor]))
+            other = self._fit(sample, best.kernel.scaled(FEATURES.sample_factor), alphas, run)
             if not other.error < best.error:
                 break
             best = other
@@ -182,14 +178,15 @@ class BinsMachine(FeatureMachine):
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
         """Return the factor of gamma with the lowest validation error of a few grids, on all rows."""
         best, least, losses = 1.0, np.inf, self._problem.losses(self._problem.held_out)
-        with run.stage("overall length scale", len(_FACTORS)):
-            for factor in _FACTORS:
+        with run.stage("overall length scale", len(FEATURES.factors)):
+            for factor in FEATURES.factors:
                 start, law = run.clock.used, self._law(self._kernel.scaled(factor), run)
                 if rows.most_grids(self._kernels, law) < run.limits.few_grids and factor > 1:
                     break
                 growth = rows.new_growth(self._kernels, law)
                 growth.grow(run.limits.few_grids)
-                error = losses(growth.solve(self._kernel.alpha, _TOL, _MAX_ITER).predictions).mean()
+                model = growth.solve(self._kernel.alpha, FEATURES.trial_tol, FEATURES.max_iter)
+                error = losses(model.predictions).mean()
                 if error >= least:
                     break
                 best, least = factor, error
@@ -229,7 +226,7 @@ class FourierMachine(FeatureMachine):
             more = self._sized(fourier, sizing.alpha, rows, run)
             if more.error < before:
                 self._sizing = sizing = more
-            if more.error > _ENOUGH * before:
+            if more.error > FEATURES.enough_error * before:
                 break
         return sizing
 

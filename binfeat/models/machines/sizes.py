@@ -16,31 +16,28 @@ from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import CellSolver
 from binfeat.models.machines.growth import fit_bytes
+from binfeat.models.machines.limits import SIZES
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run
 from binfeat.models.search.wide import is_wide
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
-_PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
-_WIDE_SECONDS = 2e-11  # of an input where all kernels are products of matrices
-_STEPS = 20  # to the minimum of a loss, about
-_CHOICE_BYTES = 9  # of a pair of rows that choices are made by: matrices side by side
 
 
 def exact_seconds(n_rows: int, n_inputs: int) -> float:
     """Return the expected seconds of a solution for this number of rows on a slow processor."""
-    of_input = _WIDE_SECONDS if n_inputs > MOST_INPUTS else _INPUT_SECONDS
-    return n_rows**2 * (_PAIR_SECONDS + n_inputs * of_input)
+    of_input = SIZES.wide_input_seconds if n_inputs > MOST_INPUTS else SIZES.input_seconds
+    return n_rows**2 * (SIZES.pair_seconds + n_inputs * of_input)
 
 
 def exact_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
     """Return the memory of a model of this number of rows in addition to the table; also for arrays."""
-    return solve_bytes(n_rows, n_targets) + _CHOICE_BYTES * np.minimum(n_rows, TUNING_ROWS) ** 2
+    return solve_bytes(n_rows, n_targets) + SIZES.choice_pair_bytes * np.minimum(n_rows, TUNING_ROWS) ** 2
 
 
 def n_solves(problem: Problem) -> int:
     """Return the number of right-hand sides that a kernel matrix is solved for, about."""
-    return problem.n_targets * (_STEPS if problem.loss.needs_matrix else 1)
+    return problem.n_targets * (SIZES.loss_steps if problem.loss.needs_matrix else 1)
 
 
 def most_exact_rows(problem: Problem, run: Run) -> int:
@@ -61,14 +58,6 @@ def most_exact_rows(problem: Problem, run: Run) -> int:
     return n_rows
 
 
-MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
-_CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side
-_FEW_ROWS, _MANY_ROWS, _MANY_INPUTS = 64, 1500, 100  # rows of the timed cell
-_OF_TREE = 0.7  # of the time that is left
-_LARGER_TREES = 3  # of larger cells, for which there has to be time
-_NUMBER, _TARGET = 4, 16  # bytes of a row in a tree: its place, and a coefficient and a residual for each target
-
-
 def cell_rows(run: Run) -> int:
     """Rows of a cell at most, to begin with."""
     return run.settings.cell_rows or run.limits.cell_rows
@@ -81,7 +70,7 @@ def may_double(most: int, seconds: float, rows: AllRows, problem: Problem, run: 
     """
     is_open = run.settings.max_seconds is not None and run.settings.cell_rows is None and most < rows.n_all
     in_memory = _trees_by_bytes(rows, problem, run, 2 * most) >= 2  # the one before, and the new one
-    return is_open and in_memory and run.may_continue(Phase.CELLS, _LARGER_TREES * 4 * seconds)
+    return is_open and in_memory and run.may_continue(Phase.CELLS, SIZES.larger_trees * 4 * seconds)
 
 
 def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
@@ -89,7 +78,7 @@ def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
     if run.settings.n_trees is not None:
         return run.settings.n_trees
     by_bytes = _trees_by_bytes(rows, problem, run, cell_rows(run))
-    by_work = min(max(1, _MOST_WORK // rows.n_all), MOST_TREES)
+    by_work = min(max(1, SIZES.tree_rows // rows.n_all), SIZES.most_trees)
     if 0 < by_bytes < by_work:
         run.note_memory(f"{by_bytes} trees")
     return int(np.clip(by_bytes, 0, by_work))
@@ -104,7 +93,7 @@ def tree_seconds(rows: AllRows, problem: Problem, run: Run) -> float:
 
 def rows_in_time(n_inputs: int, run: Run) -> float:
     """Return the number of rows for which a tree should finish in time, after all earlier steps."""
-    left = _OF_TREE * run.clock.left_of(Phase.CELLS)
+    left = SIZES.tree_share * run.clock.left_of(Phase.CELLS)
     return left if np.isinf(left) else left / _row_seconds(cell_rows(run), n_inputs, run)
 
 
@@ -116,13 +105,13 @@ def _row_seconds(n_rows: int, n_inputs: int, run: Run) -> float:
 @cache
 def _cell_seconds(n_rows: int, n_inputs: int) -> float:
     """Return the seconds of a cell in one thread, with two kernels, measured on this computer and extrapolated."""
-    d, n = min(n_inputs, _MANY_INPUTS), min(n_rows, _MANY_ROWS)
+    d, n = min(n_inputs, SIZES.timed_inputs), min(n_rows, SIZES.timed_rows)
     matrices = [kernel_matrix(kernel, np.zeros(d, bool), 1) for kernel in (Laplacian(), Matern(1.5))]
     kernel = KernelValues(matrices, [0.5, 0.5], np.full((2, d), 1 / d), 1)
     X = np.random.default_rng(0).normal(size=(d, n)).astype(np.float32)
     solve = CellSolver(kernel, 0.1, None, n)
     with one_blas_thread():
-        for rows in (X[:, :_FEW_ROWS].copy(), X):  # the first call loads compiled kernels
+        for rows in (X[:, : SIZES.timed_first_rows].copy(), X):  # the first call loads compiled kernels
             start = perf_counter()
             solve(rows, rows[:1].T, None)
     return (perf_counter() - start) * (n_inputs / d) * (n_rows / n) ** 3
@@ -157,8 +146,8 @@ def _shared_bytes(rows: AllRows, problem: Problem) -> int:
 
 
 def _cell_bytes(rows: AllRows, most: int) -> int:
-    return _CELL_BYTES * min(rows.n_all, most) ** 2
+    return SIZES.cell_pair_bytes * min(rows.n_all, most) ** 2
 
 
 def _tree_bytes(rows: AllRows, problem: Problem) -> int:
-    return rows.n_all * (_NUMBER + _TARGET * problem.n_targets)
+    return rows.n_all * (SIZES.number_bytes + SIZES.target_bytes * problem.n_targets)

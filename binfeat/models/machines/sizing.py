@@ -8,18 +8,12 @@ import numpy as np
 
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.machines.growth import Growth, RidgeModel
+from binfeat.models.machines.limits import FEATURES
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 
 _log = logging.getLogger("binfeat")
 
-_ENOUGH = 0.02  # a doubling of the grids that gains less than this share of the error is the last
-_LEAST_STEP = 1.25  # times the grids so far; less is not worth another solve
-_FEW_ROWS = 40_000  # up to which a more precise solution is tried: of more rows it takes longer than it is worth
-_TOL, _FINE_TOL, _MAX_ITER = 1e-2, 1e-3, 200
-_LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
-_REFIT = 1.5  # solves that a refit takes, with the codes of the rows that it adds
-_FINE_GAIN = 0.03  # of the error, for which finer solutions are worth their time
 _DECADES = 10.0 ** np.arange(3)
 _WORK = "the most work of a fit with grids"
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
@@ -39,7 +33,7 @@ class Sizing:
         self._tunes_alpha, self._refits = run.settings.alpha is None, run.settings.refits
         self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
-        self._tol, self.status = _TOL, "converged"  # or "budget" or "stopped"
+        self._tol, self.status = FEATURES.tol, "converged"  # or "budget" or "stopped"
         self.curve: list[tuple[int, float]] = []  # number of grids and validation error after each batch
         self.posterior: RidgePosterior | None = None  # for noise of variance 1 of a row of mean weight
         self.variances: np.ndarray | float = 0.0  # of the validation predictions, in units of the noise variance
@@ -67,7 +61,7 @@ class Sizing:
             limits = {"max_bytes" if most < self._run.settings.max_grids else "max_grids": most, **self._affordable()}
             limit = min(limits, key=limits.__getitem__)
             n_grids = min(wanted, limits[limit])
-            if n_grids < _LEAST_STEP * self.growth.n_grids:
+            if n_grids < FEATURES.least_step * self.growth.n_grids:
                 self.status = "budget"
                 self._run.note("limit", limit, self.error)
                 return
@@ -75,7 +69,7 @@ class Sizing:
     def learn_posterior(self, n_samples: int, mean_weight: float, seed: int) -> None:
         """Draw samples of the coefficients, for standard deviations of predictions."""
         rng = np.random.default_rng([seed, n_samples])
-        posterior, variances = self.growth.posterior(self.alpha, n_samples, _MAX_ITER, rng)
+        posterior, variances = self.growth.posterior(self.alpha, n_samples, FEATURES.max_iter, rng)
         self.posterior, self.variances = posterior.times(mean_weight), mean_weight * variances
 
     def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
@@ -85,7 +79,7 @@ class Sizing:
 
     def _solved(self, alpha: float, tol: float) -> RidgeModel:
         start = self._run.clock.used
-        model = self.growth.solve(alpha, tol, _MAX_ITER)
+        model = self.growth.solve(alpha, tol, FEATURES.max_iter)
         self._solve_seconds = self._run.clock.used - start
         self._work_left -= self.growth.n_iter * self.growth.n_grids
         return model
@@ -118,7 +112,7 @@ class Sizing:
         """Solve with other penalties while the validation error falls."""
         for factor in factors if self._tunes_alpha else ():
             tried = 0
-            while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA and self._may_try():
+            while FEATURES.least_alpha <= self.alpha * factor <= FEATURES.most_alpha and self._may_try():
                 tried += 1
                 if not self._gains_by(self.alpha * factor, self._tol):
                     break
@@ -127,13 +121,13 @@ class Sizing:
 
     def _try_fine_solution(self) -> None:
         """A solver that ends early shrinks as a penalty does; where rows are few, see which of the two does better."""
-        if self.growth.rows.n_rows > _FEW_ROWS:
+        if self.growth.rows.n_rows > FEATURES.precise_rows:
             return
         for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
-            least = _FINE_GAIN if self._tol == _TOL else 0.0
-            if not self._may_try() or (not self._gains_by(alpha, _FINE_TOL, least) and self._tol == _FINE_TOL):
+            least, tol = FEATURES.precise_gain if self._tol == FEATURES.tol else 0.0, FEATURES.precise_tol
+            if not self._may_try() or (not self._gains_by(alpha, tol, least) and self._tol == tol):
                 break
-        if self._tol == _FINE_TOL:
+        if self._tol == FEATURES.precise_tol:
             self._tune((_UP, _DOWN))
 
     def _gains_by(self, alpha: float, tol: float, least: float = 0.0) -> bool:
@@ -148,12 +142,12 @@ class Sizing:
 
     def _may_try(self) -> bool:
         """Return True if another solve may help, and there is time for it."""
-        seconds = (1 + _REFIT * self._refits) * self._solve_seconds
+        seconds = (1 + FEATURES.refit_solves * self._refits) * self._solve_seconds
         return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 
     def _affordable(self) -> dict[str, int]:
         """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
-        growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), _REFIT * self._refits
+        growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), FEATURES.refit_solves * self._refits
         by_work = int(self._work_left / ((1 + refit) * growth.n_iter))
         if np.isinf(left):
             return {_WORK: by_work}
@@ -168,7 +162,7 @@ def _grids_wanted(curve: list[tuple[int, float]], negligible: float) -> int:
         return 2 * now
     before, earlier = curve[-2]
     slope = (earlier - error) / (1 / before - 1 / now)
-    enough = max(_ENOUGH * abs(error), negligible)  # minus a score is often below zero
+    enough = max(FEATURES.enough_gain * abs(error), negligible)  # minus a score is often below zero
     if slope / (2 * now) <= enough:
         return now
     wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now

@@ -21,13 +21,11 @@ from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import Cell, CellSearch, is_constant
+from binfeat.models.machines.limits import TUNING
 from binfeat.models.problem import relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.wide import wide_losses
-
-_ROUNDS = 2  # of both, as finer kernels take other penalties
-_FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
 
 _Trial = TypeVar("_Trial", bound=Trial)
 Move = Callable[[KernelSum, float], KernelSum]  # by a factor
@@ -62,19 +60,19 @@ class Descent(Generic[_Trial]):
     def in_turn(self, start: _Trial, learns_alpha: bool, learns_factor: bool) -> _Trial:
         """The best penalty and the best overall factor, each in turn."""
         best = start
-        for _ in range(_ROUNDS):
+        for _ in range(TUNING.rounds):
             before = best
             if learns_alpha:
                 best = self.penalty(best)
             if learns_factor:
-                best = self._best(best, KernelSum.scaled, _FACTOR)
+                best = self._best(best, KernelSum.scaled, TUNING.factor)
             if best is before:
                 break
         return best
 
     def penalty(self, start: _Trial) -> _Trial:
         """The best penalty."""
-        return self._best(start, self._with_alpha, _DECREASE)
+        return self._best(start, self._with_alpha, TUNING.penalty_factor)
 
     def _with_alpha(self, kernel: KernelSum, step: float) -> KernelSum:
         return replace(kernel, alpha=min(max(kernel.alpha * step, self._alphas[0]), self._alphas[1]))
@@ -107,11 +105,6 @@ class Descent(Generic[_Trial]):
             made = side_by_side(lambda own: self._make(own, near), wanted.values(), self._n_jobs)
             self._ahead |= zip(wanted, made, strict=True)
         return self._ahead.pop(place(kernel))
-
-
-_FEWEST_AHEAD = 400  # rows from which a trial takes longer than the start of threads
-_OF_GROUPS = 0.1, 1.0, 10.0  # initial penalties; penalties from nearly equal single rows would be far too small
-_SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 
 
 class ExactTuning:
@@ -152,7 +145,7 @@ class ExactTuning:
         given = relative_alpha(self._problem, self._run.settings.alpha)
         alpha = max(self._least_alpha, found.kernel.alpha) if given is None else given
         first = self._try(replace(found.kernel, alpha=alpha))
-        others = _OF_GROUPS if given is None and self._problem.groups is not None else ()
+        others = TUNING.group_penalties if given is None and self._problem.groups is not None else ()
         tries = [first, *(self._try(replace(first.kernel, alpha=own), first) for own in others)]
         start = min(tries, key=lambda each: each.error)
         descent = self._descent(is_alone=len(self._kernels.found) == 1)
@@ -162,7 +155,7 @@ class ExactTuning:
         def may_gain(best: Trial) -> bool:
             return best.error > self._problem.negligible and self._may_try()
 
-        looks_ahead = is_alone and len(self._rows.known) >= _FEWEST_AHEAD
+        looks_ahead = is_alone and len(self._rows.known) >= TUNING.parallel_rows
         return Descent(self._try, may_gain, (self._least_alpha, np.inf), self._run.settings.n_jobs, looks_ahead)
 
     def _may_try(self) -> bool:
@@ -182,7 +175,7 @@ class ExactTuning:
                 K = _mixed(share, cast(np.ndarray, first.K), 1 - share, cast(np.ndarray, other.K))
                 return self._tried(replace(first.kernel, parts=parts, alpha=alpha), K)
 
-            for mixed in side_by_side(mix, _SHARES, self._run.settings.n_jobs):
+            for mixed in side_by_side(mix, TUNING.shares, self._run.settings.n_jobs):
                 if mixed.error >= best.error:
                     break
                 best = mixed
@@ -218,15 +211,6 @@ def _mixed(share: float, K: np.ndarray, other_share: float, other_K: np.ndarray)
     mixed = np.float32(share) * K
     mixed += np.float32(other_share) * other_K
     return mixed
-
-
-_FEWEST = 150  # rows of a cell that is learned from
-_LANES = 2  # sets of rows of a step
-_LOOKS = 6  # at the clock
-_BETTER_SHARE = 0.75  # to start with
-_LONGER = 0.3  # times gamma, of a second kernel of the same kind
-_DENSER = 0.2  # times the penalty of a sample of rows, to start with
-_SCORED = 8  # cells
 
 
 @dataclass(frozen=True)
@@ -275,8 +259,8 @@ class FineTuning:
             self._search(search, cells, n_trees, lambda: run.step() and run.may_continue(self._plan.phase, seconds))
             kernel, error = search.kernel, search.error
         if not rows.problem.is_judged_by_squares and self._learns_alpha:
-            kernel = replace(kernel, alpha=self._scored(cells[:_SCORED], kernel, seconds))
-        return Trial(kernel, self._error(cells[:_LANES], kernel) if np.isnan(error) else error)
+            kernel = replace(kernel, alpha=self._scored(cells[: TUNING.scored_cells], kernel, seconds))
+        return Trial(kernel, self._error(cells[: TUNING.step_cells], kernel) if np.isnan(error) else error)
 
     def _start(self) -> Trial:
         """More of the better kernel than of the other."""
@@ -285,28 +269,30 @@ class FineTuning:
         kernels = [own.kernel for own in (found if has_second else found[:1])]
         if has_second and len(kernels) == 1 and settings.kernel is None and self._kernels.learned:
             kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
-        shares = [1.0] if len(kernels) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
+        shares = [1.0] if len(kernels) == 1 else [TUNING.start_share, 1 - TUNING.start_share]
         parts = [replace(own.main, share=share) for own, share in zip(kernels, shares, strict=True)]
         alpha = relative_alpha(rows.problem, settings.alpha)
         if alpha is None:
-            alpha = _DENSER * float(np.exp(sum(share * np.log(own.alpha) for own, share in zip(kernels, shares))))
+            mean = float(np.exp(sum(share * np.log(own.alpha) for own, share in zip(kernels, shares))))
+            alpha = TUNING.start_penalty * mean
         return Trial(replace(kernels[0], parts=parts, alpha=alpha), found[0].error)
 
     def _cells(self, kernel: KernelSum) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""
         seed = self._run.settings.seed
         cells = self._cell_rows.samples(kernel, self._plan.set_rows, seed)
-        known = [own for own in cells if len(own) >= _FEWEST and not is_constant(self._rows.problem.Y[own])] or cells
+        large = [own for own in cells if len(own) >= TUNING.fewest_cell_rows]
+        known = [own for own in large if not is_constant(self._rows.problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
     def _search(self, search: CellSearch, cells: list[np.ndarray], n_trees: int, goes_on: Callable[[], bool]) -> None:
         sets, n_steps = self._sets(cells), self._plan.n_steps
         for k in range(n_steps):
-            if k and not k % (n_steps // _LOOKS) and not goes_on():
+            if k and not k % (n_steps // TUNING.looks) and not goes_on():
                 break
             if k and not k % (n_steps // n_trees):
                 sets = self._sets(self._cells(search.kernel))
-            search.step([next(sets) for _ in range(_LANES)], k / n_steps, k)
+            search.step([next(sets) for _ in range(TUNING.step_cells)], k / n_steps, k)
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
         """Sets of rows for steps, without end: every cell once before any comes again."""
@@ -346,7 +332,7 @@ class FineTuning:
         def may_try(alpha: float) -> bool:
             return self._least_alpha <= alpha <= MOST_ALPHA and self._run.may_continue(self._plan.phase, seconds)
 
-        for move in (1 / _DECREASE, _DECREASE):
+        for move in (1 / TUNING.penalty_factor, TUNING.penalty_factor):
             before = alpha
             while may_try(alpha * move) and (other := loss(alpha * move)) < best:
                 alpha, best = alpha * move, other
@@ -359,4 +345,4 @@ def second_kernel(part: KernelPart) -> KernelPart:
     """Beside a kernel that is alone: the same with longer scales; or a rough one, where few rows found a smooth one."""
     if isinstance(part.kernel, RBF):
         return replace(part, kernel=Matern(1.5))
-    return replace(part, base=_LONGER * part.base)
+    return replace(part, base=TUNING.longer * part.base)
