@@ -2,9 +2,9 @@
 
 from __future__ import annotations  # signatures print as they are written
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -22,11 +22,14 @@ from binfeat._common.labels import (
 )
 from binfeat._common.validation import check_choice, is_word
 from binfeat._rows.scored import SourceScorer
+from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import exact_kernel
+from binfeat.linear.alpha_choice import Splitter
 from binfeat.models.fitted.saved import check_classifier
 from binfeat.models.kernel_algebra.loss import MARGINS
 from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.settings import Settings
+from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import doubt_classes
 from binfeat.report.method import Reporting
 
@@ -163,16 +166,16 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         self,
         *,
         features: str = "auto",
-        kernel: Any = "auto",
+        kernel: str | Kernel = "auto",
         gamma: ArrayLike = "learn",
         alpha: float | str = "auto",
-        solver_params: Mapping[str, Any] | None = None,
+        solver_params: Mapping[str, int] | None = None,
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
         class_weight: Mapping | str | None = None,
         max_seconds: float | None = None,
         max_bytes: int | None = None,
-        cv: Any = None,
+        cv: int | Splitter | Iterable | None = None,
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
@@ -189,7 +192,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         self.on_unseen = on_unseen
         self.warm_start, self.random_state = warm_start, random_state
 
-    def decision_function(self, X: Any) -> np.ndarray | list[np.ndarray]:
+    def decision_function(self, X: RawTable) -> np.ndarray | list[np.ndarray]:
         """Log-odds of the classes. Their softmax is `predict_proba`.
 
         Parameters
@@ -205,7 +208,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         """
         return self._labels.decision(self._scores(X))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RawTable) -> np.ndarray:
         """Predict labels.
 
         Parameters
@@ -219,7 +222,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         """
         return self._labels.decode(self._scores(X))
 
-    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
+    def predict_proba(self, X: RawTable) -> np.ndarray | list[np.ndarray]:
         """Predict class probabilities.
 
         Parameters
@@ -254,7 +257,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         if not is_word(self.kernel, "auto"):
             exact_kernel(self.kernel, f"loss={self.loss!r}")
 
-    def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
         y = check_label_columns(y)
         columns = [y] if y.ndim == 1 else [] if is_indicator(y) else columns_of(y)
         for column in columns:

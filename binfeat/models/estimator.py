@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -70,7 +70,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return Settings.of(self)
 
     @abstractmethod
-    def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
+    def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ArrayLike | None]:
         """Targets or labels as an array, and weights of shape (n_rows,) or None."""
 
     @abstractmethod
@@ -148,14 +148,14 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         progress.end()
         return self
 
-    def _choices(self) -> dict[str, Any]:
+    def _choices(self) -> dict[str, int]:
         """Attributes that predictions need of parameters, which can change after `fit`."""
         return {}
 
-    def _of_fit(self, name: str) -> Any:
+    def _of_fit(self, name: str) -> int:
         """A value of `_choices` at the time of `fit`; files of version 0.2.0 contain only parameters."""
         known = vars(self)
-        return known[name] if name in known else self._choices().get(name)
+        return known[name] if name in known else self._choices()[name]
 
     @property
     def _fitted(self) -> Fitted:

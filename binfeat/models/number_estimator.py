@@ -1,7 +1,7 @@
 """Methods of kernel models for numbers: standard deviations, samples, quantiles and intervals."""
 
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -166,7 +166,7 @@ class NumbersMachineBase(ServedMachineBase):
         chosen = self._of_fit("_n_chosen")
         return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
 
-    def _choices(self) -> dict[str, Any]:
+    def _choices(self) -> dict[str, int]:
         """The number of degrees of freedom of the selections, for the widening of intervals.
 
         Length scales count as at most 3, because the prior keeps them together; the kernel and its scaling count as 3.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from binfeat.models.kernel_algebra.minimum import coefficients, minimum_left_out
 from binfeat.models.table.derived import columns_of_codes
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.targets import NoTransform, Targets, as_columns
+
+if TYPE_CHECKING:
+    from binfeat.models.fitted.cell_trees import ScaledTable
 
 Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions of the targets
 WeightColumn = np.ndarray | None  # (n_rows, 1)
@@ -153,7 +156,7 @@ class Problem:
 
     def of_all(
         self,
-        table: Any,
+        table: "ScaledTable",
         numbers: np.ndarray,
         y: np.ndarray,
         learned: np.ndarray,
@@ -166,9 +169,9 @@ class Problem:
         All rows except validation rows are training rows.
         """
         held_out = numbers[self.held_out]
-        known = {"table": table, "y": y, "own_weights": own_weights, "squares": (learned, weights)}
-        train = np.delete(np.arange(len(y)), held_out)
-        return replace(self, **known, train=train, held_out=held_out, beyond=None, groups=None)
+        train, squares = np.delete(np.arange(len(y)), held_out), (learned, weights)
+        known = replace(self, table=cast(np.ndarray, table), y=y, own_weights=own_weights, squares=squares)
+        return replace(known, train=train, held_out=held_out, beyond=None, groups=None)
 
 
 def _minimised(problem: Problem, rows: np.ndarray) -> tuple[Weights, np.ndarray]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations  # signatures print as they are written
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import Literal, cast, overload
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import (
@@ -16,9 +16,12 @@ from binfeat._common.validation import (
     checked_targets,
 )
 from binfeat._rows.scored import SourceScorer
+from binfeat.kernels.base import Kernel
+from binfeat.linear.alpha_choice import Splitter
 from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.number_estimator import NumbersMachineBase
 from binfeat.models.settings import Settings
+from binfeat.models.table.columns import RawTable
 from binfeat.models.table.targets import Targets, as_columns, check_transform, first_transform
 from binfeat.report.method import Reporting
 
@@ -149,22 +152,22 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     _solver_options = (*NumbersMachineBase._solver_options, "n_posterior_samples")
 
     target_transform_: str
-    target_transformer_: Any
+    target_transformer_: BaseEstimator
 
     def __init__(
         self,
         *,
         features: str = "auto",
-        kernel: Any = "auto",
+        kernel: str | Kernel = "auto",
         gamma: ArrayLike = "learn",
         alpha: float | str = "auto",
-        solver_params: Mapping[str, Any] | None = None,
+        solver_params: Mapping[str, int] | None = None,
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
-        target_transform: Any = "auto",
+        target_transform: BaseEstimator | str | None = "auto",
         max_seconds: float | None = None,
         max_bytes: int | None = None,
-        cv: Any = None,
+        cv: int | Splitter | Iterable | None = None,
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
@@ -191,10 +194,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         super().__setstate__(state)
 
     @overload
-    def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+    def predict(self, X: RawTable, return_std: Literal[False] = False) -> np.ndarray: ...
     @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
-    def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    def predict(self, X: RawTable, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(self, X: RawTable, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict targets.
 
         Parameters
@@ -233,8 +236,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
             raise ValueError("solver_params['n_posterior_samples'] requires a positive alpha or 'auto', got alpha=0.")
         return replace(settings, loss=self.loss, chooses_transform=isinstance(self.target_transform, str))
 
-    def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
-        y = checked_targets(y)
+    def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ArrayLike | None]:
+        y = cast(np.ndarray, checked_targets(y))
         LOSSES[self.loss].check(y, self.loss)
         return y, sample_weight
 

@@ -5,7 +5,6 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
@@ -140,10 +139,10 @@ class Run:
         """Report the start of the fit to callbacks, with the maximum number of stages."""
         self._progress.begin(n_stages)
 
-    def quiet(self, n_steps: int, **settings: Any) -> "Run":
+    def quiet(self, n_steps: int, settings: Settings | None = None) -> "Run":
         """Return the context of an auxiliary fit, with other settings, few search steps and no messages."""
         limits = replace(self.limits, n_steps=min(n_steps, self.limits.n_steps))
-        own = replace(self.settings, **settings)
+        own = self.settings if settings is None else settings
         return Run(own, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))
 
     def hurried(self) -> "Run":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict, cast
 
 from sklearn.base import BaseEstimator
 
@@ -59,6 +59,14 @@ class Limits:
 
 # Options of single representations, see `solver_params`; regressors also have "n_posterior_samples".
 SOLVER_OPTIONS = "n_trees", "cell_rows", "n_grids", "max_grids"
+
+
+class _SolverOptions(TypedDict, total=False):
+    n_trees: int
+    cell_rows: int
+    n_grids: int
+    max_grids: int
+    n_posterior_samples: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +145,7 @@ class Settings:
         )
 
 
-def _solver_options(given: object, known: tuple[str, ...]) -> dict[str, Any]:
+def _solver_options(given: object, known: tuple[str, ...]) -> _SolverOptions:
     """The options of `solver_params` that are set; ValueError or TypeError names an option that is not valid."""
     expected = f"solver_params must be None or a dict with keys among {', '.join(map(repr, known))}"
     if given is None:
@@ -147,10 +155,11 @@ def _solver_options(given: object, known: tuple[str, ...]) -> dict[str, Any]:
     unknown = [key for key in given if key not in known]
     if unknown:
         raise ValueError(f"{expected}; got the unknown key {unknown[0]!r}.")
-    return {
+    options = {
         name: check_integer(value, f"solver_params[{name!r}]", 2 if name == "cell_rows" else 1)
         for name, value in given.items()
     }
+    return cast(_SolverOptions, options)
 
 
 def _kernel(kernel: object, features: str, n_grids: int | None) -> Kernel | None:

@@ -203,7 +203,8 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     residuals = problem.Y[rows] - solution.predictions[known]
     own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
     some = own.train if is_grouped else thinned(own.train, _TUNED_ROWS)
-    quiet, kernel = run.quiet(0, alpha=None, kernel=None, refits=False), _kernel_of(kernels, solution)
+    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
+    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
     tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
     logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
     expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))

@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 
 from binfeat._engine.compilation import compilations
+from binfeat._rows.products import Features
 from binfeat._threads import every_version
 from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.bin_matrix import BinMatrix
@@ -147,15 +148,9 @@ def _warm_up_features() -> None:
             transform(rows, gamma=0.1, n_grids=4)
             for output in ("csr", "codes"):
                 for n_features in (None, 64):
-                    own: dict[str, Any] = {
-                        "gamma": 0.1,
-                        "n_grids": 4,
-                        "n_features": n_features,
-                        "output": output,
-                        "random_state": 0,
-                    }
-                    RandomBinning(**own).fit_transform(rows)
-                    RandomBinning(**own).fit(rows).transform(rows[:1])
+                    binning = partial(RandomBinning, gamma=0.1, n_grids=4, output=output, random_state=0)
+                    binning(n_features=n_features).fit_transform(rows)
+                    binning(n_features=n_features).fit(rows).transform(rows[:1])
             for sampler, phase in (("iid", "pair"), ("iid", "offset"), ("fastfood", "pair"), ("fastfood", "offset")):
                 RandomFourier(n_components=8, sampler=sampler, phase=phase, random_state=0).fit_transform(rows)
         many = np.arange(_MANY_BINS, dtype=dtype)[:, np.newaxis]
@@ -175,7 +170,7 @@ def _warm_up_linear() -> None:
                 CGRidgeClassifier(max_iter=2, loss=loss).fit(Z, np.arange(n_rows) % n_classes).predict(Z)
 
 
-def _features(rng: np.random.Generator) -> Iterator[Any]:
+def _features(rng: np.random.Generator) -> Iterator[Features]:
     """Features of all kinds and types."""
     few, many = rng.integers(8, size=(4, _N)).astype(np.uint16), np.arange(_MANY_BINS, dtype=np.uint32)
     for dtype in _TYPES:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.trees import find_cells
-from binfeat.length_scales.leave_one_out import Weights
 from binfeat.length_scales.matrices import Frame
 
 
@@ -27,7 +26,7 @@ class ColumnRows:
     def __len__(self) -> int:
         return self.columns.shape[1]
 
-    def __getitem__(self, place: Any) -> np.ndarray:
+    def __getitem__(self, place: np.ndarray | slice | tuple[np.ndarray, int]) -> np.ndarray:
         """Some rows, or one input of them, in float64; `place` is ``rows`` or ``rows, input``."""
         if not isinstance(place, tuple):
             return self._in_inputs(self.columns[:, place].T)
@@ -48,10 +47,6 @@ class ColumnRows:
 
 
 ScaledTable = np.ndarray | ColumnRows  # (n_rows, n_inputs)
-
-
-CellFunction = Callable[[np.ndarray, np.ndarray, Weights], Any]  # of columns (n_inputs, n), targets and weights
-EachCell = Callable[[CellFunction, list[np.ndarray]], list[Any]]  # of cells, which are numbers of rows
 
 
 _FULL = 0.87  # average size of cells as a share of the maximum; splits are not always at the median

@@ -1,13 +1,13 @@
 """Checks of a kernel model that is loaded from a file, and of its function."""
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
 from binfeat._common.calibration import Calibration
 from binfeat._common.saved_values import (
     FLOATS,
+    State,
     check_arrays,
     check_bounds,
     check_inputs,
@@ -73,7 +73,7 @@ _POSTERIOR = {
 _HELD_OUT = {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "targets")}
 
 
-def check_function(state: dict[str, Any], sizes: dict[str, int]) -> None:
+def check_function(state: State, sizes: dict[str, int]) -> None:
     """Raise ValueError for a function with inconsistent arrays; add the numbers of features and targets to `sizes`."""
     features = check_word(state, "features_", _FEATURES)
     check_numbers_of(state, n_grids_=int, n_trees_=int)
@@ -116,7 +116,7 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
         _check_linear_map(arrays["rotation"], sizes)
 
 
-def check_posterior(state: dict[str, Any], sizes: dict[str, int]) -> None:
+def check_posterior(state: State, sizes: dict[str, int]) -> None:
     """Raise ValueError for samples of coefficients or leave-one-out errors that do not match the function."""
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         record = state.get(name, {})
@@ -133,7 +133,7 @@ def check_posterior(state: dict[str, Any], sizes: dict[str, int]) -> None:
         raise ValueError("_held_out should have errors of rows left out.")
 
 
-def check_spread(state: dict[str, Any], sizes: dict[str, int]) -> None:
+def check_spread(state: State, sizes: dict[str, int]) -> None:
     """Refuse sizes of residuals that do not fit to the function; files of older versions have none."""
     spread = state.get("_spread", {})
     check_keys(spread, {**_KERNEL, **_SPREAD} if spread else (), ["rotation"] if spread else (), "_spread")
@@ -146,7 +146,7 @@ def check_spread(state: dict[str, Any], sizes: dict[str, int]) -> None:
         raise ValueError("residuals should be of one row or more.")
 
 
-def _check_linear_map(linear_map: Any, sizes: dict[str, int]) -> None:
+def _check_linear_map(linear_map: np.ndarray, sizes: dict[str, int]) -> None:
     """Raise ValueError for a linear map that does not match the inputs; an empty array is no map."""
     own = dict(sizes) if np.size(linear_map) else {}
     check_arrays({"rotation": linear_map}, {"rotation": (np.float64, "inputs", "rank")}, own)
@@ -191,7 +191,7 @@ def _check_levels(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
         raise ValueError(f"level_columns should be {NO_COLUMN}, or each number below {own['levels']} once.")
 
 
-def _check_features(state: dict[str, Any], sizes: dict[str, int]) -> int:
+def _check_features(state: State, sizes: dict[str, int]) -> int:
     """Check the arrays of a model of random features, add the features to `sizes`, and return the number of grids."""
     check_grids(state, sizes, fewest=0)
     check_arrays(state, {"_bin_keys": (np.uint64, "bins")}, sizes)
@@ -260,7 +260,7 @@ def _is_radial(state: dict) -> bool:
     return bool(record["nus"][np.argmax(record["shares"])])  # 0 is the Laplacian
 
 
-def check_regressor(state: dict[str, Any]) -> None:
+def check_regressor(state: State) -> None:
     """Raise ValueError for a fitted `KernelMachineRegressor` with inconsistent attributes."""
     sizes = _check_machine(state)
     check_targets(state, sizes)
@@ -268,12 +268,12 @@ def check_regressor(state: dict[str, Any]) -> None:
     check_spread(state, sizes)
 
 
-def check_classifier(state: dict[str, Any]) -> None:
+def check_classifier(state: State) -> None:
     """Raise ValueError for a fitted `KernelMachineClassifier` with inconsistent attributes."""
     check_labels(state, _check_machine(state))
 
 
-def _check_machine(state: dict[str, Any]) -> dict[str, int]:
+def _check_machine(state: State) -> dict[str, int]:
     """Check the attributes of regressors and classifiers; return lengths of axes by name."""
     sizes = {"columns": check_inputs(state), "two": 2}
     check_table(state["_columns"], sizes)
@@ -293,7 +293,7 @@ def _check_machine(state: dict[str, Any]) -> dict[str, int]:
     return sizes
 
 
-def _check_words(state: dict[str, Any]) -> None:
+def _check_words(state: State) -> None:
     """The decisions of the fit, and the settings that it was made with."""
     decisions = state["decisions_"]
     fields = decisions.dtype.fields if is_plain(decisions) and decisions.ndim == 1 else None

@@ -1,11 +1,11 @@
 """Checks of the table encoder and the targets or labels of a kernel model that is loaded from a file."""
 
-from typing import Any
-
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from binfeat._common.calendar import PARTS, is_time
 from binfeat._common.saved_values import (
+    State,
     check_arrays,
     check_bounds,
     check_classes,
@@ -38,7 +38,7 @@ _ARCSINH = {"columns": (np.int64, "mapped"), "centers": (np.float64, "mapped"), 
 _SCALERS = {"arcsinh": _ARCSINH, "quantile": _QUANTILES, "warped": _QUANTILES, "none": {}, "standard": {}, "ranks": {}}
 
 
-def check_table(columns: Any, sizes: dict[str, int]) -> None:
+def check_table(columns: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     """Raise ValueError for an encoder with inconsistent arrays; add the number of encoded columns to `sizes`."""
     check_keys(columns, (*_COLUMNS, *_STARTS), (), "_columns")
     check_arrays(columns, _COLUMNS, sizes, infinite=("lows", "highs"))
@@ -73,7 +73,7 @@ def _check_times(columns: dict[str, np.ndarray]) -> None:
         raise ValueError(f"parts should be among {list(PARTS)}, got {parts}.")
 
 
-def check_scaler(scaler: Any, scaling: str, sizes: dict[str, int]) -> None:
+def check_scaler(scaler: dict[str, np.ndarray], scaling: str, sizes: dict[str, int]) -> None:
     """Refuse a scaler that does not fit to the encoded columns."""
     layout = _SCALERS[scaling]
     check_keys(scaler, (*layout, *(["starts"] if layout is _QUANTILES else [])), (), "_scaler")
@@ -90,7 +90,7 @@ def check_scaler(scaler: Any, scaling: str, sizes: dict[str, int]) -> None:
         raise ValueError("the scaler should have positive units for some inputs.")
 
 
-def check_scaling(state: dict[str, Any]) -> str:
+def check_scaling(state: State) -> str:
     """Return the name of the scaling of a model."""
     return check_word(state, "scaling_", _SCALERS)
 
@@ -117,7 +117,7 @@ _CALIBRATION = {
 }
 
 
-def check_targets(state: dict[str, Any], sizes: dict[str, int]) -> None:
+def check_targets(state: State, sizes: dict[str, int]) -> None:
     """Refuse numbers of targets, or a transform, that do not fit together."""
     check_arrays(state, _TARGETS, sizes)
     check_bounds(state, "_target_std", above=0.0)
@@ -146,7 +146,7 @@ def check_targets(state: dict[str, Any], sizes: dict[str, int]) -> None:
         check_bounds(state["_target_transform"], "unit", above=0.0)
 
 
-def _check_transformer(transformer: Any, mean: np.ndarray) -> None:
+def _check_transformer(transformer: BaseEstimator, mean: np.ndarray) -> None:
     """Refuse a transformer of targets that cannot transform the mean back to finite numbers."""
     try:
         with np.errstate(all="ignore"):
@@ -157,7 +157,7 @@ def _check_transformer(transformer: Any, mean: np.ndarray) -> None:
         raise ValueError(f"target_transformer_ should transform the mean back to finite numbers, got {targets[0]}.")
 
 
-def check_labels(state: dict[str, Any], sizes: dict[str, int]) -> None:
+def check_labels(state: State, sizes: dict[str, int]) -> None:
     """Refuse classes that do not fit to the function, or to their calibrations."""
     check_numbers_of(state, multilabel_=bool)
     classes, n_targets = state["classes_"], 0
@@ -177,6 +177,6 @@ def check_labels(state: dict[str, Any], sizes: dict[str, int]) -> None:
         raise ValueError(f"classes_ should belong to {sizes['targets']} targets, got {n_targets}.")
 
 
-def n_calibrated(state: dict[str, Any]) -> int:
+def n_calibrated(state: State) -> int:
     """Return the number of classes of a calibration: the classes of the labels, or two for present and absent."""
     return 2 if state["multilabel_"] else len(state["classes_"])

@@ -6,12 +6,12 @@ where `halves` is half the loss of a row: the derivative of half a squared error
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from scipy.special import expit, log_softmax, softmax, xlogy
 
-from binfeat._common.labels import LabelColumns
+from binfeat._common.labels import LabelColumns, Labels
 
 # Quadratic approximation of a loss: targets (n_rows, n_targets), and weights (n_rows, 1) or None.
 Squares = tuple[np.ndarray, np.ndarray | None]
@@ -303,7 +303,7 @@ SQUARES = "squared", "huber"  # losses with squared errors as validation errors
 MARGINS = "log", "squared_hinge"  # losses of labels that need a kernel matrix
 
 
-def loss_of(name: str, targets: Any) -> Loss:
+def loss_of(name: str, targets: object) -> Loss:
     """Return the loss with a name, for the encoding of the targets."""
     if name in LOSSES:
         return LOSSES[name]
@@ -312,4 +312,4 @@ def loss_of(name: str, targets: Any) -> Loss:
     if isinstance(targets, LabelColumns):
         losses = [loss_of(name, own) for own in targets.columns]
         return ColumnsLoss(list(zip(targets.places, losses, strict=True)))
-    return LogLoss() if targets.n_exclusive == 2 else SoftmaxLoss()
+    return LogLoss() if cast(Labels, targets).n_exclusive == 2 else SoftmaxLoss()

@@ -14,8 +14,9 @@ from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.length_scales.matrices import Frame
-from binfeat.models.fitted.cell_trees import ColumnRows, EachCell, ScaledTable
+from binfeat.models.fitted.cell_trees import ColumnRows, ScaledTable
 from binfeat.models.kernel_algebra.loss import MARGINS
+from binfeat.models.machines.cells import EachCell
 from binfeat.models.machines.growth import (
     GridLaw,
     Growth,

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -169,11 +169,11 @@ class KernelCandidate(Candidate):
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
 
-    def _solution_with(self, kernel: KernelSum, mean_weight: float, **others: Any) -> Solution:
-        """A solution with this kernel, whose penalty is for weights of mean 1, and its other fields."""
+    def _for_weights(self, kernel: KernelSum, mean_weight: float) -> KernelSum:
+        """The kernel with the penalty for weights of this mean, given the penalty for weights of mean 1."""
         given = self._run.settings.alpha
         alpha = kernel.alpha * mean_weight if given is None else given
-        return Solution(features=self.features, kernel=replace(kernel, alpha=alpha), **others)
+        return replace(kernel, alpha=alpha)
 
     def _note_hyperparameters(self, solution: Solution) -> None:
         self._run.note("kernel", solution.kernel, solution.error)

@@ -3,8 +3,8 @@
 The search before knew samples of the rows, which take wider kernels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from binfeat.length_scales.leave_one_out import (
 )
 from binfeat.length_scales.matrices import Frame
 from binfeat.length_scales.search import MOST_ALPHA, Adam, mean_distances
-from binfeat.models.fitted.cell_trees import CellFunction, CellTrees, ScaledTable, split_into_cells
+from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_cells
 from binfeat.models.kernel_algebra.loss import Loss
 from binfeat.models.kernel_algebra.minimum import left_out, minimise
 from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
@@ -34,6 +34,8 @@ from binfeat.models.machines.limits import LOCAL, TUNING
 from binfeat.models.problem import Problem
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
+CellFunction = Callable[[np.ndarray, np.ndarray, Weights], "SolvedCell"]  # of the parts of a `Cell`
+EachCell = Callable[[CellFunction, list[np.ndarray]], "list[SolvedCell]"]  # of cells, which are numbers of rows
 
 
 class CellSearch:
@@ -167,7 +169,7 @@ class CellRows:
         problem = self.problem
         return self.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
 
-    def each_cell(self, function: CellFunction, cells: list[np.ndarray], n_jobs: int | None) -> list[Any]:
+    def each_cell(self, function: CellFunction, cells: list[np.ndarray], n_jobs: int | None) -> "list[SolvedCell]":
         """Results for some cells, which are numbers of rows."""
         return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
 

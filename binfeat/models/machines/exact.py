@@ -74,9 +74,9 @@ class ExactMachine(KernelCandidate):
         if predictions is None:
             told = np.isfinite(left_out).all(axis=1) & np.isin(rows, self._rows.known)
             judged, predictions = rows[told], left_out[told]
-        return self._solution_with(
-            kernel,
-            problem.mean_weight,
+        return Solution(
+            features=self.features,
+            kernel=self._for_weights(kernel, problem.mean_weight),
             function=self._function(kernel, rows, X, coef),
             intercept=coef.sum(axis=0, dtype=np.float64),
             rows=judged,

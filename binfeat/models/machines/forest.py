@@ -8,11 +8,11 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat.length_scales.kernel_sum import KernelSum
-from binfeat.models.fitted.cell_trees import CellTrees, EachCell
+from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.machines.cells import CellRows, CellSolver, SolvedCell
+from binfeat.models.machines.cells import CellRows, CellSolver, EachCell, SolvedCell
 from binfeat.models.machines.levels import LevelSolver
 from binfeat.models.problem import without_scoring
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from binfeat._common.memory import allowed_bytes, require_bytes
 from binfeat._rows.lazy import LazyFeatures
+from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
+from binfeat._rows.sources import RowBlocks
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.bin_matrix import BinMatrix
@@ -118,14 +120,14 @@ class TrainingRows:
 
     def for_solver(self, features: Map, dtype: np.dtype) -> ProcessRows:
         """Return the rows with these features; those of bins with a dtype."""
-        Z: Any
+        Z: Features
         if isinstance(features, BinMap):
             Z = BinMatrix._of_store(self._store, features.starts, dtype, self._n_jobs)
         elif isinstance(self._blocks, list):
             (X,) = self._blocks
             Z = LazyFeatures(features, X, features.n_components)
         else:
-            blocks = cast(Any, self._blocks)
+            blocks = cast(RowBlocks, self._blocks)
             Z = StreamedFeatures(blocks, features, features.n_components, np.float64, dense=True)
         return ProcessRows(Z, self._Y, self._weights)
 

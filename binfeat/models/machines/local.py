@@ -264,9 +264,9 @@ class LocalMachine(KernelCandidate):
     def _solution(self, status: str) -> Solution:
         forest = self._grown
         predictions, errors = self._trees.judgement(self._grown) if self._judged is None else self._judged
-        return self._solution_with(
-            self._kernel,
-            self._rows.problem.mean_weight,
+        return Solution(
+            features=self.features,
+            kernel=self._for_weights(self._kernel, self._rows.problem.mean_weight),
             function=forest.function(),
             intercept=np.zeros(self._problem.n_targets),
             rows=self._trees.judged_rows,

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class _Sample:
         train, out = problem.train[: run.limits.sample_rows], problem.held_out[: run.limits.sample_out]
         return cls(X[train], problem.Y[train], rows_of(problem.weights, train), X[out], problem.losses(out))
 
-    def fit(self, kernel: KernelSum, alphas: np.ndarray, Z: Any, Z_out: Features, options: SolverOptions) -> Trial:
+    def fit(self, kernel: KernelSum, alphas: np.ndarray, Z: Features, Z_out: Features, options: SolverOptions) -> Trial:
         """Return the kernel with the best of some penalties, given features of training and validation rows."""
         fits = []
         for alpha, result in zip(alphas, solve_ridge(ProcessRows(Z, self.Y, self.weights), alphas, options)):

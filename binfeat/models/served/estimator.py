@@ -1,8 +1,9 @@
 """Methods of fitted kernel models for deployment: checks of new rows, explanations, copies and exports."""
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,10 +25,13 @@ from binfeat.models.served.shapley import interactions as pair_values
 from binfeat.models.table.columns import RawTable, in_order
 from binfeat.models.table.findings import Findings, NoveltyPolicy
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 _SEED = 0
 
 
-def compared(machine: Any, X: RawTable) -> tuple[Findings, np.ndarray]:
+def compared(machine: KernelMachineBase, X: RawTable) -> tuple[Findings, np.ndarray]:
     """Differences between the values of a table and the training rows, and the encoded table."""
     ordered, others = in_order(machine, X)
     found, rows = machine._fitted.encoder.compared(machine, ordered)
@@ -37,7 +41,7 @@ def compared(machine: Any, X: RawTable) -> tuple[Findings, np.ndarray]:
 class TableCheck:
     """Compares a table, which arrives in blocks, with the training rows of a model."""
 
-    def __init__(self, machine: Any) -> None:
+    def __init__(self, machine: KernelMachineBase) -> None:
         self._machine, self._fitted = machine, machine._fitted
         self._found, self._sample_of = Findings(), RowSample.in_turn(_SEED)
         self._sample: RowSample | None = None
@@ -59,7 +63,7 @@ class TableCheck:
         return Findings(self._found, self._found.n_rows, drift)
 
 
-def drift_of(fitted: Fitted, new: np.ndarray, names: Any, n_jobs: int | None) -> Drift | None:
+def drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int | None) -> Drift | None:
     """Test scaled rows against the rows of `fit` that a model stores; None if there are fewer than two of either.
 
     Rows count once, whatever their weights: copies that `fit` merged are not independent rows.
@@ -218,7 +222,7 @@ class ServedMachineBase(KernelMachineBase):
         machine._derived = Derived()
         return machine
 
-    def to_onnx(self) -> Any:
+    def to_onnx(self) -> "ModelProto":
         """Export an ONNX model, for predictions in other languages and runtimes.
 
         Exact and local models of numeric tables can be exported, in float64. NaN is a missing value, and categories

@@ -2,6 +2,7 @@
 
 from os import PathLike
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from zipfile import ZipFile
 
@@ -23,7 +24,7 @@ _TRANSFORMERS = (  # safe target transformers: their attributes are plain arrays
 _UNPACKED, _RATIO = 2**28, 100  # bytes that any file may unpack to, and how many times its own size
 
 
-def skops_io() -> Any:
+def skops_io() -> ModuleType:
     """The module that reads and writes skops files; ImportError with the command to install it."""
     try:
         import skops.io
@@ -86,11 +87,11 @@ def load(path: str | PathLike) -> Any:
     return model
 
 
-def _untrusted(sio: Any, path: Path, renamed: bytes | None) -> list[str]:
+def _untrusted(sio: ModuleType, path: Path, renamed: bytes | None) -> list[str]:
     return sio.get_untrusted_types(file=path) if renamed is None else sio.get_untrusted_types(data=renamed)
 
 
-def _read(sio: Any, path: Path, renamed: bytes | None) -> Any:
+def _read(sio: ModuleType, path: Path, renamed: bytes | None) -> object:
     return sio.load(path, trusted=TRUSTED_TYPES) if renamed is None else sio.loads(renamed, trusted=TRUSTED_TYPES)
 
 

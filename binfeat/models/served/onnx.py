@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from binfeat._common.calibration import SOFTNESS
+from binfeat._common.array_types import ArrayLike, DTypeLike
+from binfeat._common.calibration import SOFTNESS, Calibration
 from binfeat._common.labels import LabelColumns, Labels
 from binfeat.kernels.families import Laplacian, Matern
 from binfeat.length_scales.matrices import Linear
@@ -20,6 +21,11 @@ from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.scalers import Arcsinh, InputScaler, NoScaler, Quantiles
 from binfeat.models.table.targets import ArcsinhTarget, CallersTransform, Targets
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+Outputs = dict[str, tuple[str, DTypeLike, tuple]]  # value, type and shape of each output by name
+
 
 class Graph:
     """A graph under way; values are known by their names."""
@@ -28,27 +34,27 @@ class Graph:
         import onnx  # late: an extra
 
         self._onnx = onnx
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
+        self._nodes: list[NodeProto] = []
+        self._constants: list[TensorProto] = []
 
-    def constant(self, array: Any, dtype: Any = np.float64) -> str:
+    def constant(self, array: ArrayLike, dtype: DTypeLike = np.float64) -> str:
         """A number or an array."""
         name = f"c{len(self._constants)}"
         self._constants.append(self._onnx.numpy_helper.from_array(np.array(array, dtype), name))
         return name
 
-    def add(self, kind: str, *operands: Any, **attributes: Any) -> str:
+    def add(self, kind: str, *operands: ArrayLike, **attributes: Any) -> str:
         """A node of one result; operands are names, or numbers and arrays in float64."""
         names = [each if isinstance(each, str) else self.constant(each) for each in operands]
         name = f"v{len(self._nodes)}"
         self._nodes.append(self._onnx.helper.make_node(kind, names, [name], **attributes))
         return name
 
-    def cast(self, value: str, dtype: Any) -> str:
+    def cast(self, value: str, dtype: DTypeLike) -> str:
         """A value in another type."""
         return self.add("Cast", value, to=self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def columns(self, value: str, places: Any) -> str:
+    def columns(self, value: str, places: ArrayLike) -> str:
         """Some columns of a matrix."""
         return self.add("Gather", value, self.constant(places, np.int64), axis=1)
 
@@ -65,13 +71,13 @@ class Graph:
         """The sum along an axis, which is kept."""
         return self.add("ReduceSum", value, self.constant([axis], np.int64), keepdims=1)
 
-    def model(self, n_inputs: int, outputs: dict[str, tuple[str, Any, tuple]], about: dict[str, str]) -> Any:
+    def model(self, n_inputs: int, outputs: Outputs, about: dict[str, str]) -> "ModelProto":
         """Return the model with the float64 input "X", given value, type, shape and description of each output."""
         helper = self._onnx.helper
         for name, (value, *_) in outputs.items():
             self._nodes.append(helper.make_node("Identity", [value], [name]))
 
-        def info(name: str, dtype: Any, shape: tuple) -> Any:
+        def info(name: str, dtype: DTypeLike, shape: tuple) -> "ValueInfoProto":
             return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
         graph = helper.make_graph(
@@ -220,10 +226,7 @@ def _decline(graph: Graph, kernel: object, distances: str) -> str:
     return graph.add("Mul", polynomial, graph.add("Exp", graph.add("Neg", z)))
 
 
-Outputs = dict[str, tuple[str, Any, tuple]]
-
-
-def model_of(fitted: Fitted) -> Any:
+def model_of(fitted: Fitted) -> "ModelProto":
     """Return an ONNX model; ValueError for unsupported models."""
     if not isinstance(fitted.function, KernelFunction):
         raise ValueError(
@@ -330,11 +333,11 @@ def _classes(graph: Graph, labels: Labels, scores: str) -> tuple[Outputs, dict[s
         raise ValueError("to_onnx supports one label per row, not an indicator matrix. Fit one model per label.")
     if labels.classes.size == 2:
         scores = graph.add("MatMul", scores, np.array([[-1.0, 1.0]]))
-    calibration: Any = labels.calibration
+    calibration = cast(Calibration, labels.calibration)
     features = graph.add("Concat", scores, _positive(graph, scores), axis=1)
     odds = graph.add("Add", graph.add("MatMul", features, np.hstack(list(calibration.coef)).T), calibration.intercept)
     number = graph.add("ArgMax", odds, axis=1, keepdims=0)
-    outputs = {
+    outputs: Outputs = {
         "class_number": (number, np.int64, ("n_rows",)),
         "probabilities": (graph.add("Softmax", odds, axis=1), np.float64, ("n_rows", labels.classes.size)),
     }

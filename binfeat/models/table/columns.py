@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import compress
 from numbers import Real
-from typing import Any
+from typing import TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -20,12 +20,14 @@ from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
+from binfeat._rows.sources import Table
 from binfeat.models.table.findings import (
     DATES,
     EXACT,
     NUMBERS,
     Finding,
     Findings,
+    RawValue,
     day_of,
     doubt_of,
     few,
@@ -36,7 +38,7 @@ from binfeat.models.table.findings import (
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
-RawTable = Any  # an array-like, a sparse matrix or a data frame
+RawTable: TypeAlias = Table  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
 _CONVERSIONS = {  # of objects of these types
@@ -151,7 +153,7 @@ class Column:
     def _are_finished(self) -> bool:
         return self._are_numbers and not self._are_dates
 
-    def _number_of(self, value: Any) -> float:
+    def _number_of(self, value: RawValue) -> float:
         if _is_missing(value):
             return np.nan
         return day_of(value, self._zone) if self._are_dates else float(value)
@@ -159,7 +161,7 @@ class Column:
     def words(self) -> tuple[list[Finding], np.ndarray]:
         """Return values that are neither finite numbers (or dates) nor missing, and a mask of their rows."""
 
-        def is_word(value: Any) -> bool:
+        def is_word(value: RawValue) -> bool:
             try:
                 return bool(np.isinf(self._number_of(value)))
             except (TypeError, ValueError, OverflowError):
@@ -230,7 +232,7 @@ class Column:
         """Different numbers of a column, and how many of these are left in float64; zeros where none can be lost."""
         if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
             return 0, 0
-        numbers: list[Any] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
+        numbers: list[RawValue] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
         large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
 

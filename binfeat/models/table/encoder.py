@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -136,7 +136,7 @@ class TableEncoder:
         return encoded | own | inputs.levels.arrays() | knots
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """The same object again from its `arrays()`."""
         medians, names, source = arrays["medians"], arrays["parts"], arrays["source"]
         are_categories, n_parts = arrays["categorical"][: medians.size], medians.size + names.size

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from binfeat._common.calendar import in_zone, zone_in
 from binfeat._common.text_tables import text_table
@@ -20,6 +21,8 @@ from binfeat._common.warned import warn
 from binfeat._common.words import LEADING_ZERO
 from binfeat.features.binning.two_samples import Drift
 from binfeat.models.table.unique_rows import TableRows
+
+RawValue: TypeAlias = Any  # an object in a column: a number, a string, a date, or missing
 
 POLICIES = "warn", "ignore", "error"
 _NAMED = 5  # findings of a warning
@@ -115,7 +118,7 @@ class NoveltyPolicy:
     generator, because the frame of another module would end the search for the caller's line.
     """
 
-    def __init__(self, machine: Any) -> None:
+    def __init__(self, machine: BaseEstimator) -> None:
         self._machine, self.found = machine, Findings()
         self._policy = check_choice(machine.on_unseen, "on_unseen", POLICIES)
 
@@ -233,7 +236,7 @@ def _keep_digits(strings: list[str]) -> bool:
     return all(float(own) == own for own in whole) and len(set(map(float, others))) == len(others)
 
 
-def key_of(value: Any) -> float | str:
+def key_of(value: RawValue) -> float | str:
     """The key of a category: its number, or a string for other values and for numbers that float64 rounds."""
     if not isinstance(value, _NUMBER) or abs(value) > sys.float_info.max:
         return float(value) if isinstance(value, float | np.floating) else str(value)
