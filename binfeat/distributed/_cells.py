@@ -9,7 +9,7 @@ from dask import delayed
 from binfeat._rows.rows import Part
 from binfeat._threads import side_by_side
 from binfeat.distributed._chunks import Chunks, compute, shared, split_rows
-from binfeat.models.fitted.cell_trees import CellFunction
+from binfeat.models.machines.cells import CellFunction
 
 _MOST_PIECES = 10_000  # each piece of a chunk is a task, and the scheduler is slow with many tasks
 

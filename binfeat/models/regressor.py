@@ -4,7 +4,7 @@ from __future__ import annotations  # signatures print as they are written
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, cast, overload
+from typing import Literal, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -237,7 +237,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         return replace(settings, loss=self.loss, chooses_transform=isinstance(self.target_transform, str))
 
     def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ArrayLike | None]:
-        y = cast(np.ndarray, checked_targets(y))
+        y = checked_targets(y)
         LOSSES[self.loss].check(y, self.loss)
         return y, sample_weight
 
