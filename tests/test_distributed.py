@@ -333,7 +333,12 @@ def bad_chunks():
     others = table.assign(c=pd.Categorical([1, 3, 1, 3, 1]))
     return [
         ([good, good[:, :2]], good[:0], ValueError, r"it must have the shape \(n_rows, 3\), got \(5, 2\)"),
-        ([good, good.astype(np.float32)], good[:0], TypeError, "it must be of type float64, .* got float32"),
+        (
+            [good, good.astype(np.float32)],
+            good[:0],
+            TypeError,
+            "it must have the dtype of the collection, float64; got float32",
+        ),
         ([good, good * np.inf], good[:0], ValueError, "Input X contains infinity"),
         ([good, good / 2], good[:0], ValueError, "categorical_features names input 0"),
         (
@@ -342,8 +347,13 @@ def bad_chunks():
             ValueError,
             r"its columns must be \['a', 'b', 'c'\], got \['a', 'c'",
         ),
-        ([table, table.astype({"b": int})], table[:0], TypeError, "column 'b' must be of type .*float64.* got .*int64"),
-        ([kinds, others], kinds[:0], TypeError, "column 'c' must be of type CategoricalDtype"),
+        (
+            [table, table.astype({"b": int})],
+            table[:0],
+            TypeError,
+            "column 'b' must have the dtype of the collection, .*float64.* got .*int64",
+        ),
+        ([kinds, others], kinds[:0], TypeError, "column 'c' must have the dtype of the collection, CategoricalDtype"),
     ]
 
 
