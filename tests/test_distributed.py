@@ -337,7 +337,7 @@ def bad_chunks():
             [good, good.astype(np.float32)],
             good[:0],
             TypeError,
-            "it must have the dtype .*float64; got float32",
+            "it must have the dtype of the collection, float64; got float32",
         ),
         ([good, good * np.inf], good[:0], ValueError, "Input X contains infinity"),
         ([good, good / 2], good[:0], ValueError, "categorical_features names input 0"),
@@ -351,7 +351,7 @@ def bad_chunks():
             [table, table.astype({"b": int})],
             table[:0],
             TypeError,
-            "column .b. must have the dtype .*got .*int64",
+            "column 'b' must have the dtype of the collection, .*float64.* got .*int64",
         ),
         ([kinds, others], kinds[:0], TypeError, "column 'c' must have the dtype of the collection, CategoricalDtype"),
     ]
