@@ -89,8 +89,8 @@ def test_scores_of_zero_are_means_with_equal_curvatures(loss, rng):
     ],
 )
 def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypatch):
-    monkeypatch.setattr(steps, "_SMALL", 1e-6)
-    monkeypatch.setattr(steps, "_MOST", 30)
+    monkeypatch.setattr(steps, "_SMALL_STEP", 1e-6)
+    monkeypatch.setattr(steps, "_MOST_STEPS", 30)
     X, y, _ = drawn(loss, rng, 120)
     weights = rng.uniform(0.5, 2.0, size=120) if weighted else None
     machine = KernelMachineRegressor(**GIVEN, loss=loss).fit(X, y, sample_weight=weights)
@@ -279,8 +279,8 @@ def test_files_determinism_and_warm_starts(rng):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypatch, sampled_rows):
     """Newton's steps end where they do with all rows in memory, though a third of the rows is all they began with."""
-    monkeypatch.setattr(steps, "_SMALL", 1e-6)
-    monkeypatch.setattr(steps, "_MOST", 30)
+    monkeypatch.setattr(steps, "_SMALL_STEP", 1e-6)
+    monkeypatch.setattr(steps, "_MOST_STEPS", 30)
     X, y, _ = drawn(loss, rng, 600)
     weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
     machine = KernelMachineRegressor(**with_options({**GIVEN, "features": "binning"}, n_grids=30), loss=loss)

@@ -1,6 +1,6 @@
-"""The kernel that is learned, solved with, saved and explained: a weighted sum of kernels, and a penalty.
+"""The weighted sum of kernels that is learned, solved with, saved and explained.
 
-With its values by tiles in threads, packed matrices of many rows, and derivatives by length scales and shares.
+Its values are computed by tiles in threads, as whole or packed matrices, with derivatives where a search needs them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,14 +25,176 @@ from binfeat.length_scales.matrices import (
     square,
 )
 
-_PACKED_SIDE = 1152  # of a tile: as many rows as products are fast for
-_STEPS = np.float32(65535)  # between 0 and 1; the error of rounding is far below the least penalty
-_GROUPS = 8  # tiles; their sums are added in a fixed order
+_SIDE = 384  # rows of a tile; its arrays fit in the second-level cache
+_PACKED_SIDE = 1152  # rows of a packed tile: as many as products are fast for
+_STEPS = np.float32(65535)  # of packed values between 0 and 1; rounding is far below the least penalty
+_GROUPS = 8  # of packed tiles; their sums are added in a fixed order
 
 
-def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:
-    """Memory of a packed matrix and of the tiles that two threads unpack for products."""
-    return n_rows**2 + 2 * 4 * _PACKED_SIDE**2
+@dataclass(frozen=True, eq=False)
+class KernelPart:
+    """One kernel of a sum, with an inverse length scale for each input."""
+
+    kernel: Kernel
+    base: np.ndarray  # (n_inputs,): gamma as the search for length scales found it
+    share: float = 1.0
+    linear_map: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
+    factor: float = 1.0  # of all gammas, chosen after the search
+
+    @property
+    def gamma(self) -> np.ndarray:
+        return self.factor * self.base
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSum:
+    """The kernel ``sum_p share_p k_p``, and the ridge penalty alpha.
+
+    `n_rows` is the number of rows that alpha was chosen by; it is 0 if any other rows are more informative. An exact
+    model with more rows chooses alpha again.
+    """
+
+    parts: list[KernelPart]
+    alpha: float
+    n_rows: int = 0
+
+    @property
+    def main(self) -> KernelPart:
+        """The part with the largest share."""
+        return max(self.parts, key=lambda part: part.share)
+
+    def __str__(self) -> str:
+        if len(self.parts) == 1:
+            return repr(self.parts[0].kernel)
+        return " + ".join(f"{part.share:.3g} {part.kernel!r}" for part in self.parts)
+
+    def of_kernel(self, kernel: Kernel) -> "KernelSum":
+        """Another kernel with the same length scales and penalty, instead of one part."""
+        (part,) = self.parts
+        return replace(self, parts=[replace(part, kernel=kernel)])
+
+    def scaled(self, factor: float) -> "KernelSum":
+        """The same kernels with all gammas times a factor."""
+        return replace(self, parts=[replace(part, factor=part.factor * factor) for part in self.parts])
+
+    def matrices(self, categorical: np.ndarray, n_jobs: int | None) -> list[DifferentiableMatrix]:
+        """The kernel of each part, for rows as columns."""
+        return [differentiable_matrix(part.kernel, categorical, n_jobs, part.linear_map) for part in self.parts]
+
+    def gammas(self, frame: Frame) -> np.ndarray:
+        """Gammas (n_parts, n_inputs) for columns in a frame."""
+        return np.array([frame.gamma(part.kernel, part.gamma) for part in self.parts])
+
+    def values(self, frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> "KernelValues":
+        """The kernel as a function of columns in a frame."""
+        shares = [part.share for part in self.parts]
+        return KernelValues(self.matrices(categorical, n_jobs), shares, self.gammas(frame), n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A kernel with the error that it is compared by, of leave-one-out predictions or held out."""
+
+    kernel: KernelSum
+    error: float
+    n_steps: int = 0  # of the search that led to it
+    losses: np.ndarray | None = None  # (n_rows,), of the rows that determine the error
+    predictions: np.ndarray | None = None  # (n_rows, n_targets), for these rows
+    K: np.ndarray | None = None  # float32: values for pairs of known rows, then of validation rows
+
+
+@dataclass(frozen=True, eq=False)
+class KernelValues:
+    """Values of the kernel ``sum_p share_p k_p``, of rows that are columns, float32, as `Frame.columns` makes them."""
+
+    matrices: Sequence[KernelMatrix]
+    shares: Sequence[float] | np.ndarray
+    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) for every kernel
+    n_jobs: int | None = None
+
+    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); if A is B, every pair is computed once."""
+        out = np.empty((A.shape[1], B.shape[1]), np.float32)
+        dtype = np.float32 if A is B else np.float64
+        sides = [self._prepared(X.astype(dtype, copy=False)) for X in (A, B)]
+
+        def fill(tiles: Iterable[tuple[slice, slice]]) -> None:
+            for rows, columns in tiles:
+                tile = self._tile(sides, rows, columns)
+                out[rows, columns] = tile
+                if A is B and rows != columns:
+                    out[columns, rows] = tile.T
+
+        pairs = product(slices(A.shape[1], _SIDE), slices(B.shape[1], _SIDE))
+        tiles = [pair for pair in pairs if A is not B or pair[0].start <= pair[1].start]
+        share_blocks(fill, tiles, out.size, self.n_jobs)
+        return out
+
+    def packed(self, X: np.ndarray) -> "PackedKernel":
+        """Values for all pairs of X, every pair once; of kernels with values between 0 and 1."""
+        return PackedKernel(partial(self._tile, [self._prepared(X)] * 2), _SIDE, X.shape[1], self.n_jobs)
+
+    def _prepared(self, X: np.ndarray) -> list[Prepared]:
+        return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
+
+    def _tile(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> np.ndarray:
+        parts = self._parts(sides, rows, columns)
+        total = next(parts)
+        for K in parts:
+            total += K
+        return total
+
+    def _parts(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> Iterator[np.ndarray]:
+        for matrix, share, gamma, A, B in zip(self.matrices, self.shares, self.gammas, *sides, strict=True):
+            K = matrix.of_prepared(_part(A, rows), _part(B, columns), gamma)
+            K *= np.float32(share)
+            yield K
+
+
+class SumWithSlopes:
+    """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one.
+
+    Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. Of a radial kernel with
+    a linear map, gammas are those of the inputs before the map.
+    """
+
+    def __init__(self, matrices: Sequence[DifferentiableMatrix]) -> None:
+        self._matrices = matrices
+        self._scratches = [Scratch() for _ in matrices]
+        self._values: list[np.ndarray] = []  # of each kernel, for the last rows
+
+    @property
+    def spreads(self) -> np.ndarray:
+        """Return the mean exponent of each kernel between the last rows."""
+        return np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in self._values])
+
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
+        """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of every parameter."""
+        total, own_share = (square(scratch, name, X.shape[1]) for name in ("sum", "share"))
+        total[...] = 0.0
+        gammas, shares = self._parted(gamma)
+        values, slopes = list[np.ndarray](), list[Slopes]()
+        for matrix, share, own, memory in zip(self._matrices, shares, gammas, self._scratches, strict=True):
+            K, slopes_of = matrix.with_slopes(X, own, memory)
+            total += np.multiply(K, np.float32(share), out=own_share)
+            values.append(K)
+            slopes.append(slopes_of)
+        self._values = values
+
+        def all_slopes(M: np.ndarray) -> np.ndarray:
+            by_gamma, by_share = np.zeros(gammas.shape), np.zeros(len(shares))
+            for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, shares, slopes, strict=True)):
+                by_share[k] = share * float(np.vdot(M, values[k]))
+                np.copyto(own_share, M)
+                by_gamma[k] = share * _by_gamma(matrix, slopes_of(own_share))
+            return np.append(by_gamma.ravel(), by_share)
+
+        return total, all_slopes
+
+    def _parted(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gammas (n_kernels, n_inputs), and shares."""
+        n_kernels = len(self._matrices)
+        return parameters[:-n_kernels].reshape(n_kernels, -1), parameters[-n_kernels:]
 
 
 class PackedKernel:
@@ -94,6 +256,21 @@ class PackedKernel:
         return image
 
 
+def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:
+    """Memory of a packed matrix and of the tiles that two threads unpack for products."""
+    return n_rows**2 + 2 * 4 * _PACKED_SIDE**2
+
+
+def _part(arrays: Prepared, place: slice) -> Prepared:
+    """Some of the columns of every array."""
+    return tuple(np.ascontiguousarray(array[..., place]) for array in arrays)
+
+
+def _by_gamma(matrix: DifferentiableMatrix, slopes: np.ndarray) -> np.ndarray:
+    """Slopes by the logarithms of gamma, also where a kernel has slopes by its linear map R of the roots of gamma."""
+    return (matrix.linear_map * slopes).sum(axis=1) / 2 if isinstance(matrix, MappedRadialMatrix) else slopes
+
+
 def _fill(
     values: Callable[[slice, slice], np.ndarray], n_together: int, rows: slice, columns: slice, tile: np.ndarray
 ) -> None:
@@ -114,182 +291,3 @@ def _packed(values: np.ndarray) -> np.ndarray:
 
 def _within(some: slice, rows: slice) -> slice:
     return slice(some.start - rows.start, some.stop - rows.start)
-
-
-_SIDE = 384  # rows of a tile; its arrays fit in the second-level cache
-
-
-@dataclass(frozen=True, eq=False)
-class KernelValues:
-    """Values of the kernel ``sum_p share_p k_p``, of rows that are columns, float32, as `Frame.columns` makes them."""
-
-    matrices: Sequence[KernelMatrix]
-    shares: Sequence[float] | np.ndarray
-    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) for every kernel
-    n_jobs: int | None = None
-
-    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); if A is B, every pair is computed once."""
-        out = np.empty((A.shape[1], B.shape[1]), np.float32)
-        dtype = np.float32 if A is B else np.float64
-        sides = [self._prepared(X.astype(dtype, copy=False)) for X in (A, B)]
-
-        def fill(tiles: Iterable[tuple[slice, slice]]) -> None:
-            for rows, columns in tiles:
-                tile = self._tile(sides, rows, columns)
-                out[rows, columns] = tile
-                if A is B and rows != columns:
-                    out[columns, rows] = tile.T
-
-        pairs = product(slices(A.shape[1], _SIDE), slices(B.shape[1], _SIDE))
-        tiles = [pair for pair in pairs if A is not B or pair[0].start <= pair[1].start]
-        share_blocks(fill, tiles, out.size, self.n_jobs)
-        return out
-
-    def packed(self, X: np.ndarray) -> PackedKernel:
-        """Values for all pairs of X, every pair once; of kernels with values between 0 and 1."""
-        return PackedKernel(partial(self._tile, [self._prepared(X)] * 2), _SIDE, X.shape[1], self.n_jobs)
-
-    def _prepared(self, X: np.ndarray) -> list[Prepared]:
-        return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
-
-    def _tile(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> np.ndarray:
-        parts = self._parts(sides, rows, columns)
-        total = next(parts)
-        for K in parts:
-            total += K
-        return total
-
-    def _parts(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> Iterator[np.ndarray]:
-        for matrix, share, gamma, A, B in zip(self.matrices, self.shares, self.gammas, *sides, strict=True):
-            K = matrix.of_prepared(_part(A, rows), _part(B, columns), gamma)
-            K *= np.float32(share)
-            yield K
-
-
-def _part(arrays: Prepared, place: slice) -> Prepared:
-    """Some of the columns of every array."""
-    return tuple(np.ascontiguousarray(array[..., place]) for array in arrays)
-
-
-class SumWithSlopes:
-    """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one.
-
-    Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. Of a radial kernel with
-    a linear map, gammas are those of the inputs before the map.
-    """
-
-    def __init__(self, matrices: Sequence[DifferentiableMatrix]) -> None:
-        self._matrices = matrices
-        self._scratches = [Scratch() for _ in matrices]
-        self._values: list[np.ndarray] = []  # of each kernel, for the last rows
-
-    @property
-    def spreads(self) -> np.ndarray:
-        """Return the mean exponent of each kernel between the last rows."""
-        return np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in self._values])
-
-    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of every parameter."""
-        total, own_share = (square(scratch, name, X.shape[1]) for name in ("sum", "share"))
-        total[...] = 0.0
-        gammas, shares = self._parted(gamma)
-        values, slopes = list[np.ndarray](), list[Slopes]()
-        for matrix, share, own, memory in zip(self._matrices, shares, gammas, self._scratches, strict=True):
-            K, slopes_of = matrix.with_slopes(X, own, memory)
-            total += np.multiply(K, np.float32(share), out=own_share)
-            values.append(K)
-            slopes.append(slopes_of)
-        self._values = values
-
-        def all_slopes(M: np.ndarray) -> np.ndarray:
-            by_gamma, by_share = np.zeros(gammas.shape), np.zeros(len(shares))
-            for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, shares, slopes, strict=True)):
-                by_share[k] = share * float(np.vdot(M, values[k]))
-                np.copyto(own_share, M)
-                by_gamma[k] = share * _by_gamma(matrix, slopes_of(own_share))
-            return np.append(by_gamma.ravel(), by_share)
-
-        return total, all_slopes
-
-    def _parted(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gammas (n_kernels, n_inputs), and shares."""
-        n_kernels = len(self._matrices)
-        return parameters[:-n_kernels].reshape(n_kernels, -1), parameters[-n_kernels:]
-
-
-def _by_gamma(matrix: DifferentiableMatrix, slopes: np.ndarray) -> np.ndarray:
-    """Slopes by the logarithms of gamma, also where a kernel has slopes by its linear map R of the roots of gamma."""
-    return (matrix.linear_map * slopes).sum(axis=1) / 2 if isinstance(matrix, MappedRadialMatrix) else slopes
-
-
-@dataclass(frozen=True, eq=False)
-class KernelPart:
-    """One kernel of a sum, with an inverse length scale for each input."""
-
-    kernel: Kernel
-    base: np.ndarray  # (n_inputs,): gamma as the search for length scales found it
-    share: float = 1.0
-    linear_map: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
-    factor: float = 1.0  # of all gammas, chosen after the search
-
-    @property
-    def gamma(self) -> np.ndarray:
-        return self.factor * self.base
-
-
-@dataclass(frozen=True, eq=False)
-class KernelSum:
-    """The kernel ``sum_p share_p k_p``, and the ridge penalty alpha.
-
-    `n_rows` is the number of rows that alpha was chosen by; it is 0 if any other rows are more informative. An exact
-    model with more rows chooses alpha again.
-    """
-
-    parts: list[KernelPart]
-    alpha: float
-    n_rows: int = 0
-
-    @property
-    def main(self) -> KernelPart:
-        """The part with the largest share."""
-        return max(self.parts, key=lambda part: part.share)
-
-    def __str__(self) -> str:
-        if len(self.parts) == 1:
-            return repr(self.parts[0].kernel)
-        return " + ".join(f"{part.share:.3g} {part.kernel!r}" for part in self.parts)
-
-    def of_kernel(self, kernel: Kernel) -> "KernelSum":
-        """Another kernel with the same length scales and penalty, instead of one part."""
-        (part,) = self.parts
-        return replace(self, parts=[replace(part, kernel=kernel)])
-
-    def scaled(self, factor: float) -> "KernelSum":
-        """The same kernels with all gammas times a factor."""
-        return replace(self, parts=[replace(part, factor=part.factor * factor) for part in self.parts])
-
-    def matrices(self, categorical: np.ndarray, n_jobs: int | None) -> list[DifferentiableMatrix]:
-        """The kernel of each part, for rows as columns."""
-        return [differentiable_matrix(part.kernel, categorical, n_jobs, part.linear_map) for part in self.parts]
-
-    def gammas(self, frame: Frame) -> np.ndarray:
-        """Gammas (n_parts, n_inputs) for columns in a frame."""
-        return np.array([frame.gamma(part.kernel, part.gamma) for part in self.parts])
-
-    def values(self, frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> KernelValues:
-        """The kernel as a function of columns in a frame."""
-        shares = [part.share for part in self.parts]
-        return KernelValues(self.matrices(categorical, n_jobs), shares, self.gammas(frame), n_jobs)
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A kernel with the error that it is compared by, of leave-one-out predictions or held out."""
-
-    kernel: KernelSum
-    error: float
-    n_steps: int = 0  # of the search that led to it
-    losses: np.ndarray | None = None  # (n_rows,), of the rows that determine the error
-    predictions: np.ndarray | None = None  # (n_rows, n_targets), for these rows
-    K: np.ndarray | None = None  # float32: values for pairs of known rows, then of validation rows

@@ -1,4 +1,4 @@
-"""The leave-one-out error of exact kernel ridge regression, its gradient in all parameters, and Cholesky factors."""
+"""The leave-one-out error of exact kernel ridge regression, and its gradient by Cholesky factors."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -15,77 +15,10 @@ from binfeat._threads import one_blas_thread, share_blocks
 from binfeat.length_scales.matrices import Slopes, square
 
 _SIDE, _MANY = 512, 2048  # of a tile, and columns with which tiles are worth it
-
-
-@functools.cache
-def _routine(name: str, dtype: np.dtype) -> int:
-    """Return the address of a routine for float32 or float64, given its name without the type letter."""
-    library = "lapack" if name in ("potrf", "trtri") else "blas"
-    return get_cython_function_address(f"scipy.linalg.cython_{library}", {"f": "s", "d": "d"}[dtype.char] + name)
-
-
-def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
-    """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite.
-
-    A large matrix is factorized by tiles of a fixed size, in threads: BLAS's own threads split sums by their number.
-    """
-    potrf = _routine("potrf", A.dtype)
-    if len(A) < _MANY:
-        return bool(lapack.factorise(A, potrf))
-    cuts = slices(len(A), _SIDE)
-    with one_blas_thread():
-        for k, own in enumerate(cuts):
-            if not lapack.factorise(A[own, own], potrf):
-                return False
-            _eliminate(A, own, cuts[k + 1 :], n_jobs)
-    return True
-
-
-def _eliminate(A: np.ndarray, own: slice, others: list[slice], n_jobs: int | None) -> None:
-    """Eliminate rows with a factor, U at A[own, own], from later columns; the remainder is factorized next."""
-    trsm, syrk, gemm = (_routine(name, A.dtype) for name in ("trsm", "syrk", "gemm"))
-
-    def solve(tiles: Iterable[slice]) -> None:
-        for tile in tiles:
-            lapack.solve_triangle(A[own, own], A[own, tile], trsm)
-
-    def subtract(tiles: Iterable[tuple[slice, slice]]) -> None:
-        for rows, columns in tiles:
-            if rows == columns:  # the lower triangle is unchanged
-                lapack.subtract_square(A[own, columns], A[rows, columns], syrk)
-            else:
-                lapack.subtract_product(A[own, rows], A[own, columns], A[rows, columns], gemm)
-
-    share_blocks(solve, others, len(A[own]) * len(A), n_jobs)
-    pairs = [(rows, columns) for place, rows in enumerate(others) for columns in others[place:]]
-    share_blocks(subtract, pairs, len(A[own]) * len(A), n_jobs)
-
-
-def invert_triangle(U: np.ndarray) -> None:
-    """Invert an upper triangle in place, with zeros below: an array (n, n) in C order."""
-    lapack.invert_triangle(U, 0, len(U), _routine("trtri", U.dtype), _routine("trmm", U.dtype))
-
-
-def times_square(B: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """``B B' A``, in the type of B, for an upper triangle B, (n, n), with zeros below, and A, (n, m)."""
-    out = A.astype(B.dtype, order="C")
-    if out.shape[1] == 1:
-        return B @ (B.T @ out)
-    lapack.times_square(B, out, _routine("trmm", B.dtype))
-    return out
-
-
-def pair_weights(B: np.ndarray, c: np.ndarray, g: np.ndarray, shares: np.ndarray, probes: np.ndarray) -> float:
-    """Replace B by what pairs of rows weigh in the slopes of a leave-one-out error, each pair once; the error."""
-    routines = _routine("trmm", B.dtype), _routine("syr2k", B.dtype)
-    return float(lapack.pair_weights(B, c, g, shares.astype(B.dtype, copy=False), probes, *routines))
-
-
 _PROBES = 32  # so few take hardly any of the time of a step
 LEAST_ALPHA = 2e-6  # times the number of rows: below it float32 cannot tell the penalty from rounding
 LEAST_PRECISE_ALPHA = 1e-8  # the same for float64, with kernel values rounded to float32
 MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
-
 Weights = np.ndarray | None  # (n_rows,) of mean 1
 Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
 Root = Callable[[np.ndarray, float, Weights], Factor]
@@ -104,6 +37,15 @@ class WithSlopes(Protocol):
 
 class SingularKernelError(ValueError):
     """No penalty made a kernel matrix positive definite."""
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Leave-one-out error on some rows, and its derivatives."""
+
+    error: float
+    slopes: np.ndarray  # of the error, by the logarithms of the kernel's parameters
+    alpha_slope: float  # by the logarithm of alpha
 
 
 def factor(
@@ -204,15 +146,6 @@ def left_out_variances(g: np.ndarray, alpha: float, weights: Weights) -> np.ndar
     return np.maximum(1 / (alpha * g) - (1.0 if weights is None else 1 / weights), 0.0)
 
 
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """Leave-one-out error on some rows, and its derivatives."""
-
-    error: float
-    slopes: np.ndarray  # of the error, by the logarithms of the kernel's parameters
-    alpha_slope: float  # by the logarithm of alpha
-
-
 def weighted_squares(
     K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root
 ) -> np.ndarray:
@@ -269,3 +202,67 @@ def leave_one_out(
     M = B.astype(np.float32, copy=False)
     by_alpha = float((np.diag(M) / shares).sum(dtype=np.float64))
     return LeaveOneOut(error, 2 / m * slopes(M), 2 / m * alpha * by_alpha)
+
+
+def pair_weights(B: np.ndarray, c: np.ndarray, g: np.ndarray, shares: np.ndarray, probes: np.ndarray) -> float:
+    """Replace B by what pairs of rows weigh in the slopes of a leave-one-out error, each pair once; the error."""
+    routines = _routine("trmm", B.dtype), _routine("syr2k", B.dtype)
+    return float(lapack.pair_weights(B, c, g, shares.astype(B.dtype, copy=False), probes, *routines))
+
+
+def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
+    """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite.
+
+    A large matrix is factorized by tiles of a fixed size, in threads: BLAS's own threads split sums by their number.
+    """
+    potrf = _routine("potrf", A.dtype)
+    if len(A) < _MANY:
+        return bool(lapack.factorise(A, potrf))
+    cuts = slices(len(A), _SIDE)
+    with one_blas_thread():
+        for k, own in enumerate(cuts):
+            if not lapack.factorise(A[own, own], potrf):
+                return False
+            _eliminate(A, own, cuts[k + 1 :], n_jobs)
+    return True
+
+
+def invert_triangle(U: np.ndarray) -> None:
+    """Invert an upper triangle in place, with zeros below: an array (n, n) in C order."""
+    lapack.invert_triangle(U, 0, len(U), _routine("trtri", U.dtype), _routine("trmm", U.dtype))
+
+
+def times_square(B: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """``B B' A``, in the type of B, for an upper triangle B, (n, n), with zeros below, and A, (n, m)."""
+    out = A.astype(B.dtype, order="C")
+    if out.shape[1] == 1:
+        return B @ (B.T @ out)
+    lapack.times_square(B, out, _routine("trmm", B.dtype))
+    return out
+
+
+def _eliminate(A: np.ndarray, own: slice, others: list[slice], n_jobs: int | None) -> None:
+    """Eliminate rows with a factor, U at A[own, own], from later columns; the remainder is factorized next."""
+    trsm, syrk, gemm = (_routine(name, A.dtype) for name in ("trsm", "syrk", "gemm"))
+
+    def solve(tiles: Iterable[slice]) -> None:
+        for tile in tiles:
+            lapack.solve_triangle(A[own, own], A[own, tile], trsm)
+
+    def subtract(tiles: Iterable[tuple[slice, slice]]) -> None:
+        for rows, columns in tiles:
+            if rows == columns:  # the lower triangle is unchanged
+                lapack.subtract_square(A[own, columns], A[rows, columns], syrk)
+            else:
+                lapack.subtract_product(A[own, rows], A[own, columns], A[rows, columns], gemm)
+
+    share_blocks(solve, others, len(A[own]) * len(A), n_jobs)
+    pairs = [(rows, columns) for place, rows in enumerate(others) for columns in others[place:]]
+    share_blocks(subtract, pairs, len(A[own]) * len(A), n_jobs)
+
+
+@functools.cache
+def _routine(name: str, dtype: np.dtype) -> int:
+    """Return the address of a routine for float32 or float64, given its name without the type letter."""
+    library = "lapack" if name in ("potrf", "trtri") else "blas"
+    return get_cython_function_address(f"scipy.linalg.cython_{library}", {"f": "s", "d": "d"}[dtype.char] + name)

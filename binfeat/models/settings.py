@@ -1,4 +1,4 @@
-"""Settings of a kernel model: parameters, checked and parsed once; and the constants that limit a fit."""
+"""Settings of a kernel model, parsed from its parameters, and the figures that limit a fit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

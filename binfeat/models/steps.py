@@ -1,4 +1,4 @@
-"""The first and the last steps of a fit: targets and weights, Newton steps of a loss, noise, and the fitted model."""
+"""The steps of a fit before and after the solution, from targets and weights to the fitted model."""
 
 from dataclasses import fields, replace
 from typing import cast
@@ -39,8 +39,23 @@ from binfeat.models.table.targets import (
 )
 from binfeat.models.warm_start import machine_again
 
-_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
+_TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a short search, and rows on which errors are compared
 _ROUNDS = 2  # of weights by residuals or curvatures
+_MOST_STEPS = 6  # of Newton's steps of a loss
+_SMALL_STEP, _LARGE_STEP = (
+    0.01,
+    0.1,
+)  # of logarithms of means: steps end below the first, and did not converge above the second
+_WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
+_SPREAD_ROWS, _SPREAD_VALUES = (
+    1000,
+    100_000,
+)  # rows that sizes of residuals are learned from, and values of their inputs
+_SPREAD_TUNED_ROWS = 500  # of these rows, for the factor and the penalty
+_SPREAD_RESIDUALS = 10_000  # for quantiles
+_LEAST_SIZE = 0.1  # of the mean size of residuals, which is added to sizes
+_CLEAR_ERROR = 0.95  # sizes differ if the error of log sizes is below this share of their variance
+_START_ALPHA = 3.0  # for sizes: sizes of single residuals are nearly all noise
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
@@ -52,95 +67,6 @@ def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
         problem = replace(problem, targets=_choose_targets(_at_start(problem), run))
     start = _at_start(problem)
     return problem if start is problem else _near_small_model(start, run)
-
-
-def _with_link(problem: Problem, loss: Deviance) -> Problem:
-    """Return the problem with standardized logarithms of means as targets."""
-    loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
-    targets = Targets.of_moments(LogLink(), np.asarray(loss.center), np.asarray(loss.std), flat)
-    return replace(problem, loss=loss, targets=targets)
-
-
-def _at_start(problem: Problem) -> Problem:
-    """Return the first approximation of the loss, if it needs one."""
-    scores = problem.loss.start(problem.answers)
-    return problem if scores is None else problem.at(scores)
-
-
-def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
-    """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
-    kinds = transforms_to_try(as_columns(problem.y))
-    if not kinds or not run.limits.mechanisms.target_transforms:
-        return problem.targets
-
-    def attempt(kind: type[TargetTransform]) -> list[TransformTrial]:
-        if kind is kinds[0] or run.may_continue(Phase.TARGETS):
-            return _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
-        return []
-
-    trials = [trial for some in side_by_side(attempt, kinds, run.settings.n_jobs) for trial in some]
-    if not trials:
-        return problem.targets
-    plain, *others = trials
-    likeliest = sorted(others, key=lambda trial: -trial.likelihood)
-    best = next((trial for trial in likeliest if trial.beats(plain)), plain)
-    run.note("target transform", best.targets.transform.name, best.error)
-    return best.targets
-
-
-def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
-    """The trial of targets with a transform, or none where the kernel is singular."""
-    some, targets = problem.train[: _STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
-    weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
-    search = LengthScaleSearch(
-        Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs
-    )
-    try:
-        places, residuals = search.run(_STEPS, _TRIAL_ROWS).left_out(_COMMON_ROWS)
-    except SingularKernelError:
-        return []
-    rows, predictions = some[places], Y[places] - residuals
-    losses, _ = with_medians_or_means(problem, targets, rows, predictions)
-    own, own_weights = as_columns(problem.y[rows]), None if weights is None else weights[places]
-    return [TransformTrial(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
-
-
-def _near_small_model(start: Problem, run: Run) -> Problem:
-    """Return the approximation near predictions of an exact model of some rows, in rounds, from a first approximation.
-
-    The predictions are leave-one-out predictions for the model's own rows.
-    """
-    quiet, kinds = run.quiet(_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
-    near, kernels, known = start, KernelSearch(start, quiet, kinds, set()).run(), None
-    for _ in range(_ROUNDS):
-        known, solution = _small_model(near, kernels, known, quiet)
-        predictions = solution.scores(kernels.X, run.settings.n_jobs)
-        predictions[solution.rows] = solution.predictions
-        near = near.at(predictions, solution.predict(kernels.scaler, run.settings.n_jobs))
-    words = run.settings.loss
-    if near.loss.is_squares:
-        lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
-        words = f"{words}, {lighter:.1%} of the rows have less weight"
-    run.note("loss", words, solution.error)
-    return near
-
-
-def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, run: Run) -> tuple[Trial, Solution]:
-    """Return kernel and penalty, for the weights of the caller, and the solution of an exact model of some rows.
-
-    A `known` kernel is kept, with approximately its penalty.
-    """
-    some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
-    if known is not None:
-        known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
-    machine = ExactMachine(some, run, kernels, known)
-    tuned = machine.tuned()
-    kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
-    return Trial(kernel, tuned.error), machine.solution(tuned)
-
-
-_MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where steps end, and where that is no end
-_WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
 
 
 def reweighted(
@@ -155,7 +81,7 @@ def reweighted(
     if not problem.loss.has_link:
         return problem, solution
     scores, moved = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
-    for _ in range(_MOST):
+    for _ in range(_MOST_STEPS):
         start, quiet = run.clock.used, run.quiet(0)
         near = problem.at(scores, solution.predict(kernels.scaler, run.settings.n_jobs))
         following = machine_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
@@ -165,91 +91,14 @@ def reweighted(
         before, problem, solution = scores, near, following
         scores = solution.scores_of_all(kernels.X, run.settings.n_jobs)
         moved = _moved(problem, scores - before)
-        if moved < _SMALL or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
+        if moved < _SMALL_STEP or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break
-    if moved > _LARGE:
+    if moved > _LARGE_STEP:
         end = f"the last step changed log-means by {moved:.2g}. Increase alpha."
         message = f"loss={run.settings.loss!r} did not converge: {end}"
         warn(message, ConvergenceWarning)
     run.note("loss", f"{run.settings.loss}, last step changed log-means by {moved:.1g}", solution.error)
     return problem, solution
-
-
-def _moved(problem: Problem, steps: np.ndarray) -> float:
-    """Root mean square of steps of the logarithms of means, weighted as the rows are."""
-    squares = ((steps * cast(Targets, problem.targets).std) ** 2).mean(axis=1)
-    return float(np.sqrt(np.average(squares, weights=problem.relative_weights(np.arange(len(squares))))))
-
-
-_ROWS, _VALUES = 1000, 100_000  # that it is learned from, at most, and values of their inputs
-_TUNED_ROWS = 500  # of these, that the factor and the penalty are learned from
-_JUDGED = 10_000  # maximum number of residuals for quantiles
-_FLOOR = 0.1  # of the mean size, which is added to sizes
-_CLEARLY = 0.95  # sizes differ if the error of log sizes is below this share of their variance
-_ALPHA = 3.0  # to start with: sizes of single residuals are nearly all noise
-
-
-def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
-    """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
-
-    Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
-    are learned again. Sizes of a group are predicted from other groups.
-    """
-    is_grouped = problem.groups is not None
-    known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
-    n_learned = min(_ROWS, max(2, _VALUES // problem.table.shape[1]))
-    known = thinned(known, n_learned if is_grouped else _JUDGED)
-    rows = solution.rows[known]
-    residuals = problem.Y[rows] - solution.predictions[known]
-    own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
-    some = own.train if is_grouped else thinned(own.train, _TUNED_ROWS)
-    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
-    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
-    tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
-    logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
-    expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
-    places = np.full(len(problem.table), -1)
-    places[rows] = np.arange(len(rows))
-    expected[places[logs.rows]] = targets.decode(logs.predictions)
-    differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
-    run.note("noise", "differs between rows" if differ else "about constant", solution.error)
-    return Spread(
-        **{field.name: getattr(function, field.name) for field in fields(ExactFunction) if field.name != "coef"},
-        coef=function.coef * targets.std[:, np.newaxis],
-        intercept=logs.intercept * targets.std + targets.mean,
-        differ=differ,
-        residuals=np.sort(residuals / np.exp(expected), axis=0),
-    )
-
-
-def _differ(problem: Problem, logs: Solution) -> np.ndarray:
-    """Return True if predicted log sizes are better than their mean."""
-    losses = problem.losses(logs.rows)
-    predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
-    groups = rows_of(problem.groups, logs.rows)
-    predicted, constant = sums_by_group(predicted, groups), sums_by_group(constant, groups)
-    return np.array(predicted.mean() < _CLEARLY * constant.mean() and surely_less(predicted, constant))
-
-
-def _problem_of_sizes(
-    problem: Problem, rows: np.ndarray, sizes: np.ndarray, learned: np.ndarray
-) -> tuple[Problem, Targets]:
-    """The logarithms of the sizes of some rows' residuals as targets, those with numbers `learned` among them."""
-    means = sizes.mean(axis=0)
-    logs = np.zeros(problem.Y.shape)
-    logs[rows] = np.log(sizes + np.where(means > 0, _FLOOR * means, 1.0))
-    train = rows[learned]
-    targets = Targets.of(NoTransform(), logs[train])
-    plain = replace(problem, own_weights=problem.weights, loss=SquaredError(), squares=None, scoring=None)
-    return replace(plain, y=logs, targets=targets, train=train, held_out=train[:0]), targets
-
-
-def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
-    """Return the length scales of the solution for a kernel of exact models."""
-    main = solution.kernel.main
-    kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
-    own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _ALPHA, _ROWS)
-    return ScaledKernels(kernels.scaling, kernels.scaler, kernels.X, [Trial(own, 1.0)], learned=True)
 
 
 def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:
@@ -290,16 +139,95 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     )
 
 
-def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> np.ndarray | None:
-    """Return the increase of the loss when each input is shuffled, for a model that stores no rows."""
-    function = solution.function
-    if not isinstance(function, FeatureFunction):
-        return None
-    some = evenly_spaced(len(solution.rows), ROWS)
-    rows = solution.rows[some]
-    weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
-    own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
-    return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
+def _with_link(problem: Problem, loss: Deviance) -> Problem:
+    """Return the problem with standardized logarithms of means as targets."""
+    loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
+    targets = Targets.of_moments(LogLink(), np.asarray(loss.center), np.asarray(loss.std), flat)
+    return replace(problem, loss=loss, targets=targets)
+
+
+def _at_start(problem: Problem) -> Problem:
+    """Return the first approximation of the loss, if it needs one."""
+    scores = problem.loss.start(problem.answers)
+    return problem if scores is None else problem.at(scores)
+
+
+def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
+    """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
+    kinds = transforms_to_try(as_columns(problem.y))
+    if not kinds or not run.limits.mechanisms.target_transforms:
+        return problem.targets
+
+    def attempt(kind: type[TargetTransform]) -> list[TransformTrial]:
+        if kind is kinds[0] or run.may_continue(Phase.TARGETS):
+            return _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
+        return []
+
+    trials = [trial for some in side_by_side(attempt, kinds, run.settings.n_jobs) for trial in some]
+    if not trials:
+        return problem.targets
+    plain, *others = trials
+    likeliest = sorted(others, key=lambda trial: -trial.likelihood)
+    best = next((trial for trial in likeliest if trial.beats(plain)), plain)
+    run.note("target transform", best.targets.transform.name, best.error)
+    return best.targets
+
+
+def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
+    """The trial of targets with a transform, or none where the kernel is singular."""
+    some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
+    weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
+    search = LengthScaleSearch(
+        Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs
+    )
+    try:
+        places, residuals = search.run(_TRIAL_STEPS, _TRIAL_ROWS).left_out(_COMMON_ROWS)
+    except SingularKernelError:
+        return []
+    rows, predictions = some[places], Y[places] - residuals
+    losses, _ = with_medians_or_means(problem, targets, rows, predictions)
+    own, own_weights = as_columns(problem.y[rows]), None if weights is None else weights[places]
+    return [TransformTrial(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
+
+
+def _near_small_model(start: Problem, run: Run) -> Problem:
+    """Return the approximation near predictions of an exact model of some rows, in rounds, from a first approximation.
+
+    The predictions are leave-one-out predictions for the model's own rows.
+    """
+    quiet, kinds = run.quiet(_TRIAL_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
+    near, kernels, known = start, KernelSearch(start, quiet, kinds, set()).run(), None
+    for _ in range(_ROUNDS):
+        known, solution = _small_model(near, kernels, known, quiet)
+        predictions = solution.scores(kernels.X, run.settings.n_jobs)
+        predictions[solution.rows] = solution.predictions
+        near = near.at(predictions, solution.predict(kernels.scaler, run.settings.n_jobs))
+    words = run.settings.loss
+    if near.loss.is_squares:
+        lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
+        words = f"{words}, {lighter:.1%} of the rows have less weight"
+    run.note("loss", words, solution.error)
+    return near
+
+
+def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, run: Run) -> tuple[Trial, Solution]:
+    """Return kernel and penalty, for the weights of the caller, and the solution of an exact model of some rows.
+
+    A `known` kernel is kept, with approximately its penalty.
+    """
+    some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
+    if known is not None:
+        known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
+    machine = ExactMachine(some, run, kernels, known)
+    tuned = machine.tuned()
+    kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
+    return Trial(kernel, tuned.error), machine.solution(tuned)
+
+
+def _moved(problem: Problem, steps: np.ndarray) -> float:
+    """Root mean square of steps of the logarithms of means, weighted as the rows are."""
+    squares = ((steps * cast(Targets, problem.targets).std) ** 2).mean(axis=1)
+    return float(np.sqrt(np.average(squares, weights=problem.relative_weights(np.arange(len(squares))))))
 
 
 def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | AnyLabels:
@@ -324,3 +252,78 @@ def _error(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     n = apart.size
     spread = np.sqrt(n / (n - 1) * (apart**2).sum()) / losses.size if n > 1 else np.nan
     return np.array([losses.mean(), spread])
+
+
+def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> np.ndarray | None:
+    """Return the increase of the loss when each input is shuffled, for a model that stores no rows."""
+    function = solution.function
+    if not isinstance(function, FeatureFunction):
+        return None
+    some = evenly_spaced(len(solution.rows), ROWS)
+    rows = solution.rows[some]
+    weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
+    own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
+    return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
+
+
+def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
+    """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
+
+    Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
+    are learned again. Sizes of a group are predicted from other groups.
+    """
+    is_grouped = problem.groups is not None
+    known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
+    n_learned = min(_SPREAD_ROWS, max(2, _SPREAD_VALUES // problem.table.shape[1]))
+    known = thinned(known, n_learned if is_grouped else _SPREAD_RESIDUALS)
+    rows = solution.rows[known]
+    residuals = problem.Y[rows] - solution.predictions[known]
+    own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
+    some = own.train if is_grouped else thinned(own.train, _SPREAD_TUNED_ROWS)
+    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
+    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
+    tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
+    logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
+    expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
+    places = np.full(len(problem.table), -1)
+    places[rows] = np.arange(len(rows))
+    expected[places[logs.rows]] = targets.decode(logs.predictions)
+    differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
+    run.note("noise", "differs between rows" if differ else "about constant", solution.error)
+    return Spread(
+        **{field.name: getattr(function, field.name) for field in fields(ExactFunction) if field.name != "coef"},
+        coef=function.coef * targets.std[:, np.newaxis],
+        intercept=logs.intercept * targets.std + targets.mean,
+        differ=differ,
+        residuals=np.sort(residuals / np.exp(expected), axis=0),
+    )
+
+
+def _differ(problem: Problem, logs: Solution) -> np.ndarray:
+    """Return True if predicted log sizes are better than their mean."""
+    losses = problem.losses(logs.rows)
+    predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
+    groups = rows_of(problem.groups, logs.rows)
+    predicted, constant = sums_by_group(predicted, groups), sums_by_group(constant, groups)
+    return np.array(predicted.mean() < _CLEAR_ERROR * constant.mean() and surely_less(predicted, constant))
+
+
+def _problem_of_sizes(
+    problem: Problem, rows: np.ndarray, sizes: np.ndarray, learned: np.ndarray
+) -> tuple[Problem, Targets]:
+    """The logarithms of the sizes of some rows' residuals as targets, those with numbers `learned` among them."""
+    means = sizes.mean(axis=0)
+    logs = np.zeros(problem.Y.shape)
+    logs[rows] = np.log(sizes + np.where(means > 0, _LEAST_SIZE * means, 1.0))
+    train = rows[learned]
+    targets = Targets.of(NoTransform(), logs[train])
+    plain = replace(problem, own_weights=problem.weights, loss=SquaredError(), squares=None, scoring=None)
+    return replace(plain, y=logs, targets=targets, train=train, held_out=train[:0]), targets
+
+
+def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
+    """Return the length scales of the solution for a kernel of exact models."""
+    main = solution.kernel.main
+    kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
+    own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _START_ALPHA, _SPREAD_ROWS)
+    return ScaledKernels(kernels.scaling, kernels.scaler, kernels.X, [Trial(own, 1.0)], learned=True)

@@ -1,4 +1,4 @@
-"""The first step of a fit: a table as numbers, without copies of rows, in training and validation rows."""
+"""The first step of a fit: a table becomes unique training and validation rows of numbers."""
 
 from dataclasses import dataclass, replace
 from itertools import chain

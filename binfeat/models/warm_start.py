@@ -1,4 +1,4 @@
-"""Fits that go on from an earlier one: scaling, length scales and kernel are kept, and are not searched again."""
+"""Warm starts: fits that keep scaling, length scales and kernel of an earlier fit."""
 
 from dataclasses import replace
 from typing import cast

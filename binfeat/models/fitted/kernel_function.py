@@ -1,4 +1,4 @@
-"""Interface of fitted functions and their error bars, and functions of kernel values with rows of `fit`.
+"""Fitted functions of kernel values, and the interface of all fitted functions and error bars.
 
 Targets are what the model learns, standardized. With noise of variance s2 for a row of mean weight, weights of
 features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. What s2 is, residuals

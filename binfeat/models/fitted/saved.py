@@ -1,4 +1,4 @@
-"""Checks of a kernel model that is loaded from a file, and of its function."""
+"""Checks of a kernel model that is loaded from a file."""
 
 from numbers import Integral
 

@@ -1,4 +1,4 @@
-"""Checks of the table encoder and the targets or labels of a kernel model that is loaded from a file."""
+"""Checks of the table encoder and the targets of a kernel model that is loaded from a file."""
 
 import numpy as np
 from sklearn.base import BaseEstimator

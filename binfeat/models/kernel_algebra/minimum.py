@@ -1,4 +1,4 @@
-"""Minimum of a loss over the coefficients of a kernel matrix, and scores of the rows when they are left out."""
+"""Minimum of a loss over the coefficients of a kernel matrix, and its leave-one-out scores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Solves ``(K + 1 1' + alpha / v) c = Y`` by Cholesky factors or CG, and approximates the diagonal of the inverse."""
+"""Solutions of ``(K + 1 1' + alpha / v) c = Y`` for many rows, and the diagonal of the inverse."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

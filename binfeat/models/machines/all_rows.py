@@ -1,4 +1,4 @@
-"""All rows for the final fit of a model of features: in memory, from a source, or elsewhere."""
+"""All rows of the final fit of a model: in memory, from a source, or on workers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable

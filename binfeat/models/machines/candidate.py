@@ -1,4 +1,4 @@
-"""Interface of the kinds of kernel models for the choice among them, and the rows of a model with a kernel."""
+"""Interface of the kinds of kernel models, and the solution that they return."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.table.scalers import InputScaler
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
+_FRAME_ROWS = 1500  # rows for the origin and the unit of inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +68,6 @@ class Solution:
         return out
 
 
-def _predicted(
-    scaler: InputScaler,
-    function: KernelFunction | FeatureFunction,
-    intercept: np.ndarray,
-    n_jobs: int | None,
-    table: np.ndarray,
-) -> np.ndarray:
-    return function.scores(scaler.transform(table), intercept, n_jobs)
-
-
 class Candidate(ABC):
     """A kind of model for one problem."""
 
@@ -91,16 +82,22 @@ class Candidate(ABC):
         return None
 
 
-def warn_of_steps(gain: float, loss: str) -> None:
-    """A ConvergenceWarning where steps have ended far from the minimum of a loss."""
-    if gain > _LARGE:
-        message = (
-            f"loss={loss!r} did not converge: one more step would lower the objective by {gain:.1%}. Increase alpha."
-        )
-        warn(message, ConvergenceWarning)
+class KernelCandidate(Candidate):
+    """A model of kernel values, with optional kernels and penalty."""
 
+    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
+        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
+        self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
 
-_FRAME_ROWS = 1500
+    def _for_weights(self, kernel: KernelSum, mean_weight: float) -> KernelSum:
+        """The kernel with the penalty for weights of this mean, given the penalty for weights of mean 1."""
+        given = self._run.settings.alpha
+        alpha = kernel.alpha * mean_weight if given is None else given
+        return replace(kernel, alpha=alpha)
+
+    def _note_hyperparameters(self, solution: Solution) -> None:
+        self._run.note("kernel", solution.kernel, solution.error)
+        self._run.note("penalty", f"{solution.kernel.alpha:.3g}", solution.error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,19 +159,20 @@ class KernelRows:
         return CellRows(self.problem, self.X, rows, self.frame)
 
 
-class KernelCandidate(Candidate):
-    """A model of kernel values, with optional kernels and penalty."""
+def warn_of_steps(gain: float, loss: str) -> None:
+    """A ConvergenceWarning where steps have ended far from the minimum of a loss."""
+    if gain > _LARGE:
+        message = (
+            f"loss={loss!r} did not converge: one more step would lower the objective by {gain:.1%}. Increase alpha."
+        )
+        warn(message, ConvergenceWarning)
 
-    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
-        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
 
-    def _for_weights(self, kernel: KernelSum, mean_weight: float) -> KernelSum:
-        """The kernel with the penalty for weights of this mean, given the penalty for weights of mean 1."""
-        given = self._run.settings.alpha
-        alpha = kernel.alpha * mean_weight if given is None else given
-        return replace(kernel, alpha=alpha)
-
-    def _note_hyperparameters(self, solution: Solution) -> None:
-        self._run.note("kernel", solution.kernel, solution.error)
-        self._run.note("penalty", f"{solution.kernel.alpha:.3g}", solution.error)
+def _predicted(
+    scaler: InputScaler,
+    function: KernelFunction | FeatureFunction,
+    intercept: np.ndarray,
+    n_jobs: int | None,
+    table: np.ndarray,
+) -> np.ndarray:
+    return function.scores(scaler.transform(table), intercept, n_jobs)

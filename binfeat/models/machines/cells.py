@@ -1,6 +1,6 @@
-"""Cells of rows: the search for kernel and penalty on rows as dense as all, their rows, and the solver of one cell.
+"""Cells of rows: the search for their kernel and penalty, and the solver of one cell.
 
-The search before knew samples of the rows, which take wider kernels.
+Rows of a cell are as dense as all rows, so their kernels are narrower than kernels learned from samples.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A ridge model on random features, with a growing number of grids, and its memory."""
+"""Ridge models on a growing number of random grids, and their memory."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

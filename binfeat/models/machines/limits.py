@@ -44,7 +44,7 @@ class TuningLimits:
 
     rounds: int = 2  # rounds of penalty and overall factor, because finer kernels have other penalties
     factor: float = 1.5  # ratio of two overall factors
-    penalty_factor: float = float(np.sqrt(10.0))  # ratio of two penalties
+    penalty_factor: float = np.sqrt(10.0)  # ratio of two penalties; NumPy's type keeps products with float32 in float64
     parallel_rows: int = 400  # rows from which a trial takes longer than the start of threads
     group_penalties: tuple[float, ...] = (0.1, 1.0, 10.0)  # initial; nearly equal single rows have far smaller ones
     shares: tuple[float, ...] = (0.75, 0.5)  # shares of the better kernel in a sum of two

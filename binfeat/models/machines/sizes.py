@@ -1,4 +1,4 @@
-"""Limits of exact and local models from memory and time."""
+"""Numbers of rows and trees of exact and local models that memory and time allow."""
 
 from functools import cache
 from time import perf_counter

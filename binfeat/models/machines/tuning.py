@@ -1,4 +1,4 @@
-"""Common length scales, shares and penalty of a kernel: by leave-one-out errors, and on samples of many rows."""
+"""The choice of shares, overall length scale and penalty of a kernel, for few rows and in cells of many rows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Exact and local models as ONNX graphs: matrix products and elementwise functions, in float64."""
+"""Exact and local models as ONNX graphs in float64."""
 
 import json
 from collections.abc import Callable

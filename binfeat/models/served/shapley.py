@@ -1,4 +1,4 @@
-"""Shapley values of predictions: exact for products of kernels, and by sampled permutations for other functions."""
+"""Shapley values of predictions, exact for products of kernels and sampled for other functions."""
 
 import functools
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The columns of a raw table: their numbers, or the distinct objects in them; anything else is refused."""
+"""The columns of a raw table, as numbers or as keys of categories."""
 
 import sys
 from collections.abc import Sequence

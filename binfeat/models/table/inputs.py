@@ -1,4 +1,4 @@
-"""The columns of a raw table as numbers: categories, medians and ranges of `fit`, and differences from them."""
+"""The columns of a raw table as a matrix of numbers and codes, as `fit` learned them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Columns scaled by the ranks of their values, and what files of older versions have in place of them."""
+"""Maps of single columns: ranks of values, and the scalings of older files."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

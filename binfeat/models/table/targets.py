@@ -1,4 +1,4 @@
-"""Encoding of targets for a model, transforms and their choice, and decoding of predictions."""
+"""Numbers as targets: their transforms, the choice of a transform, and the way back from predictions."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
