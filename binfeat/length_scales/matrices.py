@@ -187,7 +187,7 @@ class RadialMatrix(DifferentiableMatrix):
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         """The scaled rows, their squares, and their categories."""
         scaled = self.coordinates(A, gamma)
-        return scaled, squares_of(self.kernel, scaled), _typed(A[self.categorical])
+        return scaled, _squares_of(self.kernel, scaled), _typed(A[self.categorical])
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
@@ -202,7 +202,7 @@ class RadialMatrix(DifferentiableMatrix):
         """Values for pairs of prepared rows; `falls` gets minus their derivatives by the squared distances."""
         (A_scaled, A_squares, A_codes), (B_scaled, B_squares, B_codes) = A, B
         if has_cusp(self.kernel):
-            S = differences_of(A_scaled, B_scaled, self.n_jobs, out)
+            S = _differences_of(A_scaled, B_scaled, self.n_jobs, out)
         else:
             S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
         if self.categorical.any():
@@ -236,12 +236,12 @@ def has_cusp(kernel: Kernel) -> bool:
     return _nu(kernel) == 0.5
 
 
-def squares_of(kernel: Kernel, A: np.ndarray) -> np.ndarray:
+def _squares_of(kernel: Kernel, A: np.ndarray) -> np.ndarray:
     """Squares (n,), float32, of mapped rows (rank, n), which make distances of products; 0 where differences do."""
     return _typed(np.zeros(A.shape[1]) if has_cusp(kernel) else np.einsum("ji,ji->i", A, A))
 
 
-def differences_of(A: np.ndarray, B: np.ndarray, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
+def _differences_of(A: np.ndarray, B: np.ndarray, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
     """Squared distances (n, m), float32, of mapped rows (rank, n) and (rank, m), by differences."""
     out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
     squared_distances(_typed(A), _typed(B), out, n_jobs=n_jobs)
@@ -253,7 +253,7 @@ def radial_values(
 ) -> np.ndarray:
     """Values of a radial kernel, instead of minus twice the inner products S of rows with these squares, float32.
 
-    Of a kernel with a cusp S are the squared distances, as `differences_of` has them. `falls` gets minus the
+    Of a kernel with a cusp S are the squared distances, as `_differences_of` has them. `falls` gets minus the
     derivatives of the values by the squared distances, unless it is empty.
     """
     if np.isinf(_nu(kernel)):

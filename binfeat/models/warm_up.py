@@ -33,7 +33,7 @@ _ROOTS = 5  # samples of a posterior
 _NUS = (0.0, np.inf, 1.5, 2.5, -1.0)  # of all kernels
 
 
-def warm_up_models() -> None:
+def _warm_up_models() -> None:
     """Compile every kernel that predictions of kernel models need, of all kinds and for any number of rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(_PREDICTED, _INPUTS))
@@ -179,4 +179,4 @@ def _features(rng: np.random.Generator) -> Iterator[Features]:
         yield BinMatrix(np.stack([many, many[::-1]]), _MANY_BINS * np.arange(3), dtype=dtype)
 
 
-_PARTS = {"features": _warm_up_features, "linear": _warm_up_linear, "models": warm_up_models}
+_PARTS = {"features": _warm_up_features, "linear": _warm_up_linear, "models": _warm_up_models}

@@ -18,7 +18,7 @@ from binfeat.models.problem import without_scoring
 
 
 @dataclass(frozen=True, eq=False)
-class NextTree:
+class _NextTree:
     """A tree with partly solved cells."""
 
     tree: CellTrees
@@ -43,7 +43,7 @@ class Forest:
         self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
         self._trees: list[CellTrees] = []
-        self._next: NextTree | None = None
+        self._next: _NextTree | None = None
         self._function: LocalFunction | None = None  # of the trees so far, once it is asked for
         self._cells: list[SolvedCell] = []  # of all trees
         self._cell_rows: list[np.ndarray] = []  # and their rows that have coefficients
@@ -110,10 +110,10 @@ class Forest:
         self._next = self._function = None
 
     @property
-    def _started(self) -> NextTree:
+    def _started(self) -> _NextTree:
         """Return the next tree, which may have solved cells."""
         if self._next is None:
-            self._next = NextTree(*self._rows.split(self._kernel, self.most, self._seed, self.n_trees), {})
+            self._next = _NextTree(*self._rows.split(self._kernel, self.most, self._seed, self.n_trees), {})
         return self._next
 
     def _solved(self, numbers: Sequence[int]) -> list[SolvedCell]:

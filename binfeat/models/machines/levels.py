@@ -24,11 +24,11 @@ from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.machines.limits import LOCAL, TUNING
 from binfeat.models.run import Phase, Run
 
-CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
+_CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
 
 
 @dataclass(frozen=True, eq=False)
-class FoundLevels:
+class _FoundLevels:
     """Columns of levels with variances, a kernel, and the leave-one-out errors of some rows."""
 
     columns: LevelColumns
@@ -48,7 +48,7 @@ class LevelSearch:
         self._rows, self._run, self._most = rows, run, most
         self._cells = rows.cells(rows.known)
 
-    def run(self, start: KernelSum, seconds: float) -> FoundLevels | None:
+    def run(self, start: KernelSum, seconds: float) -> _FoundLevels | None:
         """What is found; None where effects gain too little, or time is short of `seconds`."""
         columns = self._columns()
         if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
@@ -67,12 +67,12 @@ class LevelSearch:
             best = self._with_penalty(best, some, seconds)
         return replace(best, columns=replace(columns, level_variances=best.columns.level_variances))
 
-    def known(self, start: KernelSum, earlier: LevelColumns) -> FoundLevels | None:
+    def known(self, start: KernelSum, earlier: LevelColumns) -> _FoundLevels | None:
         """The same with the variances of an earlier fit."""
         columns = self._columns()
         if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs) or not self._split(start):
             return None
-        return FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
+        return _FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
 
     def _split(self, kernel: KernelSum) -> list[np.ndarray] | None:
         """Rows of the cells of the first tree; None if equal rows exceed the size of a cell."""
@@ -114,7 +114,7 @@ class LevelSearch:
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
         return [some[number] for number in evenly_spaced(len(some), max(1, LOCAL.tried_rows // mean))]
 
-    def _found(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> FoundLevels:
+    def _found(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> _FoundLevels:
         """The best variances for a penalty."""
         values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
         known = LevelSolver(self._cells, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
@@ -124,9 +124,9 @@ class LevelSearch:
         trials = [replace(tried, level_variances=likely * factor) for factor in LOCAL.variance_factors]
         errors = [self._error(known, some, own) for own in trials]
         best = int(np.argmin(errors))
-        return FoundLevels(trials[best], kernel, errors[best], without)
+        return _FoundLevels(trials[best], kernel, errors[best], without)
 
-    def _error(self, known: CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
+    def _error(self, known: _CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
         """Leave-one-out error of some rows, with effects of levels, or without."""
         parts, equations = known
         effects = None if columns is None else equations.solved(columns.variances)
@@ -138,7 +138,7 @@ class LevelSearch:
             total += float((squares if weights is None else weights[:, np.newaxis] * squares).sum())
         return total / (sum(map(len, some)) * problem.n_targets)
 
-    def _with_penalty(self, best: FoundLevels, some: list[np.ndarray], seconds: float) -> FoundLevels:
+    def _with_penalty(self, best: _FoundLevels, some: list[np.ndarray], seconds: float) -> _FoundLevels:
         """The best penalty, which is larger than without effects: the kernel has less to explain."""
         while self._run.may_continue(Phase.CELLS, seconds) and best.kernel.alpha * TUNING.penalty_factor <= MOST_ALPHA:
             kernel = replace(best.kernel, alpha=best.kernel.alpha * TUNING.penalty_factor)
@@ -175,7 +175,7 @@ class LevelSolver:
         """Solutions of some cells, given the effects of the last tree."""
         return self._finished(cells, [None] * len(cells))
 
-    def parts(self, cells: list[np.ndarray], kept_bytes: float = np.inf) -> CellParts:
+    def parts(self, cells: list[np.ndarray], kept_bytes: float = np.inf) -> _CellParts:
         """The parts of cells, of which the first keep V."""
         equations, parts = LevelEquations(self.columns.n_columns, self._rows.problem.n_targets), list[CellPart]()
         for batch in slices(len(cells), CELL_BATCH):

@@ -81,12 +81,12 @@ class ScaledKernels:
 _Result = TypeVar("_Result")
 
 
-def kind_of(kernel: Kernel) -> str:
+def _kind_of(kernel: Kernel) -> str:
     """Return the kind of features for a kernel."""
     return "radial" if is_radial(kernel) else "binning"
 
 
-def with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
+def _with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
     """The searches without the worse of two radial kernels."""
     radial = sorted((search for search in searches if is_radial(search.kernel)), key=lambda search: search.error)
     return [*(search for search in searches if not is_radial(search.kernel)), *radial[:1]]
@@ -142,7 +142,7 @@ class Race:
         radial = [search for search in self.searches if is_open and is_radial(search.kernel)]
         self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
         self.step(plan.race, late_rows)
-        self.searches = with_one_radial(self.searches)
+        self.searches = _with_one_radial(self.searches)
         self.step(plan.n_steps, late_rows)
         return self._compared()
 
@@ -150,7 +150,7 @@ class Race:
         return side_by_side(act, self.searches, self._run.settings.n_jobs)
 
     def _is_needed(self, search: LengthScaleSearch) -> bool:
-        return kind_of(search.kernel) in self._needed
+        return _kind_of(search.kernel) in self._needed
 
     def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
         """Give up the searches that are not needed and fall behind."""
@@ -212,8 +212,8 @@ class KernelSearch:
         """Return the current result after Ctrl-C, or None."""
         started = any(search.errors for search in self._race.searches)
         if not self._found and started:
-            searches = [s for s in self._race.searches if s.errors or kind_of(s.kernel) in self._needed]
-            self._found = [search.found for search in with_one_radial(searches)]
+            searches = [s for s in self._race.searches if s.errors or _kind_of(s.kernel) in self._needed]
+            self._found = [search.found for search in _with_one_radial(searches)]
             self._note()
         return self._kernels() if self._found else None
 

@@ -59,11 +59,11 @@ class TableCheck:
         if self._sample is None:
             return self._found
         names = names_of_inputs(self._machine)
-        drift = drift_of(self._fitted, self._sample.rows, names, self._machine.n_jobs)
+        drift = _drift_of(self._fitted, self._sample.rows, names, self._machine.n_jobs)
         return Findings(self._found, self._found.n_rows, drift)
 
 
-def drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int | None) -> Drift | None:
+def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int | None) -> Drift | None:
     """Test scaled rows against the rows of `fit` that a model stores; None if there are fewer than two of either.
 
     Rows count once, whatever their weights: copies that `fit` merged are not independent rows.

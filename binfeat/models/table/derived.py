@@ -89,8 +89,8 @@ class Ranks:
     @classmethod
     def fit(cls, X: np.ndarray, numbers: np.ndarray) -> Self:
         """By the mask of columns that are numbers and no times."""
-        ranked = columns_to_rank(X, numbers)
-        return cls(ranked, *scored_ranks(X, ranked)) if ranked.size else cls.none()
+        ranked = _columns_to_rank(X, numbers)
+        return cls(ranked, *_scored_ranks(X, ranked)) if ranked.size else cls.none()
 
     def fill(self, out: np.ndarray, X: np.ndarray, gaps: np.ndarray) -> None:
         if self.source.size:
@@ -132,7 +132,7 @@ _MOST_RANKED = 64
 NO_RANKS = {"rank_starts": np.zeros(1, np.int64), "rank_knots": np.empty(0), "rank_values": np.empty(0)}
 
 
-def columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return numeric columns that are far from normal, such as amounts, and counts with many zeros.
 
     Their statistic of Shapiro and Francia (1972) is small. Where there are very many, as in bags of words, none is
@@ -151,7 +151,7 @@ def _is_far_from_normal(values: np.ndarray) -> bool:
     return bool(np.corrcoef(values, scores)[0, 1] ** 2 < 0.865)  # samples of an exponential distribution have 0.82
 
 
-def scored_ranks(matrix: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _scored_ranks(matrix: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Starts of the knots of these columns, the knots, and their normal scores."""
     ranks = Quantiles.fit(matrix[:, columns], np.zeros(columns.size, dtype=bool))
     return ranks.starts, ranks.knots, ndtri(np.clip(ranks.ranks, *ndtr([-3.0, 3.0])))

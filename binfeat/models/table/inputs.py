@@ -81,14 +81,14 @@ def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
 
 
-def chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
+def _chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
     """Mask of the categorical columns."""
     if is_word(categorical_features, "from_dtype"):
         return np.array([column.holds_strings for column in table.columns], dtype=bool)
     return check_categorical(categorical_features, estimator)
 
 
-def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
+def _doubt_digits(table: Columns, chosen: np.ndarray) -> None:
     """Warn about numeric columns with numbers that are equal in float64 only."""
     for column in compress(table.columns, ~chosen):
         n_numbers, n_left = column.lost()
@@ -100,7 +100,7 @@ def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
             )
 
 
-def categories_in(table: Columns, chosen: np.ndarray) -> list[Categories]:
+def _categories_in(table: Columns, chosen: np.ndarray) -> list[Categories]:
     """The categories of each column, none of those that are not chosen."""
     n_rows, columns = table.shape[0], zip(table.columns, chosen)
     return [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
@@ -119,7 +119,7 @@ def _repeated(column: Column, n_rows: int) -> Categories:
     return NO_CATEGORIES
 
 
-def medians_of(matrix: np.ndarray) -> np.ndarray:
+def _medians_of(matrix: np.ndarray) -> np.ndarray:
     """Medians of the values that are not NaN, 0 of a column in which all are."""
     gaps = np.isnan(matrix)
     n_gaps = np.count_nonzero(gaps, axis=0)
@@ -156,14 +156,14 @@ class Inputs:
         table = read_table(estimator, X)
         if is_word(categorical_features, "from_dtype"):
             table = table.without_texts()
-        chosen = chosen_in(estimator, table, categorical_features)
-        doubt_digits(table, chosen)
+        chosen = _chosen_in(estimator, table, categorical_features)
+        _doubt_digits(table, chosen)
         blank = np.zeros(chosen.size)
-        levels = Levels.of_columns(categories_in(table, chosen))
+        levels = Levels.of_columns(_categories_in(table, chosen))
         bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), levels, lows=blank, highs=blank)
         matrix = bare.numbers_of(table, estimator)
         lows, highs = ranges_of(matrix)
-        inputs = replace(bare, medians=medians_of(matrix), lows=lows, highs=highs)
+        inputs = replace(bare, medians=_medians_of(matrix), lows=lows, highs=highs)
         table.require_size(np.maximum(inputs.highs, -inputs.lows))
         return inputs, matrix
 
