@@ -46,6 +46,7 @@ for p, ax in enumerate(axes[0]):
         ax.axhline(place, color="0.4", lw=0.7)
     ax.scatter(*points.T, s=18, c=colours[point_codes[p]], edgecolors="0.25", linewidths=0.5)
     ax.set_title(f"grid {p}: x and y {'share a bin' if met[p] else 'are in different bins'}")
+# sphinx_gallery_defer_figures
 
 # %%
 # From grids to a kernel
@@ -67,6 +68,7 @@ for ax in axes.flat[:5]:
         ax.plot(*place, "o", color="black", ms=5)
         ax.annotate(name, place, xytext=offset, textcoords="offset points", weight="bold", size=12)
     ax.set(xticks=[], yticks=[], xlim=(-3, 3), ylim=(-3, 3))
+# sphinx_gallery_defer_figures
 
 # %%
 # How many grids

@@ -22,6 +22,7 @@ COLOURS = plt.get_cmap("tab10").colors
 figure = plt.figure(figsize=(11, 6.4), layout="constrained")
 panels = figure.subplot_mosaic([["k-means, moons", "moons", "digits"], ["k-means, rings", "rings", "digits"]],
                                width_ratios=[1, 1, 1.9])  # fmt: skip
+# sphinx_gallery_defer_figures
 
 # %%
 # Moons and rings
@@ -44,6 +45,7 @@ for name, (X, shape) in shapes.items():
         kind = "k-means" if "k-means" in title else "spectral"
         ax.set_title(f"{kind}: {normalized_mutual_info_score(shape, labels):.2f}")
         ax.set(xticks=[], yticks=[], aspect="equal")
+# sphinx_gallery_defer_figures
 
 # %%
 # Digits

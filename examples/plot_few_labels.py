@@ -18,6 +18,7 @@ from binfeat import LabelSpreading
 
 BLUE, RED, GREY = "#1f5fa8", "#c8452d", "0.75"
 figure, (alone, spread, curve) = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+# sphinx_gallery_defer_figures
 
 # %%
 # Three labels for each moon
@@ -41,6 +42,7 @@ for name, (ax, model) in models.items():
     ax.scatter(*X.T, s=3, c=np.array([BLUE, RED])[model.predict(X)], alpha=0.6)
     ax.scatter(*X[few >= 0].T, s=90, c=np.array([BLUE, RED])[few[few >= 0]], edgecolors="black", linewidths=1.5)
     ax.set(xticks=[], yticks=[], title=f"{name}: {(model.predict(X) == moon).mean():.0%} correct")
+# sphinx_gallery_defer_figures
 
 # %%
 # Digits

@@ -19,6 +19,7 @@ from binfeat import IntervalDisplay, KernelMachineRegressor
 
 BLUE, RED, GREY = "#1f5fa8", "#c8452d", "0.45"
 figure, (curve, bars, shares) = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained", width_ratios=(4, 3, 3))
+# sphinx_gallery_defer_figures
 
 # %%
 # Regions without rows
@@ -41,6 +42,7 @@ curve.set(xlabel="x", ylabel="y", ylim=(-4, 4.5), xlim=(-5.5, 5.5))
 curve.set_title("90 % interval and samples", loc="left", fontsize="medium")
 curve.legend(frameon=False, fontsize="small", ncols=2, loc="upper left")
 curve.spines[["top", "right"]].set_visible(False)
+# sphinx_gallery_defer_figures
 
 # %%
 # Patients
@@ -51,6 +53,7 @@ X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=Tr
 model = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
 IntervalDisplay.from_estimator(model, X_test, y_test, max_rows=100, ax=bars)
 bars.set(xlabel="Predicted progression", ylabel="Progression")
+# sphinx_gallery_defer_figures
 
 # %%
 # Coverage

@@ -26,6 +26,9 @@ def truth(X):
     return np.sin(12 * X[:, 0] ** 2 + 9 * X[:, 1] ** 2)
 
 
+# sphinx_gallery_defer_figures
+
+
 # %%
 # Cells
 # -----
@@ -50,6 +53,7 @@ pale = ListedColormap(0.6 + 0.4 * colormaps["hsv"](np.linspace(0, 1, cells.max()
 axes[0].imshow(shuffled, origin="lower", extent=(0, 1, 0, 1), cmap=pale, interpolation="nearest")
 axes[0].scatter(*X[::4].T, s=1.5, color="0.25", linewidths=0)
 axes[0].set_title(f"{cells.max() + 1} cells of {len(X):,} rows", loc="left", fontsize="medium")
+# sphinx_gallery_defer_figures
 
 # %%
 # One tree, and the mean of eight
@@ -64,6 +68,7 @@ for ax, model, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 
     ax.imshow(surface, origin="lower", extent=(0, 1, 0, 1), cmap="RdBu_r", vmin=-1.3, vmax=1.3)
     ax.set_title(f"{title}: error {error:.3f}", loc="left", fontsize="medium")
     print(f"{title}: root mean squared error {error:.3f}")
+# sphinx_gallery_defer_figures
 
 # %%
 # The number of trees

@@ -19,6 +19,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from binfeat import OutlierDetector
 
 figure, (plane, peers) = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
+# sphinx_gallery_defer_figures
 
 # %%
 # Density
@@ -37,6 +38,7 @@ plane.scatter(*X[~outlier].T, s=2, color="0.3")
 plane.scatter(*X[outlier].T, s=16, color="#c44e52")
 plane.set(title="Scores and outliers (red)", xticks=[], yticks=[])
 figure.colorbar(shades, ax=plane, label="score: mean log share of the rows")
+# sphinx_gallery_defer_figures
 
 # %%
 # Compared with other detectors

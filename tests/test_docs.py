@@ -12,6 +12,7 @@ from binfeat import kernels
 DOCS = Path(__file__).parents[1] / "examples" / "docs"
 GUIDE = sorted((DOCS / "guide").glob("plot_*.py"))
 PAGES = [*sorted(DOCS.glob("*.rst")), *GUIDE]
+SCRIPTS = [*sorted(DOCS.parent.glob("plot_*.py")), *GUIDE]
 
 
 def listed(home):
@@ -48,3 +49,21 @@ def test_pages_of_the_guide_run_code(page):
     text = page.read_text(encoding="utf-8")
     assert text.count("# %%") >= 1
     compile(text, str(page), "exec")
+
+
+def code_cells(path):
+    """Parts of a script between comments that Sphinx-Gallery renders as text."""
+    return re.split(r"^# %%.*$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_figures_are_shown_when_they_are_complete(path):
+    """Sphinx-Gallery shows a figure at the end of its cell, unless a comment defers it."""
+    cells = code_cells(path)
+    for start, cell in enumerate(cells):
+        targets = re.findall(r"^(.+?) = plt\.(?:subplots|figure)\(", cell, flags=re.MULTILINE)
+        names = {name for target in targets for name in re.findall(r"\w+", target)}
+        later = [k for k, own in enumerate(cells[start + 1 :], start + 1) if names & set(re.findall(r"\b\w+\b", own))]
+        last = max((k for k in later if not re.search(r" = plt\.(?:subplots|figure)\(", cells[k])), default=start)
+        for own in cells[start:last]:
+            assert "# sphinx_gallery_defer_figures" in own

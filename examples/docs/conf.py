@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
     "default_thumb_file": str(HERE.parent / "quickstart.png"),
     "download_all_examples": False,
     "capture_repr": (),  # examples print their results
+    "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
