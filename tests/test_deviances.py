@@ -327,7 +327,7 @@ def test_bad_parameters(rng):
 
 def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
     X, y, _ = drawn("poisson", rng, 60)
-    for name, figure in (("_SMALL", 0.0), ("_LARGE", 0.0), ("_MOST", 1)):
+    for name, figure in (("_SMALL_STEP", 0.0), ("_LARGE_STEP", 0.0), ("_MOST_STEPS", 1)):
         monkeypatch.setattr(steps, name, figure)
     with pytest.warns(ConvergenceWarning, match="loss='poisson' did not converge: the last step changed log-means by"):
         KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
