@@ -19,7 +19,7 @@ from binfeat.models.kernel_algebra.loss import Loss
 
 _MEMORY = 10  # steps that directions are made of
 _FACTORS, _MOST = 8, 20  # and steps with each of them
-_ENOUGH = 3e-5  # of the objective, that a step is expected to gain when steps end
+_ENOUGH = 1e-4  # of the objective, that a step is expected to gain when steps end
 _SUFFICIENT = 1e-4  # a line search must reach this share of the linear prediction
 _SHORTEST = 1e-6  # part of a step
 _FEW_EVENTS, _FOLDS = 100, 5
