@@ -26,7 +26,7 @@ from binfeat.distributed._chunks import (
 )
 from binfeat.distributed.relevance import checked_sample
 from binfeat.features.binning.base import as_output
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype, csr_container
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of, csr_container
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.random_binning import RandomBinning as InMemory
@@ -175,7 +175,7 @@ class RandomBinning(InMemory):
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None
-        self._draw(self._chosen_gamma(moments, checked_sample, self, X, y, sample_weight))
+        self._draw(self._chosen_gamma(None, moments, checked_sample, self, X, y, sample_weight))
         return chunks
 
     def _unite(self, counted: list[Delayed]) -> None:
@@ -208,16 +208,12 @@ def _renumber(numbered: tuple[Bins, np.ndarray], twin: InMemory, dtype: np.dtype
     """The features of a chunk whose bins are numbered."""
     bins, codes = numbered
     known = Bins(twin._bin_keys, twin.bin_counts_, twin.bin_offsets_)
-    out = np.empty(codes.shape, code_dtype(np.diff(twin.bin_offsets_).max()))
+    out = np.empty(codes.shape, code_dtype_of(twin.bin_offsets_))
     renumber(codes, bins, known, out)
     return BinMatrix._trusted(out, twin.bin_offsets_, dtype, 1)
 
 
 def _encode(X: Any, twin: InMemory, dtype: np.dtype) -> BinMatrix:
     """The features of a chunk."""
-    codes = (
-        twin.encode(X).codes
-        if X.shape[0]
-        else np.empty((len(twin._grids), 0), code_dtype(np.diff(twin.bin_offsets_).max()))
-    )
+    codes = twin.encode(X).codes if X.shape[0] else np.empty((len(twin._grids), 0), code_dtype_of(twin.bin_offsets_))
     return BinMatrix._trusted(codes, twin.bin_offsets_, dtype, 1)

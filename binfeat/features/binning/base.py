@@ -103,9 +103,9 @@ class BinningBase(FeatureMap):
         """Return the `Moments` of rows for ``gamma="scale"``, otherwise None."""
         return Moments.of(X, weights) if is_scale(self.gamma) else None
 
-    def _draw(self, gamma: np.ndarray) -> None:
-        """Draw the grids for one gamma per input."""
-        n_grids, earlier = int(self.n_grids), EarlierFit.of(self)
+    def _draw(self, gamma: np.ndarray, earlier: EarlierFit | None = None) -> None:
+        """Draw the grids for one gamma per input; ValueError if an earlier fit has other grids."""
+        n_grids = int(self.n_grids)
         require_grids_memory(n_grids, gamma.size)
         self.gamma_ = gamma
         grids = Grids.draw(binning_kernel(self.kernel), gamma, n_grids, seed_of(self.random_state), self._categorical)
@@ -117,26 +117,33 @@ class BinningBase(FeatureMap):
         if self.n_features is not None:
             self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
 
-    def _begin(self, X: Any, y: Any, sample_weight: ArrayLike | None, encodes: bool = False) -> BinningInput:
-        """Check parameters and rows, and draw the grids."""
+    def _begin(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, encodes: bool = False
+    ) -> tuple[BinningInput, EarlierFit | None]:
+        """Check parameters and rows, and draw the grids; also return the earlier fit of a warm start."""
         self._check_parameters()
+        earlier = EarlierFit.of(self)
         if is_source(X):
             check_alone(y, sample_weight)
             summary = SourceSummary(X, self._check, self._scale_of if is_word(self.gamma, "scale") else None)
-            self._draw(self._chosen_gamma(summary.sum, rows_of_summary, summary))
-            return BinningInput.of_source(summary, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
+            self._draw(self._chosen_gamma(earlier, summary.sum, rows_of_summary, summary), earlier)
+            table = BinningInput.of_source(summary, self.max_bytes)
+            return table.watched(Progress(self, X, None), int(self.n_grids)), earlier
         X = self._check(X, reset=True)
         if encodes:
             self._require_memory(X, int(self.n_grids))
         weights = check_weights(sample_weight, X.shape[0])
-        self._draw(self._chosen_gamma(self._scale_of(X, flat(weights)), lambda *rows: rows, X, y, sample_weight))
+        moments = self._scale_of(X, flat(weights))
+        self._draw(self._chosen_gamma(earlier, moments, lambda *rows: rows, X, y, sample_weight), earlier)
         if self._hashed:  # bins are not counted
             warn_of_rows(self._grids, X, self.n_jobs)
-        return BinningInput.of(X).watched(Progress(self, X, None), int(self.n_grids))
+        return BinningInput.of(X).watched(Progress(self, X, None), int(self.n_grids)), earlier
 
-    def _chosen_gamma(self, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any) -> np.ndarray:
+    def _chosen_gamma(
+        self, earlier: EarlierFit | None, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any
+    ) -> np.ndarray:
         """Gamma of each input: of an earlier fit, given, from moments, or learned from rows, targets and weights."""
-        if EarlierFit.of(self) is not None and self.gamma_.size == self.n_features_in_:
+        if earlier is not None and self.gamma_.size == self.n_features_in_:
             return self.gamma_
         if not is_word(self.gamma, "learn"):
             return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
@@ -182,12 +189,12 @@ class BinningBase(FeatureMap):
             self._learn(table, store)
             return store
         self._fit_bins(table, earlier)
-        return BinMap(self._grids, self._bin_keys, self.bin_offsets_).encode(table, self.n_jobs)
+        return self._bin_map.encode(table, self.n_jobs)
 
-    def _known_bins(self) -> Bins:
-        """All bins of earlier rows, with and without a column."""
-        coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
-        return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
+    @property
+    def _bin_map(self) -> BinMap:
+        """The map to the columns of the bins; its look-up tables are made once for a fit."""
+        return self._derived.get(self._bin_keys, lambda: BinMap(self._grids, self._bin_keys, self.bin_offsets_))
 
     def _keep(self, learned: LearnedBins) -> None:
         """Set the attributes that describe the bins of all rows."""
@@ -201,8 +208,7 @@ class BinningBase(FeatureMap):
         """Return the codes (n_grids, n_rows) of checked rows."""
         if self._hashed:
             return fold_codes(self._grids, BinningInput.of(X), self.bin_offsets_, self.n_jobs).array
-        keys = self._bin_keys
-        codes = self._derived.get(keys, lambda: BinMap(self._grids, keys, self.bin_offsets_)).codes(X, self.n_jobs)
+        codes = self._bin_map.codes(X, self.n_jobs)
         if self.min_count == 1:
             warn_of_unseen(codes, no_bin(codes.dtype), self.bin_counts_[: self.bin_offsets_[1]].sum())
         return codes

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import DTypeLike
 from binfeat._common.derived import Derived
 from binfeat._common.validation import CheckedRows
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of
 from binfeat.features.binning.bins import rank_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
@@ -40,14 +40,13 @@ class BinMap:
 
     def encode(self, table: BinningInput, n_jobs: int | None = None) -> CodeStore:
         """Return a store with the codes of the rows of a table."""
-        store = CodeStore(table.n_rows, len(self.grids), table.max_bytes, code_dtype(np.diff(self.starts).max()))
+        store = CodeStore(table.n_rows, len(self.grids), table.max_bytes, code_dtype_of(self.starts))
         write_codes(self.tables(n_jobs), self.grids, table.blocks, store.array, n_jobs, table.tell)
         return store
 
     def codes(self, X: CheckedRows, n_jobs: int | None = None) -> np.ndarray:
         """Return the codes (n_grids, n_rows) of an ndarray or CSR (n_rows, n_inputs)."""
-        dtype = code_dtype(np.diff(self.starts).max())
-        return find_codes(self.tables(n_jobs), self.grids, X, n_jobs, dtype)
+        return find_codes(self.tables(n_jobs), self.grids, X, n_jobs, code_dtype_of(self.starts))
 
     def __call__(self, X: CheckedRows, dtype: DTypeLike = np.float64, n_jobs: int | None = None) -> BinMatrix:
         """Return features of this type of an ndarray or CSR (n_rows, n_inputs)."""

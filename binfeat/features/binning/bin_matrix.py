@@ -26,6 +26,11 @@ def code_dtype(largest_grid: int) -> type[np.unsignedinteger]:
     return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
 
 
+def code_dtype_of(offsets: np.ndarray) -> type[np.unsignedinteger]:
+    """Return the dtype of codes for the first column of each grid and the number of columns."""
+    return code_dtype(np.diff(offsets).max())
+
+
 def csr_container() -> type:
     """Return the CSR class for scikit-learn's setting `sparse_interface`, which exists from version 1.9 on."""
     return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix

@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from binfeat._common.validation import check_flag, check_integer
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import BinningInput, count_bins
@@ -21,18 +20,17 @@ class EarlierFit:
 
     @classmethod
     def of(cls, binning: Any) -> Self | None:
-        """Return the fit that `warm_start` keeps, or None; ValueError if it cannot be kept."""
-        if not (check_flag(binning.warm_start, "warm_start") and hasattr(binning, "bin_offsets_")):
+        """Return the fit that `warm_start` keeps, or None, for checked parameters; ValueError if it cannot be kept."""
+        if not (binning.warm_start and hasattr(binning, "bin_offsets_")):
             return None
-        n_grids, before = check_integer(binning.n_grids, "n_grids", 1), len(binning._scale)
+        n_grids, before = int(binning.n_grids), len(binning._scale)
         if binning._hashed or binning.n_features is not None:
             raise ValueError("warm_start=True keeps bins, which hashed columns do not have; set n_features=None.")
         if n_grids < before:
             raise ValueError(
                 f"n_grids must be at least {before}, the grids of the earlier fit, if warm_start=True; got {n_grids}."
             )
-        coded = Bins(binning._bin_keys, binning.bin_counts_, binning.bin_offsets_)
-        return cls(binning._grids, coded, Bins(binning._rare_keys, binning._rare_counts, binning._rare_starts))
+        return cls(binning._grids, *bins_of(binning))
 
     def require(self, grids: Grids) -> None:
         """Raise a ValueError if the first of the new grids are others."""
@@ -53,3 +51,9 @@ class EarlierFit:
         added = rank_bins(found, min_count, n_jobs=n_jobs)
         coded, rare = Bins.join([self.coded, added.coded]), Bins.join([self.rare, added.rare])
         return LearnedBins(coded, rare, added.new_codes, added.starts)
+
+
+def bins_of(binning: Any) -> tuple[Bins, Bins]:
+    """Return the bins of a fitted map with a column, and the bins without a column."""
+    coded = Bins(binning._bin_keys, binning.bin_counts_, binning.bin_offsets_)
+    return coded, Bins(binning._rare_keys, binning._rare_counts, binning._rare_starts)

@@ -25,10 +25,11 @@ from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.features.binning.base import BinningBase, as_output, lacks_bins, lacks_gamma
 from binfeat.features.binning.bin_matrix import BinMatrix
+from binfeat.features.binning.bins import Bins
 from binfeat.features.binning.bounds import box
 from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.fineness import unseen_shares
-from binfeat.features.binning.more_grids import EarlierFit
+from binfeat.features.binning.more_grids import bins_of
 from binfeat.features.binning.saved import check_binning, check_offsets
 from binfeat.features.binning.tables import BinningInput
 from binfeat.kernels.base import Kernel
@@ -185,8 +186,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             If a parameter is out of range, the kernel has no pitch law, X has infinite values, or a block differs from
             the first block in its columns or type; the message names the block.
         """
-        earlier = EarlierFit.of(self)
-        table = self._begin(X, y, sample_weight)
+        table, earlier = self._begin(X, y, sample_weight)
         self._fit_bins(table, earlier)
         table.end()
         return self
@@ -213,8 +213,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         OSError
             If the codes need more than `max_bytes` and do not fit on the disk.
         """
-        earlier = EarlierFit.of(self)
-        table = self._begin(X, y, sample_weight, encodes=True)
+        table, earlier = self._begin(X, y, sample_weight, encodes=True)
         try:
             store = self._encode_bins(table, earlier)
         except OSError:
@@ -259,7 +258,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         if not self._hashed and first:
             self._learn(table)
         elif not self._hashed:
-            self._learn(table, known=self._known_bins())
+            self._learn(table, known=Bins.join_within_grids(bins_of(self)))
         return self
 
     def encode(self, X: Any) -> BinMatrix:
