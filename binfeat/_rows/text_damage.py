@@ -61,7 +61,7 @@ def _require_few_swallowed(path: str, n_lines: int, format: TextFormat) -> None:
 
 
 def _ragged(line: int, n_lines: int, n_cells: int, n_columns: int, format: TextFormat) -> str:
-    """Describe a row whose number of cells differs from the header."""
+    """Describe a row with more or fewer cells than the header."""
     where = f"line {line}" if n_lines == 1 else f"the row in lines {line} to {line + n_lines - 1}"
     remedy = "close its double quote" if n_lines > 1 else "put cells that contain it into double quotes"
     return (

@@ -117,7 +117,7 @@ class DaskTrainingRows:
         return bins
 
     def for_solver(self, features: Map, dtype: np.dtype) -> DaskRows:
-        """Return the rows with these features; those of bins with a dtype."""
+        """Return the rows with these features; features of bins have this dtype."""
         parts, dense = self._parts.blocks, isinstance(features, FourierMap)
         if dense:
             parts = self._chunks.each(_with_fourier, self._encoding, shared(features), own=[parts])

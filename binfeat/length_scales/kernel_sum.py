@@ -155,7 +155,7 @@ class SumWithSlopes:
     """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one.
 
     Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. Of a radial kernel with
-    a linear map, gammas are those of the inputs before the map.
+    a linear map, gammas belong to the inputs before the map.
     """
 
     def __init__(self, matrices: Sequence[DifferentiableMatrix]) -> None:

@@ -30,7 +30,7 @@ class SearchLimits:
     far_error: float = 1.12  # ratio of errors above which the worse kernel is dropped
     better_error: float = 0.97  # ratio of the errors of a radial kernel and the kernel of the grids to keep both
     unseen_rows: int = 1000  # rows for validation that no step uses, and at most a third of all rows
-    least_gain: float = 2.0  # paired standard errors by which linear maps and single length scales lower the error
+    least_gain: float = 2.0  # minimum gain of linear maps and single length scales, in paired standard errors
     map_rows: int = 500  # rows of a step for a linear map
     map_table_rows: int = 300  # rows of the smallest table for which a linear map is searched
     map_inputs: int = 200  # numeric inputs of a linear map

@@ -43,7 +43,7 @@ class EarlierFit:
             )
 
     def with_grids(self, grids: Grids, table: BinningInput, min_count: int, n_jobs: int | None) -> LearnedBins:
-        """Return the bins of all grids; only those of added grids are found in the rows."""
+        """Return the bins of all grids; the rows are read for added grids only."""
         before = len(self.grids)
         if len(grids) == before:
             return LearnedBins(self.coded, self.rare, np.empty(0, np.uint32), self.coded.starts)

@@ -164,7 +164,7 @@ class Spread(ExactFunction):
     def quantiles(self, levels: np.ndarray) -> np.ndarray:
         """Return conservative quantiles of residuals divided by their sizes, (n_levels, n_targets).
 
-        Among n + 1 residuals, the last of which is new, it has a rank below ``level (n + 1)`` where the level is below
+        Among n + 1 residuals, with the new one last, it has a rank below ``level (n + 1)`` where the level is below
         1/2, and above where it is above (Lei et al. 2018). ValueError if the rows are too few for a level.
         """
         untold, n_rows = levels[~self._told(levels)], len(self.residuals)

@@ -46,7 +46,7 @@ class FeatureFunction(ScoreFunction):
         return FeaturePosterior(self, samples, cast(HeldOutErrors, errors), n_jobs)
 
     def features(self, X: np.ndarray, dtype: type[np.floating], n_jobs: int | None) -> Features:
-        """Return the features of rows (n_rows, n_inputs), float64 in C order; those of bins have this type."""
+        """Return the features of rows (n_rows, n_inputs), float64 in C order; features of bins have this type."""
         if self.fourier is None:
             return self.bins(X, dtype, n_jobs)
         if not self.n_grids:

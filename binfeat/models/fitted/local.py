@@ -128,7 +128,7 @@ class LevelEffects:
 
     @cached_property
     def padded(self) -> np.ndarray:
-        """Weights (n_columns + 1, n_targets), of which the last ones, for levels without a column, are 0."""
+        """Weights (n_columns + 1, n_targets); the last row, for levels without a column, is 0."""
         return np.vstack([self.weights.T, np.zeros((1, len(self.weights)))])
 
     def parts(self, X: np.ndarray) -> list[tuple[int, np.ndarray]]:

@@ -130,7 +130,7 @@ def check_posterior(state: State, sizes: dict[str, int]) -> None:
         if not sizes["judged"]:
             raise ValueError("scores should be of one row or more.")
     elif state["features_"] != "exact" and state["target_transform_"] != LogLink.name:
-        raise ValueError("_held_out should have errors of rows left out.")
+        raise ValueError("_held_out should have leave-one-out or validation errors.")
 
 
 def check_spread(state: State, sizes: dict[str, int]) -> None:

@@ -197,10 +197,10 @@ class CellRows:
     def inverse_diagonal(
         self, kernel: KernelSum, weights: np.ndarray | None, n_jobs: int | None
     ) -> tuple[np.ndarray, bool]:
-        """Diagonal of ``(K + 1 1' + alpha / v)^-1`` of these rows, (n_rows, 1), by weights of all rows of the table.
+        """Return the diagonal of ``(K + 1 1' + alpha / v)^-1``, (n_rows, 1), and True if it is exact.
 
-        It is that of rows in cells and of landmarks; and whether there is one cell, which makes it exact. NaN where
-        rows that do not differ are more than a cell takes.
+        `weights` are of all rows of the table. The diagonal is exact if there is one cell; otherwise it is approximated
+        by rows in cells and landmarks. It is NaN if there are more equal rows than a cell can hold.
         """
         values = kernel.values(self.frame, self.problem.categorical, 1)
         cells = self.samples(kernel, rows_of_cell(len(self.rows)), 0)

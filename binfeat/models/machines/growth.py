@@ -119,7 +119,7 @@ class TrainingRows:
         return count_bins(grids, self._blocks, self.n_rows, codes=codes, n_jobs=self._n_jobs, first_grid=first_grid)
 
     def for_solver(self, features: Map, dtype: np.dtype) -> ProcessRows:
-        """Return the rows with these features; those of bins with a dtype."""
+        """Return the rows with these features; features of bins have this dtype."""
         Z: Features
         if isinstance(features, BinMap):
             Z = BinMatrix._of_store(self._store, features.starts, dtype, self._n_jobs)

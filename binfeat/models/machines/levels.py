@@ -176,7 +176,7 @@ class LevelSolver:
         return self._finished(cells, [None] * len(cells))
 
     def parts(self, cells: list[np.ndarray], kept_bytes: float = np.inf) -> _CellParts:
-        """The parts of cells, of which the first keep V."""
+        """Return the parts of cells; the first ones keep V."""
         equations, parts = LevelEquations(self.columns.n_columns, self._rows.problem.n_targets), list[CellPart]()
         for batch in slices(len(cells), CELL_BATCH):
             for part in side_by_side(self._part, cells[batch], self._n_jobs):

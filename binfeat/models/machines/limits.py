@@ -54,7 +54,7 @@ class TuningLimits:
     fewest_cell_rows: int = 150  # rows of a cell that is learned from
     step_cells: int = 2  # cells of a step
     looks: int = 6  # looks at the clock during a search
-    scored_cells: int = 8  # cells by which the penalty is chosen for other losses than squares
+    scored_cells: int = 8  # cells that choose the penalty of losses other than squares
     rate: float = 0.15  # longest steps of logarithms at the start
     last_rate: float = 0.1  # share of the rate at the end
     alpha_rate: float = 2.0  # rate of the penalty, over the rate of length scales
@@ -81,9 +81,9 @@ class LocalLimits:
     fewest_levels: int = 20  # levels of some category; with fewer, every cell has enough rows of each level
     level_pair_bytes: int = 40  # bytes of a pair of levels: equations, matrix, inverse and parts of cells
     level_share: int = 4  # memory of a fit over the memory of the equations of levels
-    tried_columns: int = 1000  # levels by which variances and penalty are chosen
-    tried_rows: int = 20_000  # rows by which variances and penalty are chosen
-    tried_cell_rows: int = 750  # rows of a cell by which variances and penalty are chosen
+    tried_columns: int = 1000  # levels that choose variances and penalty
+    tried_rows: int = 20_000  # rows that choose variances and penalty
+    tried_cell_rows: int = 750  # rows of a cell that chooses variances and penalty
     start_variance: float = 0.3
     variance_factors: tuple[float, ...] = (1.0, 10.0)  # a kernel that fits badly makes likely variances too small
     level_worth: float = 0.01  # share of the leave-one-out error that effects have to remove at first

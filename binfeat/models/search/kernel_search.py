@@ -95,8 +95,9 @@ def _with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearc
 class Race:
     """Searches of several kernels for one problem; `searches` are those that are not given up.
 
-    Kernels of a `needed` kind are kept, even if others do far better. Errors that are negligible leave nothing to gain,
-    unless rows belong together: then single ones that are left out tell neither that, nor that a kernel is far worse.
+    Kernels of a `needed` kind are kept, even if others do far better. A search ends if its errors are negligible, and a
+    kernel is dropped if it is far worse. Neither rule is used for groups of rows, because leave-one-out errors of their
+    single rows are too low.
     """
 
     def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:

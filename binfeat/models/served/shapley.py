@@ -43,7 +43,7 @@ def gaussian_mixture(kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
 
     Matern's kernel is a mixture of Gaussians with a Gamma law of precisions (Rasmussen & Williams 2006, section 4.2.1);
     few of these, found by non-negative least squares, are off by less than 3e-4 at any distance, and by 1e-3 with
-    nu 1/2, whose cusp at 0 takes narrow ones.
+    nu 1/2, because its cusp at 0 needs narrow Gaussians.
     """
     return _of_matern(kernel) if isinstance(kernel, Matern) else (np.ones(1), np.ones(1))
 
