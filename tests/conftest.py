@@ -60,6 +60,12 @@ def rng():
     return np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True)
+def seed_of_the_global_generator():
+    """Tests without a random_state draw the same features in each run."""
+    np.random.seed(0)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_share_of_cores():
     """For each of several processes of tests: threads that wait take the cores that the others need."""
