@@ -12,7 +12,7 @@ from sklearn.datasets import make_friedman1
 from binfeat import KernelMachineRegressor, blocks
 from binfeat.models.kernel_algebra.loss import Huber
 from binfeat.models.problem import Problem
-from binfeat.models.table.targets import NoTransform, Targets
+from binfeat.models.table.targets import Targets, TargetTransform
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -55,7 +55,7 @@ def test_weights_where_deviations_are_zero():
 
 def test_rows_without_a_say_set_no_scale():
     y, train = np.repeat([1.0, 1e6], [10, 30]), np.arange(40)
-    targets = Targets.of_moments(NoTransform(), np.zeros(1), np.ones(1), True)
+    targets = Targets.of_moments(TargetTransform("none"), np.zeros(1), np.ones(1), True)
     problem = Problem(None, y, targets, np.where(train < 10, 2.0, 0.0)[:, None], train, train[:0], None, None, None)
     weights = replace(problem, loss=Huber()).at(np.zeros((40, 1))).weights
     np.testing.assert_array_equal(weights[:10], 2.0)
@@ -124,7 +124,7 @@ def test_weights_of_rows_that_a_machine_has_not_seen(rng, n_targets):
         rng.normal(size=(60, n_targets)),
         rng.uniform(size=(60, 1)),
     )
-    targets = Targets.of_moments(NoTransform(), np.zeros(n_targets), np.ones(n_targets), False)
+    targets = Targets.of_moments(TargetTransform("none"), np.zeros(n_targets), np.ones(n_targets), False)
     rows = np.arange(60)
     problem = Problem(rows[:, None], Y, targets, own, rows, rows[:0], None, None, None, loss=Huber())
     near = problem.at(scores, lambda table: scores[table[:, 0]])

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat.models.table.scalers import Quantiles, scaler_of
+from binfeat.models.table.derived import SCALERS, Quantiles
 
 pytestmark = pytest.mark.engine
 
@@ -76,7 +76,7 @@ def test_nothing_to_map(rng):
 
 def test_many_rows_are_ranked_by_evenly_spaced_ones(rng, monkeypatch):
     X = rng.normal(size=(1000, 2))
-    monkeypatch.setattr("binfeat.models.table.scalers.RANKED_ROWS", 300)
+    monkeypatch.setattr("binfeat.models.table.derived.RANKED_ROWS", 300)
     few, same = Quantiles.fit(X, numbers_only(X)), Quantiles.fit(X[::4], numbers_only(X))
     np.testing.assert_array_equal(few.knots, same.knots)
     np.testing.assert_array_equal(few.ranks, same.ranks)
@@ -98,7 +98,7 @@ def test_threads_layouts_and_arrays(rng, threads):
 
 def test_columns_that_files_of_older_versions_map_by_arcsinh(rng):
     X = rng.standard_cauchy((20, 3))
-    scaler = scaler_of("arcsinh")(np.array([1]), np.array([2.0]), np.array([0.5]))
-    got = scaler_of("arcsinh").from_arrays(scaler.arrays()).transform(X)
+    scaler = SCALERS["arcsinh"](np.array([1]), np.array([2.0]), np.array([0.5]))
+    got = SCALERS["arcsinh"].from_arrays(scaler.arrays()).transform(X)
     np.testing.assert_allclose(got[:, 1], np.arcsinh((X[:, 1] - 2.0) / 0.5))
     np.testing.assert_array_equal(got[:, [0, 2]], X[:, [0, 2]])

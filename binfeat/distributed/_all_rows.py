@@ -1,7 +1,8 @@
 """All rows on the workers, for the final fit of a kernel model."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, cast
 
@@ -25,13 +26,14 @@ from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.length_scales.matrices import Frame
 from binfeat.models.fitted.cell_trees import ColumnRows
-from binfeat.models.machines.all_rows import AllRows, Encoding, Whole
+from binfeat.models.machines.all_rows import AllRows, Whole
 from binfeat.models.machines.growth import Map
 from binfeat.models.problem import Beyond, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.table.scalers import InputScaler, NoScaler
 from binfeat.models.table.targets import Targets
+
+Encode = Callable[[Any], np.ndarray]  # of a chunk of the raw table
 
 
 class AllDaskRows(AllRows):
@@ -52,21 +54,22 @@ class AllDaskRows(AllRows):
         problem, table = self._problem, self._table
         if problem.beyond is None:
             return persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
-        given = shared(self._encoding(NoScaler())), shared(problem.beyond), self._task_jobs
+        given = shared(self._encoding()), shared(problem.beyond), self._task_jobs
         return persist(table.chunks.each(_part_by_rows, *given, own=[table.given.blocks]))
 
-    def _encoding(self, scaler: InputScaler) -> Encoding:
+    def _encoding(self) -> Encode:
+        """The encoder of a chunk, with names and number of the inputs."""
         twin = type(self._estimator)()  # other attributes of the model are not sent
         names = "n_features_in_", "feature_names_in_"
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
         twin._unfinished = Unfinished()
-        return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
+        return partial(self._problem.encoder.transform, twin)
 
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         """Fetch all rows, with inputs in float32; the workers keep their rows, and solve cells."""
         problem, table = self._problem, self._table
         is_weighted = table.is_weighted or problem.beyond is not None
-        given = shared(self._encoding(kernels.scaler)), frame, is_weighted
+        given = shared(self._encoding()), frame, is_weighted
         parts = replace(table.given, blocks=persist(table.chunks.each(_with_columns, *given, own=[self._parts])))
         Z, learned, weights = gathered(parts, "Z", "Y", "weights")
         y, own_weights = table.answers()
@@ -77,12 +80,13 @@ class AllDaskRows(AllRows):
 
     def _training_rows(self, kernels: ScaledKernels) -> Any:  # with the methods of `TrainingRows`
         problem, table = self._problem, self._table
-        encoding = self._encoding(kernels.scaler)
+        encoding = self._encoding()
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
-        return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
+        given = encoding, held_out, self._task_jobs
+        return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, *given)
 
 
-def _with_columns(X: Any, part: Part, encoding: Encoding, frame: Frame, is_weighted: bool) -> Part:
+def _with_columns(X: Any, part: Part, encoding: Encode, frame: Frame, is_weighted: bool) -> Part:
     """Return the part with encoded and scaled rows."""
     return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
@@ -100,17 +104,18 @@ class DaskTrainingRows:
         lengths: tuple[int, ...],
         parts: list[Delayed],
         n_targets: int,
-        encoding: Encoding,
+        encoding: Encode,
         held_out: list[np.ndarray],
+        n_jobs: int,
     ) -> None:
-        self._chunks, self._lengths, self._encoding = chunks, lengths, shared(encoding)
+        self._chunks, self._lengths, self._encoding, self._n_jobs = chunks, lengths, shared(encoding), n_jobs
         self._whole = replace(chunks, blocks=parts, kind=None)
         self._parts = replace(self._whole, blocks=persist(self._whole.alive().each(_without, own=[held_out])))
         self.n_rows, self.n_targets = sum(lengths), n_targets
 
     def count(self, grids: Grids, first_grid: int) -> Bins:
         """Compute codes in additional grids on the workers, and return the bins of these grids."""
-        blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids)))
+        blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids), self._n_jobs))
         numbered = replace(self._whole, blocks=blocks)
         bins = rank_bins(reduce_in_tree(numbered.each(itemgetter(0)), unite_bins)).coded
         self._keep(self._parts.alive().each(_with_grids, shared(bins), own=[blocks]))
@@ -137,7 +142,7 @@ def _part(given: Given, targets: Targets | AnyLabels, n_jobs: int) -> Part:
     return Part(None, targets.encode(given.y), given.weights, n_jobs)
 
 
-def _part_by_rows(X: Any, given: Given, encoding: Encoding, beyond: Beyond, n_jobs: int) -> Part:
+def _part_by_rows(X: Any, given: Given, encoding: Encode, beyond: Beyond, n_jobs: int) -> Part:
     Y, weights = beyond(encoding(X), given.y, given.weights)
     return Part(None, Y, weights, n_jobs)
 
@@ -157,8 +162,8 @@ def _with_weights(part: Part, whole: Part) -> Part:
     return replace(part, weights=whole.weights)
 
 
-def _numbered(X: Any, encoding: Encoding, grids: Grids) -> tuple[Bins, np.ndarray]:
-    return number_bins(encoding(X), grids, encoding.n_jobs)
+def _numbered(X: Any, encoding: Encode, grids: Grids, n_jobs: int) -> tuple[Bins, np.ndarray]:
+    return number_bins(encoding(X), grids, n_jobs)
 
 
 def _with_grids(part: Part, numbered: tuple[Bins, np.ndarray], united: Bins) -> Part:
@@ -176,6 +181,6 @@ def _with_grids(part: Part, numbered: tuple[Bins, np.ndarray], united: Bins) -> 
     return replace(part, Z=BinMatrix._trusted(codes, offsets, np.dtype(np.float64), part.n_jobs))
 
 
-def _with_fourier(X: Any, part: Part, encoding: Encoding, fourier: FourierMap) -> Part:
+def _with_fourier(X: Any, part: Part, encoding: Encode, fourier: FourierMap) -> Part:
     fourier = replace(fourier, n_jobs=part.n_jobs)
     return replace(part, Z=LazyFeatures(fourier, encoding(X), fourier.n_components))

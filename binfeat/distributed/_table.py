@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 from dask.sizeof import sizeof
@@ -27,9 +27,7 @@ from binfeat.distributed._chunks import (
     weights_of_chunk,
 )
 from binfeat.distributed._facts import Facts, places_of_rows, require_targets
-from binfeat.models.table.targets import CallersTransform, TargetTransform, as_columns
-
-Transform: TypeAlias = TargetTransform | CallersTransform
+from binfeat.models.table.targets import TargetTransform, as_columns
 
 
 @dataclass
@@ -115,7 +113,7 @@ class DaskTable:
         """Return minimum and maximum of all targets, (2, n_targets)."""
         return reduce_in_tree(self.given.each(_extremes), _joined_extremes)
 
-    def moments(self, transform: Transform) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, transform: TargetTransform) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted mean and standard deviation of all transformed targets, each of shape (n_targets,)."""
         total, *sums = reduce_in_tree(self.given.each(_sums, transform), sum)
         mean = np.array(sums) / total
@@ -159,10 +157,10 @@ def _joined_extremes(parts: list[np.ndarray]) -> np.ndarray:
     return np.array([ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)])
 
 
-def _sums(given: Given, transform: Transform) -> np.ndarray:
+def _sums(given: Given, transform: TargetTransform) -> np.ndarray:
     """Return the weight of a chunk, and the weighted sum of each target."""
     return np.append(given.weights.sum(), (given.weights * transform.transform(as_columns(given.y))).sum(axis=0))
 
 
-def _squares(given: Given, transform: Transform, mean: np.ndarray) -> np.ndarray:
+def _squares(given: Given, transform: TargetTransform, mean: np.ndarray) -> np.ndarray:
     return (given.weights * (transform.transform(as_columns(given.y)) - mean) ** 2).sum(axis=0)

@@ -17,7 +17,7 @@ from binfeat.models.fitted.saved import check_regressor
 from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report
-from binfeat.models.table.targets import LogLink, Targets
+from binfeat.models.table.targets import LINK, Targets
 
 _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
@@ -185,7 +185,7 @@ class NumbersMachineBase(ServedMachineBase):
 
     def _require_squares(self) -> None:
         """Raise a ValueError if `loss` is a deviance."""
-        if isinstance(self._own_targets.transform, LogLink):
+        if self._own_targets.transform.name == LINK:
             raise ValueError("Standard deviations, samples, intervals and quantiles require loss='squared' or 'huber'.")
 
     @property

@@ -15,7 +15,7 @@ from binfeat.models.kernel_algebra.loss import Loss, SquaredError, Squares
 from binfeat.models.kernel_algebra.minimum import coefficients, minimum_left_out
 from binfeat.models.table.derived import columns_of_codes
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.targets import NoTransform, Targets, as_columns
+from binfeat.models.table.targets import Targets, TargetTransform, as_columns
 
 if TYPE_CHECKING:
     from binfeat.models.fitted.cell_trees import ScaledTable
@@ -227,7 +227,7 @@ def _losses_of_y(problem: Problem, rows: np.ndarray, predictions: np.ndarray, ta
     """Return losses in the units of y for predicted targets of some rows."""
     if problem.scoring is not None:
         return problem.scoring.losses(problem.table[rows], problem.y[rows], targets)(predictions)
-    plain = Targets.of(NoTransform(), problem.y)
+    plain = Targets.of(TargetTransform("none"), problem.y)
     errors = SquaredErrors(plain.encode(problem.y[rows]), rows_of(problem.weights, rows))
     with np.errstate(over="ignore"):
         return errors(plain.encode(targets.decode(predictions)))

@@ -28,8 +28,7 @@ from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.table.targets import (
-    LogLink,
-    NoTransform,
+    LINK,
     Targets,
     TargetTransform,
     TransformTrial,
@@ -83,7 +82,7 @@ def reweighted(
     scores, moved = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
     for _ in range(_MOST_STEPS):
         start, quiet = run.clock.used, run.quiet(0)
-        near = problem.at(scores, solution.predict(kernels.scaler, run.settings.n_jobs))
+        near = problem.at(scores, solution.predict(run.settings.n_jobs))
         following = machine_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
         if run.settings.alpha is None and following.error > _WORSE * solution.error:
             moved = 0.0
@@ -117,10 +116,9 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     return Fitted(
         features=solution.features,
         kernel=str(solution.kernel),
-        scaling=kernels.scaling,
+        scaling="ranks" if encoder.ranks.source.size else "standard",
         alpha=solution.kernel.alpha,
         encoder=encoder,
-        scaler=kernels.scaler,
         targets=targets,
         function=solution.function,
         intercept=solution.intercept,
@@ -142,7 +140,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
 def _with_link(problem: Problem, loss: Deviance) -> Problem:
     """Return the problem with standardized logarithms of means as targets."""
     loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
-    targets = Targets.of_moments(LogLink(), np.asarray(loss.center), np.asarray(loss.std), flat)
+    targets = Targets.of_moments(TargetTransform(LINK), np.asarray(loss.center), np.asarray(loss.std), flat)
     return replace(problem, loss=loss, targets=targets)
 
 
@@ -158,9 +156,9 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
     if not kinds or not run.limits.mechanisms.target_transforms:
         return problem.targets
 
-    def attempt(kind: type[TargetTransform]) -> list[TransformTrial]:
+    def attempt(kind: str) -> list[TransformTrial]:
         if kind is kinds[0] or run.may_continue(Phase.TARGETS):
-            return _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
+            return _transform_trials(problem, run, TargetTransform.fit(kind, as_columns(problem.y)))
         return []
 
     trials = [trial for some in side_by_side(attempt, kinds, run.settings.n_jobs) for trial in some]
@@ -201,7 +199,7 @@ def _near_small_model(start: Problem, run: Run) -> Problem:
         known, solution = _small_model(near, kernels, known, quiet)
         predictions = solution.scores(kernels.X, run.settings.n_jobs)
         predictions[solution.rows] = solution.predictions
-        near = near.at(predictions, solution.predict(kernels.scaler, run.settings.n_jobs))
+        near = near.at(predictions, solution.predict(run.settings.n_jobs))
     words = run.settings.loss
     if near.loss.is_squares:
         lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
@@ -239,7 +237,7 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     if targets.is_plain:
         return targets
     targets = targets.limited(problem.y)
-    if targets.transform.keeps_means:
+    if targets.transform.name == LINK:
         return targets
     losses, kept = with_medians_or_means(problem, targets, rows, predictions)
     run.note("predictions", "medians" if kept is targets else "means", losses.mean())
@@ -316,7 +314,7 @@ def _problem_of_sizes(
     logs = np.zeros(problem.Y.shape)
     logs[rows] = np.log(sizes + np.where(means > 0, _LEAST_SIZE * means, 1.0))
     train = rows[learned]
-    targets = Targets.of(NoTransform(), logs[train])
+    targets = Targets.of(TargetTransform("none"), logs[train])
     plain = replace(problem, own_weights=problem.weights, loss=SquaredError(), squares=None, scoring=None)
     return replace(plain, y=logs, targets=targets, train=train, held_out=train[:0]), targets
 
@@ -326,4 +324,4 @@ def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
     main = solution.kernel.main
     kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
     own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _START_ALPHA, _SPREAD_ROWS)
-    return ScaledKernels(kernels.scaling, kernels.scaler, kernels.X, [Trial(own, 1.0)], learned=True)
+    return ScaledKernels(kernels.X, [Trial(own, 1.0)], learned=True)

@@ -74,7 +74,9 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
     """Return True if the features of the earlier fit are possible for these rows; otherwise record the reason."""
     reason, was_exact = None, isinstance(previous.function, ExactFunction)
     rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
-    if was_exact and not choice.takes_exact:
+    if previous.scaler is not None:
+        reason = "columns are mapped by their ranks or arcsinh, as in version 0.2.0"
+    elif was_exact and not choice.takes_exact:
         reason = "too many rows for an exact model"
     elif choice.takes_exact and not was_exact:
         reason = "the rows are few enough for an exact model"
@@ -103,10 +105,10 @@ class KnownKernels:
 
     def settled(self) -> ScaledKernels:
         """The same, after Ctrl-C."""
-        previous, X = self._previous, self._previous.scaled(self._problem.table)
+        previous = self._previous
         found = _kernels(previous, self._problem, self._run)
         histories = [(own.kernel.main.kernel, *previous.history) for own in found]
-        return ScaledKernels(previous.scaling, previous.scaler, X, found, histories=histories)
+        return ScaledKernels(self._problem.table, found, histories=histories)
 
 
 def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:

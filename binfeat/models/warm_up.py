@@ -26,7 +26,7 @@ from binfeat.models.fitted.exact import ExactFunction, ManyRowsPosterior
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, Posterior
 from binfeat.models.fitted.local import LocalFunction
-from binfeat.models.table.scalers import Quantiles
+from binfeat.models.table.derived import Quantiles
 
 _PREDICTED, _INPUTS, _TARGETS = 400, 5, 3  # rows, more than any kind takes one by one
 _ROOTS = 5  # samples of a posterior

@@ -20,10 +20,10 @@ from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction,
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.saved import SINGLES
 from binfeat.models.search.kernel_search import History
+from binfeat.models.table.derived import SCALERS, Arcsinh, Quantiles
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
-from binfeat.models.table.scalers import InputScaler, scaler_of
-from binfeat.models.table.targets import TRANSFORMS, CallersTransform, Targets, TargetTransform, no_limits
+from binfeat.models.table.targets import Targets, TargetTransform, no_limits
 from binfeat.models.table.unique_rows import SeenRows
 
 
@@ -36,7 +36,6 @@ class Fitted:
     scaling: str
     alpha: float
     encoder: TableEncoder
-    scaler: InputScaler
     targets: Targets | AnyLabels
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
@@ -52,6 +51,7 @@ class Fitted:
     errors: HeldOutErrors | None = None
     spread: Spread | None = None  # of numbers
     seen: SeenRows | None = None  # rows of `fit`, of a table in memory
+    scaler: Arcsinh | Quantiles | None = None  # of the columns, in older files
     rises: np.ndarray | None = None  # (n_inputs,): of the loss when an input is shuffled, where no rows are kept
     _derived: Derived = field(default_factory=Derived, repr=False)
     _derived_rises: Derived = field(default_factory=Derived, repr=False)
@@ -69,7 +69,7 @@ class Fitted:
 
     def scaled(self, table: np.ndarray) -> np.ndarray:
         """Encoded rows as the kernels see them."""
-        return self.scaler.transform(table)
+        return table if self.scaler is None else self.scaler.transform(table)
 
     def scores(self, rows: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
@@ -101,7 +101,7 @@ def attributes_of(fitted: Fitted) -> dict:
         **_of_function(fitted),
         "held_out_error_": fitted.held_out_error,
         "_columns": fitted.encoder.arrays(),
-        "_scaler": fitted.scaler.arrays(),
+        "_scaler": {} if fitted.scaler is None else fitted.scaler.arrays(),
         "intercept_": fitted.intercept,
         "gamma_": fitted.gamma,
         "_rotation": _NONE if fitted.linear_map is None else fitted.linear_map,
@@ -173,11 +173,13 @@ def _of_targets(fitted: Fitted) -> dict:
             "calibration_intercept_": calibration.intercept,
         }
     transform = targets.transform
-    own = {"target_transformer_": transform.transformer} if isinstance(transform, CallersTransform) else {}
+    own, name = {"target_transformer_": transform.transformer}, type(transform.transformer).__name__
     return {
-        **own,
-        "target_transform_": transform.name,
-        "_target_transform": transform.arrays(),
+        **(own if transform.name == "given" else {}),
+        "target_transform_": name if transform.name == "given" else transform.name,
+        "_target_transform": {"center": transform.center, "unit": transform.unit}
+        if transform.name == "arcsinh"
+        else {},
         "_target_mean": targets.mean,
         "_target_std": targets.std,
         "_target_shifts": targets.shifts,
@@ -219,7 +221,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         scaling=machine.scaling_,
         alpha=machine.alpha_,
         encoder=TableEncoder.from_arrays(machine._columns),
-        scaler=scaler_of(machine.scaling_).from_arrays(machine._scaler),
+        scaler=SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None,
         targets=_targets_of(machine),
         function=_function_of(machine),
         intercept=machine.intercept_,
@@ -247,9 +249,9 @@ def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
         calibration = Calibration(machine.calibration_coef_, machine.calibration_intercept_)
         return replace(labels_of_machine(machine), calibration=calibration)
     if hasattr(machine, "target_transformer_"):
-        transform: TargetTransform | CallersTransform = CallersTransform(machine.target_transformer_)
+        transform = TargetTransform("given", transformer=machine.target_transformer_)
     else:
-        transform = TRANSFORMS[machine.target_transform_].from_arrays(machine._target_transform)
+        transform = TargetTransform(machine.target_transform_, **machine._target_transform)
     mean, std = machine._target_mean, machine._target_std
     limits = getattr(machine, "_target_limits", no_limits(mean.size))  # which files of version 0.2.0 do not have
     return Targets(transform, mean, std, machine._one_target, machine._target_shifts, limits)

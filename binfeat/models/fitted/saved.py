@@ -29,7 +29,7 @@ from binfeat.models.fitted.saved_table import (
 from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.derived import NO_RANKS
-from binfeat.models.table.targets import LogLink
+from binfeat.models.table.targets import LINK
 
 _FEATURES = "exact", "local", "binning", "fourier", "hybrid"
 _NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # codes of kernels in files: linear, Laplacian, Matern, Gaussian
@@ -129,7 +129,7 @@ def check_posterior(state: State, sizes: dict[str, int]) -> None:
         check_bounds(state["_held_out"], "scores", least=0.0)
         if not sizes["judged"]:
             raise ValueError("scores should be of one row or more.")
-    elif state["features_"] != "exact" and state["target_transform_"] != LogLink.name:
+    elif state["features_"] != "exact" and state["target_transform_"] != LINK:
         raise ValueError("_held_out should have leave-one-out or validation errors.")
 
 

@@ -16,7 +16,7 @@ from binfeat._common.saved_values import (
     check_word,
 )
 from binfeat.models.table.findings import DATES, NUMBERS
-from binfeat.models.table.targets import TRANSFORMS, CallersTransform
+from binfeat.models.table.targets import TRANSFORMS, TargetTransform
 
 _COLUMNS = {
     "categorical": (np.bool_, "inputs"),
@@ -150,7 +150,7 @@ def _check_transformer(transformer: BaseEstimator, mean: np.ndarray) -> None:
     """Refuse a transformer of targets that cannot transform the mean back to finite numbers."""
     try:
         with np.errstate(all="ignore"):
-            targets = CallersTransform(transformer).inverse(mean[np.newaxis])
+            targets = TargetTransform("given", transformer=transformer).inverse(mean[np.newaxis])
     except Exception as error:  # of any transformer
         raise ValueError(f"target_transformer_ cannot transform targets back: {error}") from error
     if not np.isfinite(targets).all():

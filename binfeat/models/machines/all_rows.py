@@ -32,9 +32,7 @@ from binfeat.models.problem import Beyond, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import Settings
-from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import doubt_grids
-from binfeat.models.table.scalers import InputScaler, NoScaler
 
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
 
@@ -131,21 +129,6 @@ class MemoryRows(AllRows):
         return TrainingRows([kernels.X[rows]], *given, self._max_bytes // 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Encoding:
-    """From a raw table to the inputs that kernels see."""
-
-    estimator: BaseEstimator  # for names and number of the inputs
-    encoder: TableEncoder
-    scaler: InputScaler
-    n_jobs: int | None
-
-    def __call__(self, X: object) -> np.ndarray:
-        """Scaled inputs, (n_rows, n_inputs_inside) float64."""
-        table = self.encoder.transform(self.estimator, X)
-        return self.scaler.transform(table, self.n_jobs)
-
-
 def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
     if settings.loss in MARGINS:
@@ -174,8 +157,7 @@ class SourceRows(AllRows):
         if problem.beyond is None:
             self._Y, self._weights = problem.targets.encode(y), weights
         else:
-            encoding = Encoding(estimator, problem.encoder, NoScaler(), run.settings.n_jobs)
-            blocks = source.summary.rows(encoding, problem.table.shape[1])
+            blocks = source.summary.rows(partial(problem.encoder.transform, estimator), problem.table.shape[1])
             self._Y, self._weights = _learned(problem.beyond, blocks, y, weights)
         n_rows, n_targets = self._Y.shape
         super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
@@ -187,7 +169,7 @@ class SourceRows(AllRows):
 
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         columns, done = np.empty((kernels.X.shape[1], self.n_all), np.float32), 0
-        for X in self._scaled(kernels):
+        for X in self._table():
             columns[:, done : done + len(X)] = frame.columns(X)
             done += len(X)
         rows, numbers = ColumnRows(columns, frame), self._source.rows
@@ -196,12 +178,12 @@ class SourceRows(AllRows):
 
     def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
         held_out, n_jobs = self._source.rows[self._problem.held_out], self._run.settings.n_jobs
-        return TrainingRows(self._scaled(kernels), self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
+        return TrainingRows(self._table(), self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
 
-    def _scaled(self, kernels: ScaledKernels) -> Iterable[np.ndarray]:
-        """Blocks of all rows, as kernels see them."""
-        encoding = Encoding(self._estimator, self._problem.encoder, kernels.scaler, self._run.settings.n_jobs)
-        return self._source.summary.rows(encoding, kernels.X.shape[1])
+    def _table(self) -> Iterable[np.ndarray]:
+        """Blocks of all rows, encoded."""
+        problem = self._problem
+        return self._source.summary.rows(partial(problem.encoder.transform, self._estimator), problem.table.shape[1])
 
 
 def _learned(

@@ -23,7 +23,6 @@ from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Predict, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.table.scalers import InputScaler
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
 _FRAME_ROWS = 1500  # rows for the origin and the unit of inputs
@@ -53,9 +52,9 @@ class Solution:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
         return self.function.scores(X, self.intercept, n_jobs)
 
-    def predict(self, scaler: InputScaler, n_jobs: int | None) -> Predict:
+    def predict(self, n_jobs: int | None) -> Predict:
         """Return the function that predicts the targets of encoded rows, also on workers."""
-        return partial(_predicted, scaler, self.function, self.intercept, n_jobs)
+        return partial(self.function.scores, intercept=self.intercept, n_jobs=n_jobs)
 
     def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return predictions for all rows of the table; for a kernel matrix they follow from the coefficients."""
@@ -166,13 +165,3 @@ def warn_of_steps(gain: float, loss: str) -> None:
             f"loss={loss!r} did not converge: one more step would lower the objective by {gain:.1%}. Increase alpha."
         )
         warn(message, ConvergenceWarning)
-
-
-def _predicted(
-    scaler: InputScaler,
-    function: KernelFunction | FeatureFunction,
-    intercept: np.ndarray,
-    n_jobs: int | None,
-    table: np.ndarray,
-) -> np.ndarray:
-    return function.scores(scaler.transform(table), intercept, n_jobs)

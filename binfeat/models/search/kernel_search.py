@@ -25,18 +25,15 @@ from binfeat.length_scales.search import (
 from binfeat.models.problem import Problem, relative_alpha
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.linear_maps import LinearMapSearch
-from binfeat.models.table.scalers import InputScaler, NoScaler
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledKernels:
-    """Scaled inputs, and kernels with one gamma per input, with errors on the same rows."""
+    """Encoded inputs, and kernels with one gamma per input, with errors on the same rows."""
 
-    scaling: str  # "standard" or "ranks"; of older files also "none", "arcsinh", "quantile" or "warped"
-    scaler: InputScaler
-    X: np.ndarray  # the scaled table, (n_rows, n_inputs)
+    X: np.ndarray  # the encoded table, (n_rows, n_inputs)
     found: list[Trial]  # the kernel of the grids first, if there is one, then a radial one
     learned: bool = False  # whether length scales are learned from this table
     is_perfect: bool = False  # whether a kernel leaves so little error that nothing is left to gain
@@ -257,9 +254,7 @@ class KernelSearch:
 
     def _kernels(self) -> ScaledKernels:
         problem, race, learned = self._problem, self._race, self._run.settings.learns_gamma
-        scaling = "ranks" if problem.encoder.ranks.source.size else "standard"
-        known = self._found, learned, race.is_perfect, race.histories
-        return ScaledKernels(scaling, NoScaler(), problem.table, *known)
+        return ScaledKernels(problem.table, self._found, learned, race.is_perfect, race.histories)
 
     def _note(self) -> None:
         best = min(self._found, key=lambda own: own.error)

@@ -23,7 +23,6 @@ from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, wit
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import Settings
-from binfeat.models.table.scalers import NoScaler
 
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
 
@@ -165,7 +164,7 @@ class WideSearch:
 
     def _kernels(self, found: Trial) -> ScaledKernels:
         is_perfect = found.error < self._negligible
-        known = "standard", NoScaler(), self._problem.table, [found], True, is_perfect
+        known = self._problem.table, [found], True, is_perfect
         return ScaledKernels(*known, histories=self._history, unseen=self._unseen)
 
 

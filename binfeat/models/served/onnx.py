@@ -17,9 +17,9 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LevelEffects, LocalFunction
 from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
+from binfeat.models.table.derived import Arcsinh, Quantiles
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.scalers import Arcsinh, InputScaler, NoScaler, Quantiles
-from binfeat.models.table.targets import ArcsinhTarget, CallersTransform, Targets
+from binfeat.models.table.targets import Targets
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
@@ -277,16 +277,15 @@ def _codes(graph: Graph, column: str, flags: str, numbers: np.ndarray, has_missi
     return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
 
 
-def _scaled(graph: Graph, scaler: InputScaler, rows: str, n_columns: int) -> str:
+def _scaled(graph: Graph, scaler: Arcsinh | Quantiles | None, rows: str, n_columns: int) -> str:
     """Rows as the kernels see them."""
-    if isinstance(scaler, NoScaler):
+    if scaler is None:
         return rows
     columns = [graph.columns(rows, [j]) for j in range(n_columns)]
     if isinstance(scaler, Arcsinh):
         for j, center, unit in zip(scaler.columns, scaler.centers, scaler.units):
             columns[j] = _arcsinh(graph, graph.add("Div", graph.add("Sub", columns[j], center), unit))
     else:
-        assert isinstance(scaler, Quantiles)
         for j, *ends in zip(scaler.columns, scaler.starts, scaler.starts[1:]):
             columns[j] = _interpolated(graph, columns[j], scaler.knots[slice(*ends)], scaler.ranks[slice(*ends)])
     return graph.add("Concat", *columns, axis=1)
@@ -308,7 +307,7 @@ def _interpolated(graph: Graph, x: str, knots: np.ndarray, values: np.ndarray) -
 def _numbers(graph: Graph, targets: Targets, scores: str) -> Outputs:
     """Predictions of numbers."""
     transform, n_targets = targets.transform, targets.mean.size
-    if isinstance(transform, CallersTransform):
+    if transform.name == "given":
         raise ValueError(
             "to_onnx does not support a custom target_transform. Use target_transform=None or 'auto' in fit."
         )
@@ -317,7 +316,7 @@ def _numbers(graph: Graph, targets: Targets, scores: str) -> Outputs:
         scores = graph.add("Min", graph.add("Max", scores, low), high)
     apart = graph.add("Add", graph.reshaped(scores, -1, 1, n_targets), targets.shifts)  # (n_rows, n_shifts, n_targets)
     z = graph.add("Add", graph.add("Mul", apart, targets.std), targets.mean)
-    if isinstance(transform, ArcsinhTarget):
+    if transform.name == "arcsinh":
         ends = graph.add("Exp", z), graph.add("Exp", graph.add("Neg", z))
         z = graph.add("Add", graph.add("Mul", graph.add("Sub", *ends), transform.unit / 2), transform.center)
     elif not targets.is_plain:

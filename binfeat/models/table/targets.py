@@ -1,13 +1,11 @@
 """Numbers as targets: their transforms, the choice of a transform, and the way back from predictions."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from binfeat._common.array_record import ArrayRecord
 from binfeat._common.arrays import mean_and_std
 from binfeat._common.robust_scale import robust_scale
 from binfeat._common.validation import is_word
@@ -15,133 +13,62 @@ from binfeat._common.validation import is_word
 _WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform"
 
 
-class TargetTransform(ArrayRecord, ABC):
-    """Learned from targets Y of shape (n_rows, n_targets), float64."""
+LINK = "log link"  # of deviances
+TRIED = "none", "log", "arcsinh"  # where users leave the choice
+TRANSFORMS = *TRIED, LINK
+_TINY = np.finfo(np.float64).tiny
 
-    name: ClassVar[str]
-    keeps_means: ClassVar[bool] = False  # whether the inverse of a prediction estimates a mean without more
+
+@dataclass(frozen=True, eq=False)
+class TargetTransform:
+    """A transform of targets (n_rows, n_targets), float64.
+
+    "log" is for targets above 0, and "log link" for their means. "arcsinh" is ``arcsinh((y - center) / unit)``, which
+    is logarithmic in both tails; see `robust_scale`. "given" is a fitted transformer of the caller.
+    """
+
+    name: str
+    center: np.ndarray | float = 0.0  # (n_targets,)
+    unit: np.ndarray | float = 1.0  # (n_targets,)
+    transformer: BaseEstimator | None = None
 
     @classmethod
-    def takes(cls, Y: np.ndarray) -> bool:
-        """Return True if the transform is defined for all values of Y."""
-        return True
+    def fit(cls, name: str, Y: np.ndarray) -> Self:
+        return cls(name, *robust_scale(Y)) if name == "arcsinh" else cls(name)
 
-    @classmethod
-    def fit(cls, Y: np.ndarray) -> Self:
-        """Learn from Y; there may be nothing to learn."""
-        return cls()
-
-    @abstractmethod
     def transform(self, Y: np.ndarray) -> np.ndarray:
         """Transformed targets, an array like Y."""
+        if self.transformer is not None:
+            return self._given(self.transformer, Y)
+        if self.name == "arcsinh":
+            return np.arcsinh((Y - self.center) / self.unit)
+        if self.name == "none":
+            return Y
+        return np.log(Y if self.name == "log" else np.maximum(Y, _TINY))
 
-    @abstractmethod
     def inverse(self, Z: np.ndarray) -> np.ndarray:
         """Targets of transformed targets; the last axis of Z counts them."""
+        if self.transformer is not None:
+            rows = Z.reshape(-1, Z.shape[-1])
+            return np.asarray(self.transformer.inverse_transform(rows), dtype=np.float64).reshape(Z.shape)
+        if self.name == "arcsinh":
+            return self.center + self.unit * np.sinh(Z)
+        return Z if self.name == "none" else np.exp(Z)
 
-    @abstractmethod
     def log_slopes(self, Y: np.ndarray) -> np.ndarray:
         """Logarithms of the derivative, an array like Y."""
+        if self.name == "arcsinh":
+            return -np.log(np.hypot(self.unit, Y - self.center))
+        return np.zeros_like(Y) if self.name == "none" else -np.log(Y)
 
-
-@dataclass(frozen=True, eq=False)
-class NoTransform(TargetTransform):
-    """Leaves targets as they are."""
-
-    name: ClassVar[str] = "none"
-    keeps_means: ClassVar[bool] = True
-
-    def transform(self, Y: np.ndarray) -> np.ndarray:
-        return Y
-
-    def inverse(self, Z: np.ndarray) -> np.ndarray:
-        return Z
-
-    def log_slopes(self, Y: np.ndarray) -> np.ndarray:
-        return np.zeros_like(Y)
-
-
-@dataclass(frozen=True, eq=False)
-class Log(TargetTransform):
-    """Logarithms of targets that are all above 0; predictions are then above 0 too."""
-
-    name: ClassVar[str] = "log"
-
-    @classmethod
-    def takes(cls, Y: np.ndarray) -> bool:
-        return bool((Y > 0).all())
-
-    def transform(self, Y: np.ndarray) -> np.ndarray:
-        return np.log(Y)
-
-    def inverse(self, Z: np.ndarray) -> np.ndarray:
-        return np.exp(Z)
-
-    def log_slopes(self, Y: np.ndarray) -> np.ndarray:
-        return -np.log(Y)
-
-
-@dataclass(frozen=True, eq=False)
-class LogLink(Log):
-    """Logarithms of means, which a deviance asks for."""
-
-    name: ClassVar[str] = "log link"
-    keeps_means: ClassVar[bool] = True
-
-    def transform(self, Y: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(Y, np.finfo(np.float64).tiny))
-
-
-@dataclass(frozen=True, eq=False)
-class ArcsinhTarget(TargetTransform):
-    """``arcsinh((y - median) / interquartile range)``, see `robust_scale`: logarithmic in both tails."""
-
-    center: np.ndarray  # (n_targets,)
-    unit: np.ndarray  # (n_targets,)
-    name: ClassVar[str] = "arcsinh"
-
-    @classmethod
-    def fit(cls, Y: np.ndarray) -> Self:
-        return cls(*robust_scale(Y))
-
-    def transform(self, Y: np.ndarray) -> np.ndarray:
-        return np.arcsinh((Y - self.center) / self.unit)
-
-    def inverse(self, Z: np.ndarray) -> np.ndarray:
-        return self.center + self.unit * np.sinh(Z)
-
-    def log_slopes(self, Y: np.ndarray) -> np.ndarray:
-        return -np.log(np.hypot(self.unit, Y - self.center))
-
-
-class CallersTransform:
-    """A fitted transformer of the caller."""
-
-    keeps_means: ClassVar[bool] = False
-
-    def __init__(self, transformer: BaseEstimator) -> None:
-        self.transformer, self.name = transformer, type(transformer).__name__
-
-    def transform(self, Y: np.ndarray) -> np.ndarray:
-        Z = np.asarray(self.transformer.transform(Y), dtype=np.float64)
+    def _given(self, transformer: BaseEstimator, Y: np.ndarray) -> np.ndarray:
+        Z = np.asarray(transformer.transform(Y), dtype=np.float64)
         if Z.shape != Y.shape or not np.isfinite(Z).all():
             raise ValueError(
                 f"target_transform must give finite numbers of the shape {Y.shape} of y as columns; "
-                f"{self.transformer!r} gave {'others' if Z.shape == Y.shape else f'the shape {Z.shape}'}."
+                f"{transformer!r} gave {'others' if Z.shape == Y.shape else f'the shape {Z.shape}'}."
             )
         return Z
-
-    def inverse(self, Z: np.ndarray) -> np.ndarray:
-        rows = Z.reshape(-1, Z.shape[-1])
-        return np.asarray(self.transformer.inverse_transform(rows), dtype=np.float64).reshape(Z.shape)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """No arrays: the transformer itself is kept."""
-        return {}
-
-
-TRIED: tuple[type[TargetTransform], ...] = NoTransform, Log, ArcsinhTarget  # where users leave the choice
-TRANSFORMS: dict[str, type[TargetTransform]] = {kind.name: kind for kind in (NoTransform, Log, ArcsinhTarget, LogLink)}
 
 
 def check_transform(transform: object) -> None:
@@ -156,10 +83,11 @@ def check_transform(transform: object) -> None:
         raise TypeError(f"{_WANTED}, got {transform!r}.")
 
 
-def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> NoTransform | CallersTransform:
-    """A clone of the caller's transform, fitted to Y, or `NoTransform`."""
-    is_given = not (transform is None or isinstance(transform, str))
-    return CallersTransform(clone(transform).fit(Y)) if is_given else NoTransform()
+def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> TargetTransform:
+    """A clone of the caller's transform, fitted to Y, or none."""
+    if transform is None or isinstance(transform, str):
+        return TargetTransform("none")
+    return TargetTransform("given", transformer=clone(transform).fit(Y))
 
 
 _NODES = 15  # of a quadrature over a normal law
@@ -181,7 +109,7 @@ class Targets:
     be exponential, so that predictions which go far beyond all targets are brought back from near the farthest.
     """
 
-    transform: TargetTransform | CallersTransform
+    transform: TargetTransform
     mean: np.ndarray  # (n_targets,), of transformed targets
     std: np.ndarray  # (n_targets,)
     flat: bool  # whether y has one dimension
@@ -189,23 +117,19 @@ class Targets:
     limits: np.ndarray  # least and largest prediction of standardized targets, (2, n_targets)
 
     @classmethod
-    def of(
-        cls, transform: TargetTransform | CallersTransform, y: np.ndarray, weights: np.ndarray | None = None
-    ) -> "Targets":
+    def of(cls, transform: TargetTransform, y: np.ndarray, weights: np.ndarray | None = None) -> "Targets":
         """Return targets of a fitted transform, standardized on y with weights (n_rows, 1)."""
         return cls.of_moments(transform, *mean_and_std(transform.transform(as_columns(y)), weights), y.ndim == 1)
 
     @classmethod
-    def of_moments(
-        cls, transform: TargetTransform | CallersTransform, mean: np.ndarray, std: np.ndarray, flat: bool
-    ) -> "Targets":
+    def of_moments(cls, transform: TargetTransform, mean: np.ndarray, std: np.ndarray, flat: bool) -> "Targets":
         """Return targets of a fitted transform, given mean and std (n_targets,) of transformed y."""
         shifts = np.zeros((1, mean.size))
         return cls(transform, mean, np.where(std > 0, std, 1.0), flat, shifts, no_limits(mean.size))
 
     @property
     def is_plain(self) -> bool:
-        return isinstance(self.transform, NoTransform)
+        return self.transform.name == "none"
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Targets (n_rows, n_targets)."""
@@ -241,7 +165,7 @@ class Targets:
 
     def limited(self, y: np.ndarray) -> "Targets":
         """Return a copy with predictions limited to the range of y; given transforms have no limits."""
-        if isinstance(self.transform, CallersTransform):
+        if self.transform.name == "given":
             return self
         Z, beyond = self.encode(y), _BEYOND / np.maximum(self.std, 1.0)
         return replace(self, limits=np.array([Z.min(axis=0) - beyond, Z.max(axis=0) + beyond]))
@@ -261,7 +185,6 @@ _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, fr
 _GAIN = 0.95  # share of the error without a transform that one with it has to be below
 _NATS, _CLEARLY = 0.5, 3.0  # of likelihood that count as far better; standard errors that count as clearly worse
 _SHARED = 0.05  # of the rows with one value
-_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,13 +211,13 @@ class TransformTrial:
         return bool(far and apart.mean() <= _CLEARLY * noise)
 
 
-def transforms_to_try(Y: np.ndarray) -> list[type[TargetTransform]]:
+def transforms_to_try(Y: np.ndarray) -> list[str]:
     """None first, then those that suit targets Y (n_rows, n_targets); nothing if no target is skewed or reaches far."""
     std = Y.std(axis=0)
     Z = (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
     shaped = (np.abs((Z**3).mean(axis=0)) > _SKEWED) | (np.abs(Z).max(axis=0) > _FAR)
     has_many_values = ((Z.min(axis=0) < Z) & (Z.max(axis=0) > Z)).any(axis=0)
-    return [kind for kind in TRIED if kind.takes(Y)] if (shaped & has_many_values).any() else []
+    return [name for name in TRIED if name != "log" or (Y > 0).all()] if (shaped & has_many_values).any() else []
 
 
 def likelihood(
