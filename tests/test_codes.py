@@ -98,7 +98,7 @@ def test_codes_come_last_and_unknown_numbers_have_the_next_one():
     np.testing.assert_array_equal(coded.transform(owner, X), expected)
     np.testing.assert_array_equal(coded.categorical, [False] * 4 + [True] * 2)
     np.testing.assert_array_equal(coded.source, [0, 1, 2, 1, 0, 1])
-    assert coded.codes.source.tolist() == [0, 1]
+    assert coded.coded.tolist() == [0, 1]
     np.testing.assert_array_equal(coded.transform(owner, [[2.0, 9.0, 0.5], [np.nan] * 3])[:, 4:], [[3, 3], [2, 2]])
     np.testing.assert_array_equal(coded.with_value(matrix, 0, 1.0)[:, 4], [0, 0, 0])
 
@@ -108,7 +108,7 @@ def test_people_have_levels_of_their_own(few_steps, limits, panel, features):
     X, y = panel
     given = {"features": features, "random_state": 0}
     machine = KernelMachineRegressor(**given).fit(X[:300], y[:300])
-    assert machine._fitted.encoder.codes.source.tolist() == [1]
+    assert machine._fitted.encoder.coded.tolist() == [1]
     assert machine.gamma_.size == 4
     assert machine.feature_importances_.argmax() == 1
     again = pickle.loads(pickle.dumps(machine))
@@ -124,15 +124,15 @@ def test_labels_frames_and_other_ways_to_fit(few_steps, panel):
     X, y = panel
     frame, labels = pd.DataFrame(X, columns=["x", "person", "z"]), np.where(y > 0, "high", "low")
     machine = KernelMachineClassifier(random_state=0).fit(frame, labels)
-    assert machine._fitted.encoder.codes.source.tolist() == [1]
+    assert machine._fitted.encoder.coded.tolist() == [1]
     assert machine.summary().splitlines()[1].split()[:2] == ["codes", "person"]
     names = frame.assign(person=frame["person"].map("no. {}".format))
     strings = KernelMachineClassifier(random_state=0).fit(names, labels)
-    assert strings._fitted.encoder.codes.source.size == 0
+    assert strings._fitted.encoder.coded.size == 0
     for other in ({"gamma": "scale"}, {"features": "binning", "solver_params": {"max_grids": 10}}):
-        assert KernelMachineRegressor(**other, random_state=0).fit(X, y)._fitted.encoder.codes.source.size == 0
+        assert KernelMachineRegressor(**other, random_state=0).fit(X, y)._fitted.encoder.coded.size == 0
     of_groups = KernelMachineRegressor(random_state=0).fit(X, y, groups=X[:, 1])
-    assert of_groups._fitted.encoder.codes.source.size == 0
+    assert of_groups._fitted.encoder.coded.size == 0
 
 
 def test_rows_that_come_later_and_blocks(few_steps, panel):
@@ -144,7 +144,7 @@ def test_rows_that_come_later_and_blocks(few_steps, panel):
     assert warm.score(X[300:], y[300:]) > score
     source = blocks(X, y, block_rows=100)
     machine = KernelMachineRegressor(features="local", solver_params={"cell_rows": 200}, random_state=0).fit(source)
-    assert machine._fitted.encoder.codes.source.tolist() == [1]
+    assert machine._fitted.encoder.coded.tolist() == [1]
     assert machine.score(X, y) > 0.8
 
 

@@ -332,7 +332,7 @@ def test_dates_are_days_and_parts_of_the_calendar(dates, kind, unit):
     when = dates["when"].fillna(dates["when"].median()).dt
     there = dates["when"].notna().to_numpy()
     np.testing.assert_array_equal(columns.source, [0, 1, 2, 0, 0, 0, 0, 2])
-    np.testing.assert_array_equal(columns.parts.names, ["day of year", "day of week", "hour"])
+    np.testing.assert_array_equal(columns.parts, ["day of year", "day of week", "hour"])
     seconds = (dates["when"] - pd.Timestamp(0)).dt.total_seconds()
     np.testing.assert_allclose(matrix[there, 0], seconds[there] / 86400, rtol=1e-15)
     np.testing.assert_allclose(matrix[there, 2], dates["lasted"].dt.total_seconds()[there] / 86400, rtol=1e-15)
@@ -363,7 +363,7 @@ def test_dates_are_days_and_parts_of_the_calendar(dates, kind, unit):
 def test_parts_that_come_back(first, last, frequency, parts):
     when = pd.Series(pd.date_range(first, last, freq=frequency))
     _, columns, matrix = fit(pd.DataFrame({"when": when}))
-    assert list(columns.parts.names) == parts
+    assert list(columns.parts) == parts
     for j, part in enumerate(parts, 1):
         np.testing.assert_array_equal(matrix[:, j], getattr(when.dt, part.replace(" ", "")))
 
@@ -438,7 +438,7 @@ def test_dates_that_are_categories(dates):
 def test_dates_that_are_all_missing():
     _, columns, matrix = fit(pd.DataFrame({"when": pd.to_datetime([None, None])}))
     np.testing.assert_array_equal(matrix, [[0], [0]])
-    assert not columns.parts.names.size
+    assert not columns.parts.size
 
 
 def test_times_where_others_were(dates):
@@ -569,7 +569,7 @@ def test_numbers_and_dates_as_strings(words, kind):
     for j, name in ((1, "day"), (2, "minute")):
         days = (pd.to_datetime(words[name]) - pd.Timestamp(0)) / pd.Timedelta(days=1)
         np.testing.assert_allclose(matrix[there, j], days[there], rtol=1e-15)
-    assert {"day of week", "hour"} <= set(columns.parts.names)
+    assert {"day of week", "hour"} <= set(columns.parts)
     typed = words.assign(
         price=words["price"].astype(float), day=pd.to_datetime(words["day"]), minute=pd.to_datetime(words["minute"])
     )
@@ -620,7 +620,7 @@ def test_numbers_far_from_normal_have_normal_scores(rng):
     estimator = BaseEstimator()
     columns, matrix = TableEncoder.fit(estimator, X, [5], takes_ranks=True)
     plain, encoded = TableEncoder.fit(estimator, X, [5])
-    assert (columns.ranks.source.size, plain.ranks.source.size) == (2, 0)
+    assert (columns.ranks.columns.size, plain.ranks.columns.size) == (2, 0)
     np.testing.assert_array_equal(columns.source, [0, 1, 2, 3, 4, 5, 0, 0, 2])
     np.testing.assert_array_equal(matrix[:, :-2], encoded)
     filled = np.where(np.isnan(X[:, 0]), np.nanmedian(X[:, 0]), X[:, 0])
@@ -634,7 +634,7 @@ def test_numbers_far_from_normal_have_normal_scores(rng):
     moved[:, 0] = 2.5
     np.testing.assert_array_equal(same, columns.transform(estimator, moved))
     wide, _ = TableEncoder.fit(estimator, np.tile(some, (65, 1)).T, None, takes_ranks=True)
-    assert wide.ranks.source.size == 0  # a bag of words
+    assert wide.ranks.columns.size == 0  # a bag of words
 
 
 def test_text_that_is_not_decoded_is_refused_with_a_hint(rng):

@@ -17,7 +17,7 @@ from sklearn.metrics import mean_tweedie_deviance
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
 from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
-from binfeat.models import steps
+from binfeat.models import pipeline
 from binfeat.models.kernel_algebra import minimum
 from binfeat.models.kernel_algebra.loss import LOSSES as ALL_LOSSES
 from binfeat.models.machines.candidate import Solution
@@ -89,8 +89,8 @@ def test_scores_of_zero_are_means_with_equal_curvatures(loss, rng):
     ],
 )
 def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypatch):
-    monkeypatch.setattr(steps, "_SMALL_STEP", 1e-6)
-    monkeypatch.setattr(steps, "_MOST_STEPS", 30)
+    monkeypatch.setattr(pipeline, "_SMALL_STEP", 1e-6)
+    monkeypatch.setattr(pipeline, "_MOST_STEPS", 30)
     X, y, _ = drawn(loss, rng, 120)
     weights = rng.uniform(0.5, 2.0, size=120) if weighted else None
     machine = KernelMachineRegressor(**GIVEN, loss=loss).fit(X, y, sample_weight=weights)
@@ -279,8 +279,8 @@ def test_files_determinism_and_warm_starts(rng):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypatch, sampled_rows):
     """Newton's steps end where they do with all rows in memory, though a third of the rows is all they began with."""
-    monkeypatch.setattr(steps, "_SMALL_STEP", 1e-6)
-    monkeypatch.setattr(steps, "_MOST_STEPS", 30)
+    monkeypatch.setattr(pipeline, "_SMALL_STEP", 1e-6)
+    monkeypatch.setattr(pipeline, "_MOST_STEPS", 30)
     X, y, _ = drawn(loss, rng, 600)
     weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
     machine = KernelMachineRegressor(**with_options({**GIVEN, "features": "binning"}, n_grids=30), loss=loss)
@@ -328,7 +328,7 @@ def test_bad_parameters(rng):
 def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
     X, y, _ = drawn("poisson", rng, 60)
     for name, figure in (("_SMALL_STEP", 0.0), ("_LARGE_STEP", 0.0), ("_MOST_STEPS", 1)):
-        monkeypatch.setattr(steps, name, figure)
+        monkeypatch.setattr(pipeline, name, figure)
     with pytest.warns(ConvergenceWarning, match="loss='poisson' did not converge: the last step changed log-means by"):
         KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
 
@@ -336,9 +336,9 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
 def test_newton_steps_solve_again_without_a_fitted_machine(rng, monkeypatch):
     """What predictions say of the machine is computed once, at the end."""
     X, y, _ = drawn("poisson", rng, 60)
-    ends, made, solutions, again = [], steps._error, [], steps.machine_again
-    monkeypatch.setattr(steps, "_error", lambda *rows: ends.append(1) or made(*rows))
-    monkeypatch.setattr(steps, "machine_again", lambda *known: solutions.append(known[0]) or again(*known))
+    ends, made, solutions, again = [], pipeline._error, [], pipeline.machine_again
+    monkeypatch.setattr(pipeline, "_error", lambda *rows: ends.append(1) or made(*rows))
+    monkeypatch.setattr(pipeline, "machine_again", lambda *known: solutions.append(known[0]) or again(*known))
     machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     assert len(ends) == 1 <= len(solutions)
     for solution in solutions:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models import steps
+from binfeat.models import pipeline
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = X[:, 0] + 0.1 * np.random.default_rng(1).normal(size=60)
@@ -62,7 +62,7 @@ def test_numbers_within_float32_give_finite_fits(features, change):
 @pytest.mark.parametrize("wrong", ["error", "coef", "intercept"])
 @pytest.mark.parametrize("rows", ["table", "blocks"])
 def test_any_other_fit_that_is_not_finite_is_refused(monkeypatch, wrong, rows):
-    known = steps.Fitted
+    known = pipeline.Fitted
 
     def damaged(**fields):
         if wrong == "error":
@@ -74,7 +74,7 @@ def test_any_other_fit_that_is_not_finite_is_refused(monkeypatch, wrong, rows):
             fields["intercept"] = fields["intercept"] + np.inf
         return known(**fields)
 
-    monkeypatch.setattr(steps, "Fitted", damaged)
+    monkeypatch.setattr(pipeline, "Fitted", damaged)
     machine = KernelMachineRegressor(random_state=0)
     given = (X, Y) if rows == "table" else (blocks(X, Y), None)
     with pytest.raises(ValueError, match=r"The fit is not finite: the validation error is .* Scale X, y"):

@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat.length_scales import kernel_sum, leave_one_out
-from binfeat.models import steps
+from binfeat.models import pipeline
 from binfeat.models.kernel_algebra import minimum, solve
 from binfeat.models.machines import exact
 
@@ -520,9 +520,11 @@ def test_intervals_of_many_rows_hold_new_groups(features):
 def test_standard_errors_count_groups(rng):
     losses = rng.gamma(1.0, size=50)
     alone = losses.std(ddof=1) / np.sqrt(50)
-    np.testing.assert_allclose(steps._error(losses, None), [losses.mean(), alone])
-    np.testing.assert_allclose(steps._error(np.repeat(losses, 4), np.repeat(np.arange(50), 4)), [losses.mean(), alone])
-    assert np.isnan(steps._error(losses, np.zeros(50, int))[1])
+    np.testing.assert_allclose(pipeline._error(losses, None), [losses.mean(), alone])
+    np.testing.assert_allclose(
+        pipeline._error(np.repeat(losses, 4), np.repeat(np.arange(50), 4)), [losses.mean(), alone]
+    )
+    assert np.isnan(pipeline._error(losses, np.zeros(50, int))[1])
 
 
 def test_groups_of_many_rows_are_not_left_out_of_exact_machines():

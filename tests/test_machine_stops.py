@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.features.binning import bin_map
 from binfeat.linear import cg
-from binfeat.models.machines import growth, sizes, sizing
+from binfeat.models.machines import growth, sizes
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("few_grids")
         (growth, "count_bins", 2),  # in the second batch
         (bin_map, "find_codes", 2),
         (growth.Growth, "solve", 4),
-        (sizing.Sizing, "refit", 1),
+        (growth.Sizing, "refit", 1),
         (growth.Growth, "add_held_out_rows", 1),
     ],
 )

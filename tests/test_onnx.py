@@ -81,7 +81,7 @@ def test_codes(rows, rng, limits):
     X, y = rows
     X[:, 2] = rng.integers(30, size=300)
     machine = KernelMachineRegressor(random_state=0).fit(X, y + rng.normal(size=30)[X[:, 2].astype(int)])
-    assert machine._fitted.encoder.codes.source.tolist() == [2]
+    assert machine._fitted.encoder.coded.tolist() == [2]
     X[0, 2], X[1, 2] = 7.5, 31
     assert_same(machine, X, 1e-4)
 

@@ -30,6 +30,7 @@ from binfeat.kernels.parameters import WithKernel
 from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, require_finite
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.machines.all_rows import SourceRows, check_beyond_memory
+from binfeat.models.machines.choice import fitted_with
 from binfeat.models.pipeline import fit
 from binfeat.models.run import HEADER, Clock, Decisions, Run, decision_words
 from binfeat.models.settings import SOLVER_OPTIONS, Limits, Settings
@@ -37,12 +38,9 @@ from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
 from binfeat.models.table.targets import Targets
 from binfeat.models.training_data import GivenRows, TrainingData
-from binfeat.models.warm_start import fitted_with
 
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
-    """Base class of the kernel models."""
-
     _migrate = staticmethod(migrate)
     _limits = Limits()
     _solver_options: tuple[str, ...] = SOLVER_OPTIONS  # keys of solver_params
@@ -159,7 +157,6 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     @property
     def _fitted(self) -> Fitted:
-        """The fitted model as a value."""
         if not hasattr(self, "feature_coef_"):
             check_is_fitted(self, "feature_coef_")
         return self._derived.get(self.feature_coef_, partial(fitted_of, self))

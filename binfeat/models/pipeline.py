@@ -1,17 +1,44 @@
 """The steps of a fit, from a problem to a fitted model."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import cast
 
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from binfeat._common.held_out import sums_by_group, surely_less
+from binfeat._common.labels import AnyLabels
+from binfeat._common.subsets import evenly_spaced, thinned
+from binfeat._common.warned import warn
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.leave_one_out import SingularKernelError
+from binfeat.length_scales.search import LengthScaleSearch
+from binfeat.models.fitted.exact import ExactFunction, Spread
+from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
-from binfeat.models.machines.all_rows import MemoryRows
+from binfeat.models.fitted.importance import ROWS, rises_of_features
+from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
+from binfeat.models.machines.all_rows import MemoryRows, RowsOf
 from binfeat.models.machines.candidate import Candidate, Solution
-from binfeat.models.machines.choice import MachineChoice
-from binfeat.models.run import Run
+from binfeat.models.machines.choice import MachineChoice, known_kernels, known_machine, machine_again, suits
+from binfeat.models.machines.exact import ExactMachine
+from binfeat.models.machines.sizes import TUNING_ROWS
+from binfeat.models.problem import Problem, rows_of, with_medians_or_means
+from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.search.wide import WideSearch, is_wide
-from binfeat.models.steps import concluded, prepared, reweighted
+from binfeat.models.table.targets import (
+    LINK,
+    Targets,
+    TargetTransform,
+    TransformTrial,
+    as_columns,
+    likelihood,
+    transforms_to_try,
+)
 from binfeat.models.training_data import TrainingData
-from binfeat.models.warm_start import KnownKernels, known_machine, suits
 
 
 def fit(data: TrainingData, run: Run) -> Fitted:
@@ -24,22 +51,20 @@ def fit(data: TrainingData, run: Run) -> Fitted:
     choice = MachineChoice.of(problem, all_rows(problem, run), run)
     if previous is not None and not suits(previous, choice):
         previous = None
-    search: KernelSearch | WideSearch | KnownKernels
-    if previous is not None:
-        search = KnownKernels(previous, problem, run)
-    elif choice.takes_exact and is_wide(problem, run.settings):
+    search: KernelSearch | WideSearch | None = None
+    if previous is None and choice.takes_exact and is_wide(problem, run.settings):
         search = WideSearch(problem, run)
-    else:
+    elif previous is None:
         search = KernelSearch(problem, run, *choice.kernel_kinds)
-    run.begin(search.n_stages + choice.n_stages(run.settings.learns_gamma and previous is None))
-    machine = None
+    run.begin((search.n_stages if search else 0) + choice.n_stages(run.settings.learns_gamma and previous is None))
+    machine = kernels = None
     try:
-        kernels = search.run()
+        kernels = search.run() if search else known_kernels(cast(Fitted, previous), problem, run)
         machine = _machine(choice, kernels, previous)
         solution = machine.solve(choice.rows, run)
         problem, solution = reweighted(problem, kernels, solution, all_rows, run)
     except KeyboardInterrupt as interrupt:
-        settled, so_far = search.settled(), None if machine is None else machine.so_far()
+        settled, so_far = search.settled() if search else kernels, None if machine is None else machine.so_far()
         if settled is None:
             raise
         kernels, run.interrupt = settled, interrupt
@@ -48,7 +73,6 @@ def fit(data: TrainingData, run: Run) -> Fitted:
 
 
 def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:
-    """Return the kind of model: the kind of an earlier fit, or the best one."""
     if previous is not None:
         return known_machine(previous, choice.problem, kernels, choice.run)
     return choice.machine(kernels)
@@ -61,3 +85,284 @@ def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous:
     some = replace(problem, train=train, held_out=held_out)
     rows = MemoryRows(some, run)
     return _machine(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)
+
+
+_TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a short search, and rows on which errors are compared
+_ROUNDS = 2  # of weights by residuals or curvatures
+_MOST_STEPS = 6  # of Newton's steps of a loss
+# Of logarithms of means: steps end below the first, and did not converge above the second.
+_SMALL_STEP, _LARGE_STEP = 0.01, 0.1
+_WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
+_SPREAD_ROWS, _SPREAD_VALUES = 1000, 100_000  # rows that sizes are learned from, and values of their inputs
+_SPREAD_TUNED_ROWS = 500  # of these rows, for the factor and the penalty
+_SPREAD_RESIDUALS = 10_000  # for quantiles
+_LEAST_SIZE = 0.1  # of the mean size of residuals, which is added to sizes
+_CLEAR_ERROR = 0.95  # sizes differ if the error of log sizes is below this share of their variance
+_START_ALPHA = 3.0  # for sizes: sizes of single residuals are nearly all noise
+
+
+def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
+    """Return the problem with its loss, targets unless they are set, and a quadratic approximation of the loss."""
+    problem = replace(problem, loss=loss_of(run.settings.loss, problem.targets))
+    if problem.loss.has_link:
+        problem = _with_link(problem, cast(Deviance, problem.loss))
+    elif run.settings.chooses_transform and not has_targets:
+        problem = replace(problem, targets=_choose_targets(_at_start(problem), run))
+    start = _at_start(problem)
+    return problem if start is problem else _near_small_model(start, run)
+
+
+def reweighted(
+    problem: Problem, kernels: ScaledKernels, solution: Solution, rows: RowsOf, run: Run
+) -> tuple[Problem, Solution]:
+    """Approximate the problem near the solution and solve again, until both agree.
+
+    Squared errors need no step, and losses that need a kernel matrix are at their minimum. If the penalty was selected,
+    steps end before one that raises the leave-one-out loss: random features have a penalty that suits the first
+    squares, which may be too small for the minimum.
+    """
+    if not problem.loss.has_link:
+        return problem, solution
+    scores, moved = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
+    for _ in range(_MOST_STEPS):
+        start, quiet = run.clock.used, run.quiet(0)
+        near = problem.at(scores, solution.predict(run.settings.n_jobs))
+        following = machine_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
+        if run.settings.alpha is None and following.error > _WORSE * solution.error:
+            moved = 0.0
+            break
+        before, problem, solution = scores, near, following
+        scores = solution.scores_of_all(kernels.X, run.settings.n_jobs)
+        moved = _moved(problem, scores - before)
+        if moved < _SMALL_STEP or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
+            break
+    if moved > _LARGE_STEP:
+        end = f"the last step changed log-means by {moved:.2g}. Increase alpha."
+        message = f"loss={run.settings.loss!r} did not converge: {end}"
+        warn(message, ConvergenceWarning)
+    run.note("loss", f"{run.settings.loss}, last step changed log-means by {moved:.1g}", solution.error)
+    return problem, solution
+
+
+def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:
+    """Return the fitted model, with calibrated targets and its errors."""
+    rows, predictions, settings = solution.rows, solution.predictions, run.settings
+    targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
+    main = solution.kernel.main
+    relevances = kernels.relevances(problem, main, run.limits.sample_rows, settings.seed)
+    groups = None if settings.has_cv else rows_of(problem.groups, rows)
+    error = _error(problem.losses(rows)(predictions), groups)
+    has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels)
+    spread = _spread(problem, kernels, solution, run) if has_noise else None
+    if run.cut_short:
+        run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
+    status = "budget" if solution.status == "converged" and run.cut_short else solution.status
+    return Fitted(
+        features=solution.features,
+        kernel=str(solution.kernel),
+        scaling="ranks" if encoder.ranks.columns.size else "standard",
+        alpha=solution.kernel.alpha,
+        encoder=encoder,
+        targets=targets,
+        function=solution.function,
+        intercept=solution.intercept,
+        gamma=main.gamma,
+        linear_map=main.linear_map,
+        relevances=np.bincount(encoder.source, relevances, minlength=encoder.inputs.n_inputs),
+        history=kernels.history(main.kernel),
+        held_out_error=error,
+        learning_curve=np.array(solution.curve),
+        decisions=run.decisions.table(),
+        status=status if run.interrupt is None else "interrupted",
+        samples=solution.samples,
+        errors=solution.errors,
+        spread=spread,
+        rises=_rises(problem, kernels, solution, run),
+    )
+
+
+def _with_link(problem: Problem, loss: Deviance) -> Problem:
+    loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
+    targets = Targets.of_moments(TargetTransform(LINK), np.asarray(loss.center), np.asarray(loss.std), flat)
+    return replace(problem, loss=loss, targets=targets)
+
+
+def _at_start(problem: Problem) -> Problem:
+    scores = problem.loss.start(problem.answers)
+    return problem if scores is None else problem.at(scores)
+
+
+def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
+    """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
+    kinds = transforms_to_try(as_columns(problem.y))
+    if not kinds or not run.limits.mechanisms.target_transforms:
+        return problem.targets
+
+    def attempt(kind: str) -> list[TransformTrial]:
+        if kind is kinds[0] or run.may_continue(Phase.TARGETS):
+            return _transform_trials(problem, run, TargetTransform.fit(kind, as_columns(problem.y)))
+        return []
+
+    trials = [trial for some in side_by_side(attempt, kinds, run.settings.n_jobs) for trial in some]
+    if not trials:
+        return problem.targets
+    plain, *others = trials
+    likeliest = sorted(others, key=lambda trial: -trial.likelihood)
+    best = next((trial for trial in likeliest if trial.beats(plain)), plain)
+    run.note("target transform", best.targets.transform.name, best.error)
+    return best.targets
+
+
+def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
+    """The trial of targets with a transform, or none where the kernel is singular."""
+    some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
+    weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
+    search = LengthScaleSearch(
+        Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs
+    )
+    try:
+        places, residuals = search.run(_TRIAL_STEPS, _TRIAL_ROWS).left_out(_COMMON_ROWS)
+    except SingularKernelError:
+        return []
+    rows, predictions = some[places], Y[places] - residuals
+    losses, _ = with_medians_or_means(problem, targets, rows, predictions)
+    own, own_weights = as_columns(problem.y[rows]), None if weights is None else weights[places]
+    return [TransformTrial(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
+
+
+def _near_small_model(start: Problem, run: Run) -> Problem:
+    """Return the approximation near predictions of an exact model of some rows, in rounds, from a first approximation.
+
+    The predictions are leave-one-out predictions for the model's own rows.
+    """
+    quiet, kinds = run.quiet(_TRIAL_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
+    near, kernels, known = start, KernelSearch(start, quiet, kinds, set()).run(), None
+    for _ in range(_ROUNDS):
+        known, solution = _small_model(near, kernels, known, quiet)
+        predictions = solution.scores(kernels.X, run.settings.n_jobs)
+        predictions[solution.rows] = solution.predictions
+        near = near.at(predictions, solution.predict(run.settings.n_jobs))
+    words = run.settings.loss
+    if near.loss.is_squares:
+        lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
+        words = f"{words}, {lighter:.1%} of the rows have less weight"
+    run.note("loss", words, solution.error)
+    return near
+
+
+def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, run: Run) -> tuple[Trial, Solution]:
+    """Return kernel and penalty, for the weights of the caller, and the solution of an exact model of some rows.
+
+    A `known` kernel is kept, with approximately its penalty.
+    """
+    some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
+    if known is not None:
+        known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
+    machine = ExactMachine(some, run, kernels, known)
+    tuned = machine.tuned()
+    kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
+    return Trial(kernel, tuned.error), machine.solution(tuned)
+
+
+def _moved(problem: Problem, steps: np.ndarray) -> float:
+    """Root mean square of steps of the logarithms of means, weighted as the rows are."""
+    squares = ((steps * cast(Targets, problem.targets).std) ** 2).mean(axis=1)
+    return float(np.sqrt(np.average(squares, weights=problem.relative_weights(np.arange(len(squares))))))
+
+
+def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | AnyLabels:
+    """Return the targets, calibrated: labels with probabilities, or numbers with medians or means as predictions."""
+    targets = problem.targets
+    if isinstance(targets, AnyLabels):
+        with one_blas_thread():
+            return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows))
+    if targets.is_plain:
+        return targets
+    targets = targets.limited(problem.y)
+    if targets.transform.name == LINK:
+        return targets
+    losses, kept = with_medians_or_means(problem, targets, rows, predictions)
+    run.note("predictions", "medians" if kept is targets else "means", losses.mean())
+    return kept
+
+
+def _error(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Mean of losses, and its standard error, NaN of one alone: rows of a group err together (Liang & Zeger 1986)."""
+    apart = sums_by_group(losses - losses.mean(), groups)
+    n = apart.size
+    spread = np.sqrt(n / (n - 1) * (apart**2).sum()) / losses.size if n > 1 else np.nan
+    return np.array([losses.mean(), spread])
+
+
+def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> np.ndarray | None:
+    """Return the increase of the loss when each input is shuffled, for a model that stores no rows."""
+    function = solution.function
+    if not isinstance(function, FeatureFunction):
+        return None
+    some = evenly_spaced(len(solution.rows), ROWS)
+    rows = solution.rows[some]
+    weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
+    own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
+    return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
+
+
+def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
+    """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
+
+    Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
+    are learned again. Sizes of a group are predicted from other groups.
+    """
+    is_grouped = problem.groups is not None
+    known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
+    n_learned = min(_SPREAD_ROWS, max(2, _SPREAD_VALUES // problem.table.shape[1]))
+    known = thinned(known, n_learned if is_grouped else _SPREAD_RESIDUALS)
+    rows = solution.rows[known]
+    residuals = problem.Y[rows] - solution.predictions[known]
+    own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
+    some = own.train if is_grouped else thinned(own.train, _SPREAD_TUNED_ROWS)
+    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
+    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
+    tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
+    logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
+    expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
+    places = np.full(len(problem.table), -1)
+    places[rows] = np.arange(len(rows))
+    expected[places[logs.rows]] = targets.decode(logs.predictions)
+    differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
+    run.note("noise", "differs between rows" if differ else "about constant", solution.error)
+    return Spread(
+        **{field.name: getattr(function, field.name) for field in fields(ExactFunction) if field.name != "coef"},
+        coef=function.coef * targets.std[:, np.newaxis],
+        intercept=logs.intercept * targets.std + targets.mean,
+        differ=differ,
+        residuals=np.sort(residuals / np.exp(expected), axis=0),
+    )
+
+
+def _differ(problem: Problem, logs: Solution) -> np.ndarray:
+    losses = problem.losses(logs.rows)
+    predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
+    groups = rows_of(problem.groups, logs.rows)
+    predicted, constant = sums_by_group(predicted, groups), sums_by_group(constant, groups)
+    return np.array(predicted.mean() < _CLEAR_ERROR * constant.mean() and surely_less(predicted, constant))
+
+
+def _problem_of_sizes(
+    problem: Problem, rows: np.ndarray, sizes: np.ndarray, learned: np.ndarray
+) -> tuple[Problem, Targets]:
+    """The logarithms of the sizes of some rows' residuals as targets, those with numbers `learned` among them."""
+    means = sizes.mean(axis=0)
+    logs = np.zeros(problem.Y.shape)
+    logs[rows] = np.log(sizes + np.where(means > 0, _LEAST_SIZE * means, 1.0))
+    train = rows[learned]
+    targets = Targets.of(TargetTransform("none"), logs[train])
+    plain = replace(problem, own_weights=problem.weights, loss=SquaredError(), squares=None, scoring=None)
+    return replace(plain, y=logs, targets=targets, train=train, held_out=train[:0]), targets
+
+
+def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
+    """Return the length scales of the solution for a kernel of exact models."""
+    main = solution.kernel.main
+    kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
+    own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _START_ALPHA, _SPREAD_ROWS)
+    return ScaledKernels(kernels.X, [Trial(own, 1.0)], learned=True)

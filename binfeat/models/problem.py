@@ -34,7 +34,6 @@ def answers_of(targets: Targets | AnyLabels, y: np.ndarray) -> np.ndarray:
 
 
 def n_targets_of(targets: Targets | AnyLabels, y: np.ndarray) -> int:
-    """The number of columns of `answers_of`."""
     if isinstance(targets, LabelColumns):
         return sum(own.n_targets for own in targets.columns)
     return targets.n_targets if isinstance(targets, Labels) and not targets.is_multilabel else y.size // len(y)
@@ -69,17 +68,14 @@ class Problem:
 
     @cached_property
     def answers(self) -> np.ndarray:
-        """The values that the loss compares scores with, (n_rows, n_targets)."""
         return as_columns(self.y) if self.loss.has_link else self.targets.encode(self.y)
 
     @property
     def Y(self) -> np.ndarray:
-        """The targets of least squares, (n_rows, n_targets)."""
         return self.answers if self.squares is None else self.squares[0]
 
     @property
     def weights(self) -> WeightColumn:
-        """The weights of least squares."""
         return self.own_weights if self.squares is None else self.squares[1]
 
     @property
@@ -147,7 +143,6 @@ class Problem:
 
     @cached_property
     def mean_weight(self) -> float:
-        """The mean weight of the training rows."""
         return 1.0 if self.weights is None else float(self.weights[self.train].mean())
 
     def relative_weights(self, rows: np.ndarray) -> np.ndarray | None:
@@ -195,7 +190,6 @@ def _squares_beyond(
 
 
 def without_scoring(problem: Problem) -> Problem:
-    """Return the problem with its loss as the validation criterion."""
     return problem if problem.scoring is None else replace(problem, scoring=None)
 
 
@@ -224,7 +218,6 @@ def with_medians_or_means(
 
 
 def _losses_of_y(problem: Problem, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
-    """Return losses in the units of y for predicted targets of some rows."""
     if problem.scoring is not None:
         return problem.scoring.losses(problem.table[rows], problem.y[rows], targets)(predictions)
     plain = Targets.of(TargetTransform("none"), problem.y)

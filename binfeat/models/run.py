@@ -32,8 +32,6 @@ _OPTIONAL = {Phase.SEARCH, Phase.OVERALL_FACTOR}  # which a callback ends at onc
 
 
 class Clock:
-    """Seconds of a time limit; None is no limit."""
-
     def __init__(self, seconds: float | None) -> None:
         self._start, self._seconds = _clock(), np.inf if seconds is None else seconds
 
@@ -59,7 +57,6 @@ _WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
 
 
 def decision_words(what: str, choice: str, error: float, seconds: float) -> tuple[str, str, str, str]:
-    """A decision as words."""
     return what, choice, "" if np.isnan(error) else f"{error:.4g}", f"{seconds:.1f}"
 
 
@@ -88,7 +85,6 @@ class Decisions:
             self._print(("compiling", "once; then cached on disk", "", f"{self._clock.used:.1f}"))
 
     def table(self) -> np.ndarray:
-        """Structured array with fields what, choice, error and seconds."""
         kinds = [("what", "U24"), ("choice", "U64"), ("error", np.float64), ("seconds", np.float64)]
         return np.array(self.rows, dtype=kinds)
 
@@ -98,8 +94,6 @@ class Decisions:
 
 
 class Run:
-    """One fit under way."""
-
     def __init__(
         self, settings: Settings, limits: Limits, clock: Clock, progress: Progress | Silent, decisions: Decisions
     ) -> None:
@@ -110,7 +104,6 @@ class Run:
         self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
 
     def note_memory(self, most: str) -> None:
-        """Record once that `max_bytes` limits the model."""
         words, known = f"max_bytes: {most} at most", self.decisions.rows
         if all(choice != words for _, choice, *_ in known):
             self.note("memory", words, known[-1][2] if known else np.nan)

@@ -16,6 +16,7 @@ from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.machines.all_rows import MemoryRows, RowsOf
+from binfeat.models.machines.choice import known_targets, previous_fit
 from binfeat.models.machines.growth import require_table_bytes
 from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.problem import Problem, answers_of, n_targets_of, with_codes
@@ -25,7 +26,6 @@ from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import doubt_rows
 from binfeat.models.table.targets import Targets
 from binfeat.models.table.unique_rows import SeenRows, TableRows, row_hashes, unique_rows
-from binfeat.models.warm_start import known_targets, previous_fit
 
 _NEITHER, _TRAIN, _HELD_OUT = range(3)
 
@@ -43,7 +43,6 @@ class GivenRows:
 
     @property
     def is_sample(self) -> bool:
-        """Return True if further rows are not in memory."""
         return self.all_rows is not MemoryRows
 
     def sampled(self, source: SampledSource) -> Self:
@@ -92,7 +91,7 @@ class TrainingData:
         check_penalty(settings.alpha, problem.mean_weight)
         if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
             problem = with_codes(problem)
-        _note_codes(machine, problem.encoder.codes.source, run)
+        _note_codes(machine, problem.encoder.coded, run)
         return cls(problem, given.all_rows, previous, own)
 
     @property
@@ -136,7 +135,6 @@ class _Partition:
             raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
 
     def of_rows(self, rows: np.ndarray, n_rows: int) -> Self:
-        """Return the partition of some rows, renumbered."""
         cells = self.cells(n_rows)[rows]
         train, held_out = (np.flatnonzero(cells % 3 == part) for part in (_TRAIN, _HELD_OUT))
         return type(self)(train, held_out, None if self.numbers is None else self.numbers[rows])
@@ -201,13 +199,11 @@ def _within_time_limit(rows: TableRows, run: Run) -> TableRows:
 
 
 def _note_copies(rows: TableRows, own: TableRows, run: Run) -> None:
-    """Record the number of merged and dropped rows."""
     if len(own) < len(rows):
         run.note("rows", f"{len(own):,} of {len(rows):,}, without duplicates and weights of 0", np.nan)
 
 
 def _note_codes(machine: BaseEstimator, coded: np.ndarray, run: Run) -> None:
-    """Record the numeric columns that are also encoded as categories."""
     names = getattr(machine, "feature_names_in_", range(machine.n_features_in_))
     known = [str(names[j]) for j in coded]
     if known:

@@ -60,7 +60,6 @@ def _posterior(function: KernelFunction | FeatureFunction) -> Posterior:
 
 
 def _of_kernels(X: np.ndarray, rng: np.random.Generator) -> Iterator[ExactFunction | LocalFunction]:
-    """Compile exact and local models."""
     categorical = np.arange(_INPUTS) == _INPUTS - 1
     given: dict = {
         "nus": np.array(_NUS),
@@ -171,7 +170,6 @@ def _warm_up_linear() -> None:
 
 
 def _features(rng: np.random.Generator) -> Iterator[Features]:
-    """Features of all kinds and types."""
     few, many = rng.integers(8, size=(4, _N)).astype(np.uint16), np.arange(_MANY_BINS, dtype=np.uint32)
     for dtype in _TYPES:
         codes = BinMatrix(few, 8 * np.arange(5), dtype=dtype)

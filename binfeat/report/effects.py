@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from binfeat._common.labels import LabelColumns, Labels
 from binfeat._common.subsets import thinned
 from binfeat.models.served.estimator import ServedMachineBase
-from binfeat.models.served.shapley import background_of, contributions
+from binfeat.models.served.shapley import background_of, contributions, in_units_of
 from binfeat.models.table.targets import Targets, as_columns
 
 
@@ -35,7 +35,8 @@ def effects_of(model: ServedMachineBase, table: np.ndarray, names: list[str]) ->
     found = []
     for j in chosen:
         encoder = model._fitted.encoder
-        parts = [(encoder.inputs.n_inputs + place, f"{names[j]}, {part}") for place, part in encoder.parts.of(j)]
+        known = enumerate(zip(encoder.dates, encoder.parts.tolist()), encoder.inputs.n_inputs)
+        parts = [(place, f"{names[j]}, {part}") for place, (date, part) in known if date == j]
         found += [_effect(model, table, place, name) for place, name in [(j, names[j]), *parts]]
     return found
 
@@ -105,8 +106,8 @@ def reasons_of(model: ServedMachineBase, table: np.ndarray) -> Reasons:
         background = background_of(fitted)
     except ValueError:  # the model stores no rows
         background = thinned(rows, 100)
-    found = contributions(fitted, rows, background, 2, 0, model.n_jobs).in_units_of(fitted.targets)
-    data, values, base = table[:, : model.n_features_in_], found.values[:, :, -1], found.base[:, -1]
+    values, base, _ = in_units_of(fitted.targets, contributions(fitted, rows, background, 2, 0, model.n_jobs))
+    data, values, base = table[:, : model.n_features_in_], values[:, :, -1], base[:, -1]
     if is_classifier(model):
         return Reasons(values, base, data, f"the score of {model.classes_[-1]}")
     output = "the prediction" if cast(Targets, fitted.targets).is_plain else "the transformed prediction"

@@ -75,7 +75,6 @@ class CellTrees(ArrayRecord):
 
     @classmethod
     def joined(cls, trees: list["CellTrees"]) -> "CellTrees":
-        """One after the other."""
         inputs, places = (np.concatenate([getattr(tree, name) for tree in trees]) for name in ("inputs", "places"))
         children, roots, n_splits, n_cells = list[np.ndarray](), list[np.ndarray](), 0, 0
         for tree in trees:

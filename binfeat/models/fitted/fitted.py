@@ -94,7 +94,6 @@ _NONE = np.empty((0, 0))
 
 
 def attributes_of(fitted: Fitted) -> dict:
-    """Return the attributes of an estimator for a fitted model."""
     errors, gammas = fitted.history
     return {
         **_of_targets(fitted),
@@ -211,7 +210,6 @@ def _typed(arrays: dict, dtype: type[np.floating]) -> dict:
 
 
 def fitted_of(machine: BaseEstimator) -> Fitted:
-    """Restore the fitted model from the attributes of an estimator."""
     posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
     linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
     seen = getattr(machine, "_seen", {})

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 
@@ -20,16 +20,6 @@ ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second
 _CELL_ROWS, _CELLS = 1500, 4  # cells for leave-one-out errors of larger models
 _SHUFFLES = 2
-
-
-class _Judged(Protocol):
-    """Rows with leave-one-out predictions of a model."""
-
-    weights: np.ndarray  # (n_rows,)
-    residuals: np.ndarray  # (n_rows, n_targets)
-
-    def after(self, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Residuals with other values, (n_changed, n_rows), of the columns of a mask."""
 
 
 def rises_of_kernels(function: KernelFunction, source: np.ndarray, n_jobs: int | None) -> np.ndarray:
@@ -70,7 +60,11 @@ def rises_of_features(
 
 
 def _rises(
-    judged: list[_Judged], donors: np.ndarray, source: np.ndarray, live: np.ndarray, n_jobs: int | None
+    judged: "list[_KernelRows] | list[_FeatureRows]",
+    donors: np.ndarray,
+    source: np.ndarray,
+    live: np.ndarray,
+    n_jobs: int | None,
 ) -> np.ndarray:
     """Return the rise of the error of the judged rows when each input has values of other rows, `donors`.
 
@@ -124,7 +118,10 @@ class _KernelRows:
         self._before = self._scores(self._rows(self._columns))
 
     def after(self, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """As `_Judged` has it; changes of weights of levels change functions of other cells, which is neglected."""
+        """Residuals with other values, (n_changed, n_rows), of the columns of a mask.
+
+        Changes of weights of levels change functions of other cells, which is neglected.
+        """
         columns = self._columns.copy()
         columns[changed] = own
         rows, values = self._rows(columns), self._cell.kernel(1)(columns, self._cell.support)
@@ -161,7 +158,7 @@ class _FeatureRows:
         return self._function.scores(X, np.zeros(self.residuals.shape[1]), self._n_jobs)
 
 
-def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
+def _of_exact(function: ExactFunction) -> Iterator["_KernelRows"]:
     n_rows, n_inputs = function.n_rows, len(function.support)
     n_judged = int(np.clip(_TERMS // (n_rows * n_inputs**2), _FEWEST, ROWS))
     cells = [np.arange(n_rows)]
@@ -173,7 +170,7 @@ def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
         yield _KernelRows(function, replace(function, **own, coef=function.coef[:, rows]), n_judged // len(chosen))
 
 
-def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Judged]:
+def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator["_KernelRows"]:
     """Return the cells of the first tree."""
     first, cells = function.first_tree()
     joint = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 
@@ -94,8 +94,7 @@ class LocalFunction(KernelFunction):
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "LocalPosterior":
-        assert errors is not None  # for regression
-        return (LocalPosterior if self.levels is None else JointPosterior)(self, errors, n_jobs)
+        return LocalPosterior(self, errors, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
         total = np.zeros((len(X), len(self.coef)))
@@ -137,12 +136,24 @@ class LevelEffects:
         return [(j, self.padded[own]) for j, own in found]
 
 
-class CellPosteriors:
-    """Error bars of the cells of the first tree, in closed form."""
+class LocalPosterior:
+    """Error bars of a local model: deviations of its first tree in closed form, and errors of the mean of all trees.
 
-    def __init__(self, function: LocalFunction, n_jobs: int | None) -> None:
+    The mean varies less than one tree does; by how much depends on how often two rows share cells. As the errors of
+    leave-one-out residuals are divided by the same deviations, intervals have the requested coverage.
+
+    All cells share the effects of levels. The inverse of their equations is computed from the cells of the tree, once.
+    """
+
+    def __init__(self, function: LocalFunction, errors: HeldOutErrors | None, n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs
+        self.errors = cast(HeldOutErrors, errors)  # of regressors
         self._known: dict[int, Derived] = {}
+        self._joint: JointInverse | None = None
+        if function.levels is not None:
+            _, numbers = function.first_tree()
+            cells = [function.cell(number) for number in numbers]
+            self._joint = JointInverse.of(function.levels.columns, cells, n_jobs)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
@@ -151,15 +162,22 @@ class CellPosteriors:
         def fill(group: tuple[int, np.ndarray]) -> None:
             number, rows = group
             out[rows] = self._of_cell(number).variances(X[rows])
+            if self._joint is not None:
+                out[rows] += self._joint.variances(*self._told(number, X[rows])) / float(self._function.alpha)
 
         side_by_side(fill, self._groups(X), self._n_jobs)
         return out
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), joint for rows of one cell."""
+        """Return samples of the prediction error, (n_rows, n_samples), joint for rows of one cell, or of one level."""
         out = np.empty((len(X), n_samples))
         for number, rows in self._groups(X):
             out[rows] = self._of_cell(number).deviations(X[rows], n_samples, rng)
+        if self._joint is not None:
+            samples = self._joint.samples(n_samples, rng)
+            for number, rows in self._groups(X):
+                own = self._joint.deviations(*self._told(number, X[rows]), samples, rng)
+                out[rows] += own / np.sqrt(float(self._function.alpha))
         return out
 
     def _groups(self, X: np.ndarray) -> list[tuple[int, np.ndarray]]:
@@ -174,54 +192,10 @@ class CellPosteriors:
     def _made(self, number: int) -> ExactPosterior:
         return ExactPosterior(self._function.cell(number), 1)
 
-
-class LocalPosterior(CellPosteriors):
-    """Error bars of a local model: deviations of its first tree, and errors of the mean of all trees.
-
-    The mean varies less than one tree does; by how much depends on how often two rows share cells. As the errors of
-    leave-one-out residuals are divided by the same deviations, intervals have the requested coverage.
-    """
-
-    def __init__(self, function: LocalFunction, errors: HeldOutErrors, n_jobs: int | None) -> None:
-        super().__init__(function, n_jobs)
-        self.errors = errors
-
-
-class JointPosterior(LocalPosterior):
-    """The same with effects of levels, which all cells share: the deviations of the first tree, in closed form.
-
-    The inverse of the equations of the levels is computed from the cells of the first tree, once.
-    """
-
-    def __init__(self, function: LocalFunction, errors: HeldOutErrors, n_jobs: int | None) -> None:
-        super().__init__(function, errors, n_jobs)
-        assert function.levels is not None
-        self._columns = function.levels.columns
-        _, numbers = function.first_tree()
-        cells = [function.cell(number) for number in numbers]
-        self._joint = JointInverse.of(self._columns, cells, n_jobs)
-
-    def variances(self, X: np.ndarray) -> np.ndarray:
-        out = super().variances(X)
-
-        def add(group: tuple[int, np.ndarray]) -> None:
-            number, rows = group
-            out[rows] += self._joint.variances(*self._told(number, X[rows])) / float(self._function.alpha)
-
-        side_by_side(add, self._groups(X), self._n_jobs)
-        return out
-
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """The same; cells have the weights of levels in common."""
-        out, samples = super().deviations(X, n_samples, rng), self._joint.samples(n_samples, rng)
-        for number, rows in self._groups(X):
-            own = self._joint.deviations(*self._told(number, X[rows]), samples, rng)
-            out[rows] += own / np.sqrt(float(self._function.alpha))
-        return out
-
     def _told(self, number: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Columns of the levels of rows, the levels of a cell, and V' (k + 1) for these rows."""
-        columns, cell = self._columns, self._function.cell(number)
+        assert self._joint is not None
+        columns, cell = self._joint.columns, self._function.cell(number)
         levels = PresentLevels.of(columns.of_rows(cell.support))
         told = levels.Z.T @ self._of_cell(number).solved(X)
         return columns.of_rows(X.T), levels.columns, told

@@ -104,7 +104,6 @@ def check_function(state: State, sizes: dict[str, int]) -> None:
 
 
 def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    """Refuse rows and kernels that do not fit together."""
     check_arrays(arrays, _KERNEL, sizes, infinite=("nus",))
     if not (sizes["kernels"] and sizes["support"] and np.isin(arrays["nus"], _NUS).all()):
         raise ValueError(f"nus should be among {_NUS}, one or more, and there should be rows.")
@@ -294,7 +293,6 @@ def _check_machine(state: State) -> dict[str, int]:
 
 
 def _check_words(state: State) -> None:
-    """The decisions of the fit, and the settings that it was made with."""
     decisions = state["decisions_"]
     fields = decisions.dtype.fields if is_plain(decisions) and decisions.ndim == 1 else None
     if {name: kind.kind for name, (kind, _) in (fields or {}).items()} != _DECISIONS:

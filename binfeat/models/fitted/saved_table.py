@@ -74,7 +74,6 @@ def _check_times(columns: dict[str, np.ndarray]) -> None:
 
 
 def check_scaler(scaler: dict[str, np.ndarray], scaling: str, sizes: dict[str, int]) -> None:
-    """Refuse a scaler that does not fit to the encoded columns."""
     layout = _SCALERS[scaling]
     check_keys(scaler, (*layout, *(["starts"] if layout is _QUANTILES else [])), (), "_scaler")
     check_arrays(scaler, layout, sizes)
@@ -118,7 +117,6 @@ _CALIBRATION = {
 
 
 def check_targets(state: State, sizes: dict[str, int]) -> None:
-    """Refuse numbers of targets, or a transform, that do not fit together."""
     check_arrays(state, _TARGETS, sizes)
     check_bounds(state, "_target_std", above=0.0)
     if not sizes["shifts"]:
@@ -158,7 +156,6 @@ def _check_transformer(transformer: BaseEstimator, mean: np.ndarray) -> None:
 
 
 def check_labels(state: State, sizes: dict[str, int]) -> None:
-    """Refuse classes that do not fit to the function, or to their calibrations."""
     check_numbers_of(state, multilabel_=bool)
     classes, n_targets = state["classes_"], 0
     if isinstance(classes, list):

@@ -132,7 +132,6 @@ class CellPart:
         return cls(levels, V, coef, squared_row_norms(B), alpha, levels.Z.T @ V, levels.Z.T @ coef, square)
 
     def without_product(self, keeps_V: bool) -> Self:
-        """The part after it was added to the equations."""
         return replace(self, V=self.V if keeps_V else None, product=self.product[:0])
 
     def joint(self, effects: "LevelWeights") -> tuple[np.ndarray, np.ndarray]:
@@ -153,8 +152,6 @@ def inverse_times_levels(B: np.ndarray, levels: PresentLevels) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class LevelWeights:
-    """The weights of levels, and the inverse of the matrix M of their equations."""
-
     weights: np.ndarray  # (n_columns, n_targets), float64
     inverse: np.ndarray  # (n_columns, n_columns), float32 or float64
 
@@ -167,14 +164,12 @@ class LevelEquations:
         self._square, self._n_rows, self._dtype = np.zeros(n_targets), 0, np.dtype(np.float32)
 
     def add(self, part: CellPart) -> None:
-        """Add the part of a cell."""
         self.add_product(part.levels, part.product)
         self._sums[part.levels.columns] += part.sums
         self._square += part.square
         self._n_rows += len(part.coef)
 
     def add_product(self, levels: PresentLevels, product: np.ndarray) -> None:
-        """Add Z' V of a cell."""
         self._product[np.ix_(levels.columns, levels.columns)] += product
         self._dtype = np.promote_types(self._dtype, product.dtype)
 
@@ -188,7 +183,6 @@ class LevelEquations:
         return LevelWeights(weights, inverse)
 
     def inverse(self, variances: np.ndarray, n_jobs: int | None = 1) -> np.ndarray:
-        """The inverse of M."""
         M = self._product.astype(self._dtype)
         np.einsum("ii->i", M)[:] += 1 / variances
         return _inverse(M, n_jobs)

@@ -92,8 +92,6 @@ class Loss(ABC):
 
 
 class SquaredError(Loss):
-    """Squared error."""
-
     is_squares = True
 
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -142,7 +140,6 @@ class Huber(SquaredError):
         return replace(self, deviations=np.where(middle > 0, middle, 1.0))
 
     def clipped(self, residuals: np.ndarray) -> np.ndarray:
-        """Return residuals clipped at 1.345 robust standard deviations."""
         limits = _TUNING * self.scaled(residuals).deviations
         return np.clip(residuals, -limits, limits)
 
@@ -236,7 +233,6 @@ class Deviance(Loss):
         return _MOST_MOVE / self.std
 
     def check(self, y: np.ndarray, name: str) -> None:
-        """Refuse targets outside the domain with a ValueError."""
         if self.power >= 2 and not (y > 0).all():
             raise ValueError(f"loss={name!r} needs targets above 0; got {y.min():g}.")
         if not (y >= 0).all():
@@ -253,11 +249,9 @@ class Deviance(Loss):
         return replace(self, center=np.log(means), std=np.where(std > 0, std, 1.0), units=units / units.mean())
 
     def means(self, S: np.ndarray) -> np.ndarray:
-        """Return the means for scores."""
         return np.exp(S * self.std + self.center)
 
     def of_means(self, Y: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return the unit deviance of every target."""
         p = self.power
         if p == 1:
             return 2 * (xlogy(Y, Y / means) - Y + means)
@@ -304,7 +298,6 @@ MARGINS = "log", "squared_hinge"  # losses of labels that need a kernel matrix
 
 
 def loss_of(name: str, targets: object) -> Loss:
-    """Return the loss with a name, for the encoding of the targets."""
     if name in LOSSES:
         return LOSSES[name]
     if name == "squared_hinge":

@@ -60,7 +60,6 @@ def minimise(loss: Loss, factored: Factored, alpha: float, weights: Weights, Y: 
 def _steps(
     loss: Loss, solve: Solve, alpha: float, v: np.ndarray, curved: np.ndarray, Y: np.ndarray, now: Minimum
 ) -> Minimum:
-    """Steps with one factor."""
     coef, scores, gain, known = now.coef, now.scores, now.gain, list[_Change]()
     objective, gradient = _objective(loss, alpha, v, Y, coef, scores), alpha * coef - v * loss.pulls(Y, scores)
     for _ in range(_MOST):
@@ -169,7 +168,6 @@ def minimum_left_out(
 
 
 def coefficients(loss: Loss, K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root) -> np.ndarray:
-    """Return the coefficients (n_rows, n_targets) of an exact model."""
     if not loss.is_squares:
         return minimise(loss, solver_by(root, K), alpha, weights, Y)[0].coef
     solve, _ = solver_by(root, K)(alpha, weights)

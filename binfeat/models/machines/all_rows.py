@@ -27,11 +27,10 @@ from binfeat.models.machines.growth import (
     most_grids,
     row_bytes,
 )
-from binfeat.models.machines.limits import SIZES
 from binfeat.models.problem import Beyond, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.settings import Settings
+from binfeat.models.settings import SIZES, Settings
 from binfeat.models.table.findings import doubt_grids
 
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
@@ -47,8 +46,6 @@ def first_grids(run: Run, n_rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """All rows of a table; the problem may contain a sample of them."""
-
     problem: Problem
     X: ScaledTable  # scaled
     numbers: np.ndarray  # of the sample's rows among them
@@ -111,8 +108,6 @@ class AllRows(ABC):
 
 
 class MemoryRows(AllRows):
-    """The training rows of a problem, which are in memory."""
-
     in_memory: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, run: Run) -> None:

@@ -77,13 +77,10 @@ class Candidate(ABC):
         """Return the model of all rows, or of the maximum number of rows."""
 
     def so_far(self) -> Solution | None:
-        """Return the current model after Ctrl-C, if any."""
         return None
 
 
 class KernelCandidate(Candidate):
-    """A model of kernel values, with optional kernels and penalty."""
-
     def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
@@ -150,11 +147,9 @@ class KernelRows:
         return self.X.shape[1] > MOST_INPUTS
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
-        """Rows with these numbers, as columns of the kernels."""
         return self.cells(rows).columns(rows)
 
     def cells(self, rows: np.ndarray) -> CellRows:
-        """Rows with these numbers, to be split into cells."""
         return CellRows(self.problem, self.X, rows, self.frame)
 
 

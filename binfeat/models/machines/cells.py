@@ -30,8 +30,8 @@ from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_
 from binfeat.models.kernel_algebra.loss import Loss
 from binfeat.models.kernel_algebra.minimum import left_out, minimise
 from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
-from binfeat.models.machines.limits import LOCAL, TUNING
 from binfeat.models.problem import Problem
+from binfeat.models.settings import LOCAL, TUNING
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 CellFunction = Callable[[np.ndarray, np.ndarray, Weights], "SolvedCell"]  # of the parts of a `Cell`
@@ -165,12 +165,10 @@ class CellRows:
         return out
 
     def part(self, rows: np.ndarray) -> Cell:
-        """Columns, targets and weights of rows with these numbers."""
         problem = self.problem
         return self.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
 
     def each_cell(self, function: CellFunction, cells: list[np.ndarray], n_jobs: int | None) -> "list[SolvedCell]":
-        """Results for some cells, which are numbers of rows."""
         return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
 
     def split(self, kernel: KernelSum, most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
@@ -231,7 +229,6 @@ class SolvedCell:
 
 
 def is_constant(Y: np.ndarray) -> bool:
-    """Return True if all rows have equal targets."""
     return bool(np.ptp(Y, axis=0).max() == 0)
 
 

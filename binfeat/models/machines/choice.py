@@ -1,34 +1,52 @@
-"""The choice of a kind of model."""
+"""The choice of a kind of model, and warm starts: fits that keep length scales and kernel of an earlier fit."""
 
 from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
 
 from binfeat._common.held_out import surely_less
+from binfeat._common.labels import AnyLabels
 from binfeat._common.memory import require_bytes
-from binfeat.kernels.families import Laplacian
-from binfeat.length_scales.matrices import is_radial
+from binfeat.kernels.base import Kernel
+from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.matrices import Linear, is_radial
+from binfeat.models.fitted.exact import ExactFunction
+from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.fitted import Fitted, fitted_of
+from binfeat.models.fitted.kernel_function import KernelFunction
+from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
-from binfeat.models.machines import sizes as local_size
 from binfeat.models.machines.all_rows import AllRows
-from binfeat.models.machines.candidate import Candidate
+from binfeat.models.machines.candidate import Candidate, Solution
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.local import LocalMachine
 from binfeat.models.machines.random_features import (
+    KERNELS,
     BinsMachine,
     FeatureMachine,
     FourierMachine,
     may_search,
     tries_factors,
 )
-from binfeat.models.machines.sizes import TUNING_ROWS, exact_bytes, most_exact_rows, n_solves
+from binfeat.models.machines.sizes import (
+    TUNING_ROWS,
+    exact_bytes,
+    fits,
+    most_exact_rows,
+    n_solves,
+    require_tree_bytes,
+)
 from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.table.targets import Targets
 
 
 @dataclass(frozen=True, eq=False)
 class MachineChoice:
-    """The possible kinds of models for a problem."""
-
     problem: Problem
     rows: AllRows
     run: Run
@@ -42,9 +60,9 @@ class MachineChoice:
         asks_local = run.settings.features == "local" or choice._needs_kernel_values
         takes_exact = choice._takes_exact()
         if asks_local and not takes_exact:
-            local_size.require_bytes(rows, problem, run)
+            require_tree_bytes(rows, problem, run)
         may_be_local = choice._is_open and not takes_exact
-        takes_local = asks_local or (may_be_local and local_size.fits(rows, problem, run))
+        takes_local = asks_local or (may_be_local and fits(rows, problem, run))
         return replace(choice, takes_exact=takes_exact, takes_local=takes_local)
 
     @property
@@ -144,7 +162,6 @@ class MachineChoice:
 
     @property
     def _is_open(self) -> bool:
-        """Return True if no parameter requires random features."""
         return not self.run.settings.names_features and self._leaves_out_what_is_asked
 
     @property
@@ -152,3 +169,135 @@ class MachineChoice:
         """Return True if exact models can use the validation rows or groups of the user, if any."""
         are_few = len(self.problem.table) <= TUNING_ROWS
         return are_few or not (self.run.settings.has_cv or self.problem.groups is not None)
+
+
+_SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"
+_KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
+
+
+def fitted_with(machine: BaseEstimator) -> np.ndarray:
+    """Return the properties that the next fit must share for a warm start, as an array of strings."""
+    names = list(getattr(machine, "feature_names_in_", []))
+    columns = f"columns {machine.n_features_in_} {names}"
+    values = {name: getattr(machine, name, None) for name in _SAME}
+    plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+    return np.array([columns, *(f"{name}={value!r}" for name, value in plain.items())])
+
+
+def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
+    """Return the stored state for a warm start; record the reason and return None if it cannot be used.
+
+    ValueError if the columns of the table are others.
+    """
+    if not (run.settings.warm_start and hasattr(machine, "feature_coef_")):
+        return None
+    before, now = machine._fitted_with, fitted_with(machine)
+    if before[0] != now[0]:
+        raise ValueError(_others("columns", before[0], now[0]))
+    changed = [words.partition("=")[0] for words in now if words not in before]
+    if changed:
+        run.note("warm start", f"none: {', '.join(changed)} changed", np.nan)
+        return None
+    return fitted_of(machine)
+
+
+def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | AnyLabels:
+    """Return the target encoding of the earlier fit; ValueError if y is of another kind."""
+    known = previous.targets
+    if isinstance(known, AnyLabels):
+        fresh = cast(AnyLabels, fresh)
+        if type(known) is not type(fresh) or _listed(known.classes) != _listed(fresh.classes):
+            raise ValueError(_others("classes", _listed(known.classes), _listed(fresh.classes)))
+        return fresh
+    fresh = cast(Targets, fresh)
+    if (known.flat, known.mean.shape) != (fresh.flat, fresh.mean.shape):
+        raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
+    return replace(known, shifts=np.zeros_like(fresh.shifts))
+
+
+def suits(previous: Fitted, choice: MachineChoice) -> bool:
+    """Return True if the features of the earlier fit are possible for these rows; otherwise record the reason."""
+    reason, was_exact = None, isinstance(previous.function, ExactFunction)
+    rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
+    if previous.scaler is not None:
+        reason = "columns are mapped by their ranks or arcsinh, as in version 0.2.0"
+    elif was_exact and not choice.takes_exact:
+        reason = "too many rows for an exact model"
+    elif choice.takes_exact and not was_exact:
+        reason = "the rows are few enough for an exact model"
+    elif isinstance(previous.function, LocalFunction) and not (rows.in_memory or choice.takes_local):
+        reason = "too many rows for a local model"
+    elif rows.in_memory and 8 * previous.function.n_fourier * n_rows > run.limits.fourier_bytes:
+        reason = "too many rows for Fourier features"
+    elif isinstance(previous.function, KernelFunction) and Linear() in previous.function.kernels:
+        reason = "linear kernels, as of version 0.2.0, are not fitted"
+    if reason is not None:
+        run.note("warm start", f"none: {reason}", np.nan)
+    return reason is None
+
+
+def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels:
+    run.note("warm start", "scaling, length scales and kernel", previous.held_out_error[0])
+    found = _kernels(previous, problem, run)
+    return ScaledKernels(problem.table, found, histories=[(own.kernel.main.kernel, *previous.history) for own in found])
+
+
+def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
+    """Return a model of the kind of the earlier fit, with its kernel and penalty."""
+    function, first = previous.function, kernels.found[0]
+    if isinstance(function, KernelFunction):
+        parts = [replace(own.kernel.main, share=share) for own, share in zip(kernels.found, function.shares)]
+        return _machine(function, replace(first.kernel, parts=parts), first.error, problem, kernels, run)
+    alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
+    return _machine(function, replace(first.kernel, alpha=alpha), first.error, problem, kernels, run)
+
+
+def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
+    """A model of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
+    function, kernel = solution.function, solution.kernel
+    if isinstance(function, KernelFunction):
+        kernel = replace(kernel, alpha=kernel.alpha / problem.mean_weight, n_rows=function.n_rows)
+    found = [Trial(replace(kernel, parts=[replace(part, share=1.0)]), solution.error) for part in kernel.parts]
+    kernels = replace(kernels, found=found, learned=False, is_perfect=False, unseen=None)
+    return _machine(function, kernel, solution.error, problem, kernels, run)
+
+
+def _machine(
+    function: KernelFunction | FeatureFunction,
+    kernel: KernelSum,
+    error: float,
+    problem: Problem,
+    kernels: ScaledKernels,
+    run: Run,
+) -> Candidate:
+    if isinstance(function, KernelFunction):
+        if not isinstance(function, LocalFunction):
+            return ExactMachine(problem, run, kernels, Trial(kernel, error))
+        levels = None if function.levels is None else function.levels.columns
+        return LocalMachine(problem, run, kernels, Trial(kernel, error), levels)
+    kind = BinsMachine if function.fourier is None else FourierMachine
+    return kind(problem, kernels, kernel, function)
+
+
+def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
+    """The kernel of the features, or those of an exact model's sum."""
+    alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
+    if not isinstance(function, KernelFunction):
+        given = run.settings.kernel
+        kernel = _KNOWN[previous.kernel] if given is None or previous.features == "fourier" else given
+        part = KernelPart(kernel, previous.gamma, linear_map=previous.linear_map)
+        return [Trial(KernelSum([part], alpha), error)]
+    maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
+    parts = [
+        KernelPart(kernel, gamma / function.unit**kernel.power, linear_map=linear_map)
+        for kernel, gamma, linear_map in zip(function.kernels, function.gammas, maps)
+    ]
+    return [Trial(KernelSum([part], alpha, function.n_rows), error) for part in parts]
+
+
+def _listed(classes: np.ndarray | list[np.ndarray]) -> list:
+    return [own.tolist() for own in classes] if isinstance(classes, list) else classes.tolist()
+
+
+def _others(what: str, before: object, now: object) -> str:
+    return f"warm_start=True needs the {what} of the earlier fit, {before}; got {now}. Set it to False to search anew."

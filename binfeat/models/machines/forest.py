@@ -1,7 +1,6 @@
 """Trees of cells, with an exact model of the rows of each cell."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -15,15 +14,6 @@ from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.machines.cells import CellRows, CellSolver, EachCell, SolvedCell
 from binfeat.models.machines.levels import LevelSolver
 from binfeat.models.problem import without_scoring
-
-
-@dataclass(frozen=True, eq=False)
-class _NextTree:
-    """A tree with partly solved cells."""
-
-    tree: CellTrees
-    cells: list[np.ndarray]
-    solved: dict[int, SolvedCell]
 
 
 class Forest:
@@ -43,7 +33,8 @@ class Forest:
         self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
         self._trees: list[CellTrees] = []
-        self._next: _NextTree | None = None
+        self._next: tuple[CellTrees, list[np.ndarray]] | None = None  # the next tree, and rows of its cells
+        self._ahead: dict[int, SolvedCell] = {}  # of its cells
         self._function: LocalFunction | None = None  # of the trees so far, once it is asked for
         self._cells: list[SolvedCell] = []  # of all trees
         self._cell_rows: list[np.ndarray] = []  # and their rows that have coefficients
@@ -69,7 +60,6 @@ class Forest:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells in all trees."""
         return len(self._cells)
 
     def ambiguity(self, n_cells: int) -> float:
@@ -77,8 +67,9 @@ class Forest:
 
         Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995).
         """
-        some = evenly_spaced(len(self._started.cells), n_cells).tolist()
-        cells = [self._started.cells[number] for number in some]
+        _, cells = self._started()
+        some = evenly_spaced(len(cells), n_cells).tolist()
+        cells = [cells[number] for number in some]
         solved = self._solved(some) if self._levels is None else self._levels.some(cells)
         rows = np.concatenate(cells)
         more = np.concatenate([own.residuals for own in solved])
@@ -88,14 +79,13 @@ class Forest:
         return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny))
 
     def grow(self) -> None:
-        """Add a tree."""
-        started = self._started
+        tree, cells = self._started()
         if self._levels is None:
-            solved = self._solved(range(len(started.cells)))
+            solved = self._solved(range(len(cells)))
         else:
-            solved = self._levels(started.cells)
+            solved = self._levels(cells)
             self._level_weights = self._level_weights + self._levels.weights
-        for rows, own in zip(started.cells, solved, strict=True):
+        for rows, own in zip(cells, solved, strict=True):
             self._sums[rows] += own.residuals
             self._scores[rows] += own.scores
             self._counts[rows] += 1
@@ -106,23 +96,22 @@ class Forest:
             if len(own.coef) == 1 < len(rows):
                 weights = self._rows.problem.relative_weights(rows)
                 self._totals[int(rows[0])] = float(len(rows) if weights is None else weights.sum())
-        self._trees.append(started.tree)
+        self._trees.append(tree)
         self._next = self._function = None
+        self._ahead.clear()
 
-    @property
-    def _started(self) -> _NextTree:
-        """Return the next tree, which may have solved cells."""
+    def _started(self) -> tuple[CellTrees, list[np.ndarray]]:
         if self._next is None:
-            self._next = _NextTree(*self._rows.split(self._kernel, self.most, self._seed, self.n_trees), {})
+            self._next = self._rows.split(self._kernel, self.most, self._seed, self.n_trees)
         return self._next
 
     def _solved(self, numbers: Sequence[int]) -> list[SolvedCell]:
         """Solutions of the cells of the next tree with these numbers, of which some may be solved."""
-        started = self._started
-        left = [number for number in numbers if number not in started.solved]
-        solved = self._each_cell(self._solver, [started.cells[number] for number in left])
-        started.solved.update(zip(left, solved, strict=True))
-        return [started.solved[number] for number in numbers]
+        _, cells = self._started()
+        left = [number for number in numbers if number not in self._ahead]
+        solved = self._each_cell(self._solver, [cells[number] for number in left])
+        self._ahead.update(zip(left, solved, strict=True))
+        return [self._ahead[number] for number in numbers]
 
     def predictions(self, rows: np.ndarray) -> np.ndarray:
         """Leave-one-out predictions of these rows, (len(rows), n_targets)."""
@@ -138,7 +127,6 @@ class Forest:
         return self._variances[rows]
 
     def function(self) -> LocalFunction:
-        """Return the function of the current trees."""
         if self._function is None:
             self._function = self._joined()
         return self._function
@@ -167,7 +155,6 @@ class Forest:
         )
 
     def _level_effects(self) -> dict[str, np.ndarray]:
-        """The effects of levels in the function, if there are any."""
         if self._levels is None:
             return {}
         weights = np.ascontiguousarray(np.transpose(self._level_weights / self.n_trees))

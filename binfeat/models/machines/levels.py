@@ -21,8 +21,8 @@ from binfeat.models.kernel_algebra.level_effects import (
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import CellRows, SolvedCell
 from binfeat.models.machines.growth import fit_bytes
-from binfeat.models.machines.limits import LOCAL, TUNING
 from binfeat.models.run import Phase, Run
+from binfeat.models.settings import LOCAL, TUNING
 
 _CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
 
@@ -166,7 +166,6 @@ class LevelSolver:
 
     @property
     def weights(self) -> np.ndarray:
-        """The weights of the levels in the last tree, (n_columns, n_targets)."""
         if self.effects is None:
             raise RuntimeError("effects of levels are known once a tree is solved")
         return self.effects.weights
@@ -176,7 +175,6 @@ class LevelSolver:
         return self._finished(cells, [None] * len(cells))
 
     def parts(self, cells: list[np.ndarray], kept_bytes: float = np.inf) -> _CellParts:
-        """Return the parts of cells; the first ones keep V."""
         equations, parts = LevelEquations(self.columns.n_columns, self._rows.problem.n_targets), list[CellPart]()
         for batch in slices(len(cells), CELL_BATCH):
             for part in side_by_side(self._part, cells[batch], self._n_jobs):

@@ -9,24 +9,22 @@ from binfeat._common.subsets import evenly_spaced
 from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.fitted.kernel_function import HeldOutErrors
-from binfeat.models.fitted.local import CellPosteriors
+from binfeat.models.fitted.local import LocalPosterior
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.machines.all_rows import AllRows, Whole
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.levels import LevelSearch
-from binfeat.models.machines.limits import LOCAL
 from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.machines.tuning import CELLS, Descent, FineTuning
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.settings import LOCAL
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _OneTree(Trial):
-    """With the tree, and the seconds that it took."""
-
     forest: Forest
     seconds: float
 
@@ -50,14 +48,12 @@ class _Trees:
         return _OneTree(kernel, error, forest=forest, seconds=self._run.clock.used - start)
 
     def none(self, rows: np.ndarray, kernel: KernelSum, most: int) -> Forest:
-        """Return a forest without trees."""
         settings = self._run.settings
         return Forest(
             self._rows.cells(rows), kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels
         )
 
     def grow(self, forest: Forest) -> float:
-        """Add a tree, and return the error."""
         forest.grow()
         rows = self.judged_rows
         return float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
@@ -70,7 +66,6 @@ class _Trees:
         return predictions, HeldOutErrors.of(residuals, self._variances(forest, rows[some]))
 
     def known(self, forest: Forest) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of the forest, and predictions for them."""
         return forest.known(self._numbers)
 
     def _predictions(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
@@ -83,7 +78,7 @@ class _Trees:
         """Return variances of predictions for these rows, in units of the noise variance."""
         if not self.holds_out:
             return forest.variances(self._numbers[rows])
-        return CellPosteriors(forest.function(), self._run.settings.n_jobs).variances(self._kernels.X[rows])
+        return LocalPosterior(forest.function(), None, self._run.settings.n_jobs).variances(self._kernels.X[rows])
 
 
 def _holds_out(problem: Problem, run: Run) -> bool:
@@ -152,7 +147,6 @@ class LocalMachine(KernelCandidate):
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
     def _begin(self, run: Run) -> _OneTree:
-        """The kernel, and the first tree."""
         known = self._known
         if known is not None:  # its penalty is for weights of mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight

@@ -22,12 +22,11 @@ from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.machines.all_rows import AllRows, first_grids
 from binfeat.models.machines.candidate import Candidate, Solution
-from binfeat.models.machines.growth import GridLaw
-from binfeat.models.machines.limits import FEATURES, TUNING
-from binfeat.models.machines.sizing import Sizing
+from binfeat.models.machines.growth import GridLaw, Sizing
 from binfeat.models.problem import Losses, Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.settings import FEATURES, TUNING
 
 _FIRST_ALPHAS = np.array([10.0, TUNING.penalty_factor, 1.0])  # relative to the exact kernel, for finitely many grids
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
@@ -48,7 +47,6 @@ class _Sample:
 
     @classmethod
     def of(cls, problem: Problem, run: Run, X: np.ndarray) -> "_Sample":
-        """Select some training and validation rows of a scaled table."""
         train, out = problem.train[: run.limits.sample_rows], problem.held_out[: run.limits.sample_out]
         return cls(X[train], problem.Y[train], rows_of(problem.weights, train), X[out], problem.losses(out))
 
@@ -123,8 +121,6 @@ class FeatureMachine(Candidate):
 
 
 class BinsMachine(FeatureMachine):
-    """Ridge regression on the bins of random grids."""
-
     features: ClassVar[str] = "binning"
 
     def judge(self, run: Run) -> np.ndarray:
@@ -197,8 +193,6 @@ class BinsMachine(FeatureMachine):
 
 
 class FourierMachine(FeatureMachine):
-    """Ridge regression on random Fourier features of a radial kernel."""
-
     features: ClassVar[str] = "fourier"
 
     def judge(self, run: Run) -> np.ndarray:
@@ -249,11 +243,9 @@ def tries_factors(problem: Problem, run: Run, learned: bool) -> bool:
 
 
 def may_search(kernels: ScaledKernels, run: Run) -> bool:
-    """Return True if callbacks and time allow one more trial, and it may help."""
     in_time = run.may_continue(Phase.SEARCH)
     return run.step() and in_time and not kernels.is_perfect
 
 
 def _penalties(run: Run, alphas: np.ndarray) -> np.ndarray:
-    """Return these penalties, or the user's."""
     return alphas if run.settings.alpha is None else np.array([run.settings.alpha])

@@ -5,7 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
-from binfeat._common import memory
+from binfeat._common.memory import require_bytes
 from binfeat._threads import one_blas_thread, thread_count
 from binfeat.kernels.families import Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelValues
@@ -16,10 +16,10 @@ from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import CellSolver
 from binfeat.models.machines.growth import fit_bytes
-from binfeat.models.machines.limits import SIZES
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run
 from binfeat.models.search.wide import is_wide
+from binfeat.models.settings import SIZES
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
 
@@ -59,7 +59,6 @@ def most_exact_rows(problem: Problem, run: Run) -> int:
 
 
 def cell_rows(run: Run) -> int:
-    """Rows of a cell at most, to begin with."""
     return run.settings.cell_rows or run.limits.cell_rows
 
 
@@ -74,7 +73,6 @@ def may_double(most: int, seconds: float, rows: AllRows, problem: Problem, run: 
 
 
 def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
-    """Return the maximum number of trees of a local model."""
     if run.settings.n_trees is not None:
         return run.settings.n_trees
     by_bytes = _trees_by_bytes(rows, problem, run, cell_rows(run))
@@ -118,7 +116,6 @@ def _cell_seconds(n_rows: int, n_inputs: int) -> float:
 
 
 def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
-    """Return True if memory and time are sufficient for a tree."""
     in_memory = _trees_by_bytes(rows, problem, run, cell_rows(run)) > 0
     if not (in_memory or rows.in_memory):
         of_row = (_shared_bytes(rows, problem) + _tree_bytes(rows, problem)) / rows.n_all
@@ -128,11 +125,11 @@ def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
     return in_memory and (are_few or run.may_continue(Phase.CELLS, tree_seconds(rows, problem, run)))
 
 
-def require_bytes(rows: AllRows, problem: Problem, run: Run) -> None:
+def require_tree_bytes(rows: AllRows, problem: Problem, run: Run) -> None:
     """Raise ValueError, or MemoryError if `max_bytes` is None, if a tree of the rows needs too much memory."""
     n_bytes = _shared_bytes(rows, problem) + _cell_bytes(rows, cell_rows(run)) + _tree_bytes(rows, problem)
     what = f"features='local' of {rows.n_all:,} rows and {problem.table.shape[1]} columns"
-    memory.require_bytes(n_bytes, run.settings.max_bytes, what, "Use features='binning' or 'fourier', or fewer rows.")
+    require_bytes(n_bytes, run.settings.max_bytes, what, "Use features='binning' or 'fourier', or fewer rows.")
 
 
 def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run, most: int) -> float:
@@ -141,7 +138,6 @@ def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run, most: int) -> flo
 
 
 def _shared_bytes(rows: AllRows, problem: Problem) -> int:
-    """Return the memory shared by all trees."""
     return rows.kept_bytes + 4 * rows.n_all * problem.table.shape[1]
 
 

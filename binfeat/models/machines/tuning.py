@@ -21,11 +21,11 @@ from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import Cell, CellSearch, is_constant
-from binfeat.models.machines.limits import TUNING
 from binfeat.models.problem import relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.wide import wide_losses
+from binfeat.models.settings import TUNING
 
 _Trial = TypeVar("_Trial", bound=Trial)
 Move = Callable[[KernelSum, float], KernelSum]  # by a factor

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -55,7 +54,6 @@ class TableCheck:
 
     @property
     def findings(self) -> Findings:
-        """Differences in all blocks, with the test for drift."""
         if self._sample is None:
             return self._found
         names = names_of_inputs(self._machine)
@@ -81,8 +79,6 @@ def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int
 
 
 class ServedMachineBase(KernelMachineBase):
-    """Base class of kernel models with methods for deployment."""
-
     def check(self, X: RawTable) -> Findings:
         """List differences between rows and the training rows; predictions for such rows are extrapolations.
 
@@ -199,9 +195,8 @@ class ServedMachineBase(KernelMachineBase):
         known = background_of(fitted) if background is None else fitted.rows(self, background)
         with blas_threads(self.n_jobs):
             found = contributions(fitted, rows, known, n_permutations, seed_of(random_state), self.n_jobs)
-            if interactions:
-                found = replace(found, pairs=pair_values(fitted, rows, known, found.values, self.n_jobs))
-        return shown(found.in_units_of(fitted.targets), X, list(getattr(self, "feature_names_in_", [])))
+            pairs = pair_values(fitted, rows, known, found[0], self.n_jobs) if interactions else None
+        return shown(fitted.targets, found, pairs, X, list(getattr(self, "feature_names_in_", [])))
 
     def compact(self) -> Self:
         """Make a smaller copy for deployment.

@@ -17,7 +17,6 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LevelEffects, LocalFunction
 from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
-from binfeat.models.table.derived import Arcsinh, Quantiles
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.targets import Targets
 
@@ -28,8 +27,6 @@ Outputs = dict[str, tuple[str, DTypeLike, tuple]]  # value, type and shape of ea
 
 
 class Graph:
-    """A graph under way; values are known by their names."""
-
     def __init__(self) -> None:
         import onnx  # late: an extra
 
@@ -38,7 +35,6 @@ class Graph:
         self._constants: list[TensorProto] = []
 
     def constant(self, array: ArrayLike, dtype: DTypeLike = np.float64) -> str:
-        """A number or an array."""
         name = f"c{len(self._constants)}"
         self._constants.append(self._onnx.numpy_helper.from_array(np.array(array, dtype), name))
         return name
@@ -51,11 +47,9 @@ class Graph:
         return name
 
     def cast(self, value: str, dtype: DTypeLike) -> str:
-        """A value in another type."""
         return self.add("Cast", value, to=self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def columns(self, value: str, places: ArrayLike) -> str:
-        """Some columns of a matrix."""
         return self.add("Gather", value, self.constant(places, np.int64), axis=1)
 
     def rows(self, table: np.ndarray, numbers: str) -> str:
@@ -64,11 +58,9 @@ class Graph:
         return self.add("Gather", self.constant(table, dtype), numbers, axis=0)
 
     def reshaped(self, value: str, *shape: int) -> str:
-        """Reshape a value; -1 is the remaining size."""
         return self.add("Reshape", value, self.constant(shape, np.int64))
 
     def total(self, value: str, axis: int) -> str:
-        """The sum along an axis, which is kept."""
         return self.add("ReduceSum", value, self.constant([axis], np.int64), keepdims=1)
 
     def model(self, n_inputs: int, outputs: Outputs, about: dict[str, str]) -> "ModelProto":
@@ -188,7 +180,6 @@ def _expansion(
 
 
 def _placed(graph: Graph, part: KernelCoordinates, rows: str) -> str:
-    """Coordinates of rows for a kernel."""
     scaled = graph.add("Mul", graph.columns(rows, part.inputs), part.scales)
     return scaled if part.linear_map is None else graph.add("MatMul", scaled, part.linear_map)
 
@@ -233,10 +224,12 @@ def model_of(fitted: Fitted) -> "ModelProto":
             f"to_onnx supports exact and local models; this model has features_={fitted.features!r}. Fit a model with "
             "features='exact' or 'local'."
         )
+    if fitted.scaler is not None:
+        raise ValueError("to_onnx does not support models of version 0.2.0 with scaled columns. Fit the model again.")
     if isinstance(fitted.targets, LabelColumns):
         raise ValueError("to_onnx supports one column of labels. Fit one model per column.")
     graph = Graph()
-    rows = _scaled(graph, fitted.scaler, _encoded(graph, fitted.encoder), fitted.encoder.source.size)
+    rows = _encoded(graph, fitted.encoder)
     scores = graph.add("Add", function_of_kernels(graph, fitted.function, rows), fitted.intercept)
     if isinstance(fitted.targets, Labels):
         outputs, words = _classes(graph, fitted.targets, scores)
@@ -258,13 +251,14 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     full = graph.add("Max", graph.add("Min", full, high), low)
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
     marks = [graph.columns(flags, [j]) for j in range(n_inputs)]
-    codes = [_codes(graph, columns[j], marks[j], encoder.inputs.levels.of(j)[0], True) for j in encoder.codes.source]
+    codes = [_codes(graph, columns[j], marks[j], encoder.inputs.levels.of(j)[0], True) for j in encoder.coded]
     for j in np.flatnonzero(encoder.categorical[:n_inputs]):
         numbers, _, has_missing = encoder.inputs.levels.of(int(j))
         columns[j] = _codes(graph, columns[j], marks[j], numbers, has_missing)
-    flagged, ranked = encoder.gaps.source, encoder.ranks.source
-    ranks = [_interpolated(graph, columns[j], *knots) for j, knots in zip(ranked, encoder.ranks.maps)]
-    return graph.add("Concat", *columns, *(marks[j] for j in flagged), *ranks, *codes, axis=1)
+    known, ranks = encoder.ranks, list[str]()
+    for j, first, last in zip(known.columns, known.starts, known.starts[1:]):
+        ranks.append(_interpolated(graph, columns[j], known.knots[first:last], known.ranks[first:last]))
+    return graph.add("Concat", *columns, *(marks[j] for j in encoder.gaps), *ranks, *codes, axis=1)
 
 
 def _codes(graph: Graph, column: str, flags: str, numbers: np.ndarray, has_missing: bool) -> str:
@@ -277,26 +271,6 @@ def _codes(graph: Graph, column: str, flags: str, numbers: np.ndarray, has_missi
     return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
 
 
-def _scaled(graph: Graph, scaler: Arcsinh | Quantiles | None, rows: str, n_columns: int) -> str:
-    """Rows as the kernels see them."""
-    if scaler is None:
-        return rows
-    columns = [graph.columns(rows, [j]) for j in range(n_columns)]
-    if isinstance(scaler, Arcsinh):
-        for j, center, unit in zip(scaler.columns, scaler.centers, scaler.units):
-            columns[j] = _arcsinh(graph, graph.add("Div", graph.add("Sub", columns[j], center), unit))
-    else:
-        for j, *ends in zip(scaler.columns, scaler.starts, scaler.starts[1:]):
-            columns[j] = _interpolated(graph, columns[j], scaler.knots[slice(*ends)], scaler.ranks[slice(*ends)])
-    return graph.add("Concat", *columns, axis=1)
-
-
-def _arcsinh(graph: Graph, x: str) -> str:
-    size = graph.add("Abs", x)
-    root = graph.add("Sqrt", graph.add("Add", graph.add("Mul", x, x), 1.0))
-    return graph.add("Mul", graph.add("Sign", x), graph.add("Log", graph.add("Add", size, root)))
-
-
 def _interpolated(graph: Graph, x: str, knots: np.ndarray, values: np.ndarray) -> str:
     """Linear between knots: what a column (n_rows, 1) has passed of each piece, times its slope."""
     widths = np.diff(knots)
@@ -305,7 +279,6 @@ def _interpolated(graph: Graph, x: str, knots: np.ndarray, values: np.ndarray) -
 
 
 def _numbers(graph: Graph, targets: Targets, scores: str) -> Outputs:
-    """Predictions of numbers."""
     transform, n_targets = targets.transform, targets.mean.size
     if transform.name == "given":
         raise ValueError(

@@ -48,21 +48,9 @@ def gaussian_mixture(kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
     return _of_matern(kernel) if isinstance(kernel, Matern) else (np.ones(1), np.ones(1))
 
 
-@dataclass(frozen=True, eq=False)
-class Contributions:
-    """Shapley values of players, in units of scores."""
-
-    values: np.ndarray  # (n_rows, n_players, n_targets)
-    base: np.ndarray  # (n_rows, n_targets): what no player's value is known of
-    errors: np.ndarray  # (n_rows, n_players, n_targets): standard errors, 0 where nothing is sampled
-    pairs: np.ndarray | None = None  # `interactions`, if they were asked for
-
-    def in_units_of(self, targets: Targets | AnyLabels) -> "Contributions":
-        """To predictions of numbers in the units of the caller, if they may be transformed; to scores of labels."""
-        if not isinstance(targets, Targets):
-            return self
-        std, pairs = targets.std, None if self.pairs is None else self.pairs * targets.std
-        return Contributions(self.values * std, self.base * std + targets.mean, self.errors * std, pairs)
+# Shapley values of players (n_rows, n_players, n_targets), their base (n_rows, n_targets), which no player's value is
+# known of, and standard errors of the values, 0 where nothing is sampled; in units of scores.
+Contributions = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def background_of(fitted: Fitted) -> np.ndarray:
@@ -83,7 +71,7 @@ def contributions(
         return _sampled(fitted, X, background, n_permutations, seed, n_jobs)
     values, base = _closed(fitted, X, background, (n_players,), n_jobs)
     values = _adding_up(values, fitted.scores(X, n_jobs) - base)
-    return Contributions(values, base, np.zeros(values.shape))
+    return values, base, np.zeros(values.shape)
 
 
 def interactions(
@@ -228,7 +216,7 @@ def _sampled(
         total, squares, base = total + pair, squares + pair**2, base + walks[0][1]
     mean = total / n_permutations
     spread = np.maximum(squares / n_permutations - mean**2, 0.0) / max(1, n_permutations - 1)
-    return Contributions(mean, base / n_permutations, np.sqrt(spread))
+    return mean, base / n_permutations, np.sqrt(spread)
 
 
 def _walk(
@@ -275,9 +263,21 @@ class ShapleyValues:
     interactions: np.ndarray | None = None
 
 
-def shown(found: Contributions, X: RawTable, names: list[str]) -> ShapleyValues:
-    """Shapley values without the axis of a single output."""
-    values, base, errors, pairs = found.values, found.base, found.errors, found.pairs
+def in_units_of(targets: Targets | AnyLabels, found: Contributions) -> Contributions:
+    """To predictions of numbers in the units of the caller, if they may be transformed; to scores of labels."""
+    values, base, errors = found
+    if not isinstance(targets, Targets):
+        return found
+    return values * targets.std, base * targets.std + targets.mean, errors * targets.std
+
+
+def shown(
+    targets: Targets | AnyLabels, found: Contributions, pairs: np.ndarray | None, X: RawTable, names: list[str]
+) -> ShapleyValues:
+    """Shapley values, and interactions if they were computed, without the axis of a single output."""
+    values, base, errors = in_units_of(targets, found)
+    if pairs is not None and isinstance(targets, Targets):
+        pairs = pairs * targets.std
     if base.shape[1] == 1:
         values, base, errors = values[:, :, 0], base[:, 0], errors[:, :, 0]
         pairs = None if pairs is None else pairs[..., 0]

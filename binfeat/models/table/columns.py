@@ -61,7 +61,6 @@ class CategoryKeys:
     places: np.ndarray | None  # of each row among the distinct objects; None if there is a key for each row
 
     def missing(self) -> np.ndarray:
-        """Mask of the rows without a category."""
         return self._of_rows(np.isnan(self.numbers) & ~self.are_strings)
 
     def categories(self) -> Categories:
@@ -178,7 +177,6 @@ class Column:
         return Finding.among(self.name, "no numbers", rows, map(repr, distinct), known), rows
 
     def at(self, rows: np.ndarray) -> "Column":
-        """The column of these rows alone."""
         return Column(self._values[rows], self.name)
 
     def without(self, rows: np.ndarray) -> "Column":
@@ -202,7 +200,6 @@ class Column:
 
     @cached_property
     def keys(self) -> CategoryKeys:
-        """Keys of the values as categories."""
         if self._are_exact:
             keys = CategoryKeys(self._values.astype(np.float64), np.zeros(self._values.size, bool), NO_STRINGS, None)
         else:
@@ -246,7 +243,6 @@ def _are_large(values: np.ndarray) -> bool:
 
 
 def infinite_in(names: list[str]) -> str:
-    """A message for infinite values in columns of these names."""
     words = [name.removeprefix("Column ") for name in names]
     few = words if len(words) <= 4 else [*words[:4], f"{len(words) - 4} others"]
     listed = f"column {few[0]}" if len(few) == 1 else f"columns {', '.join(few[:-1])} and {few[-1]}"
@@ -269,8 +265,6 @@ def _is_missing(value: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of X."""
-
     columns: Sequence[Column]
     times: Sequence[str]  # of every column, as `times_of` has it
     shape: tuple[int, int]

@@ -1,6 +1,5 @@
 """A raw table as a matrix without NaN: its columns as numbers, and the columns that are derived from them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -9,11 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
+from binfeat._common.calendar import part_of, parts_in
 from binfeat._common.validation import check_moderate
-from binfeat.models.table.columns import RawTable
-from binfeat.models.table.derived import Codes, DateParts, Derived, Gaps, Ranks
+from binfeat.models.table.columns import RawTable, places_among
+from binfeat.models.table.derived import NO_RANKS, Quantiles, scored_ranks
 from binfeat.models.table.findings import Finding, Findings, Report
 from binfeat.models.table.inputs import Inputs, Levels, ranges_of
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,14 +23,18 @@ class TableEncoder:
     """Encodes a raw table: learned in `fit`, applied in `transform`.
 
     The columns of the table come first, in their order, with the median in place of NaN (`Inputs`). The columns that
-    are derived from them follow: parts of dates, gaps, ranks if they are wanted, and codes (`derived`).
+    are derived from them follow: parts of dates that repeat, such as the day of the week; 1 where a number is missing
+    in a column with gaps, and else 0; ranks of numbers that are far from normal, if they are wanted; and numbers that
+    are codes once more as categories, in which a missing number has the code after those of `fit`, and an unseen number
+    the next one.
     """
 
     inputs: Inputs
-    parts: DateParts
-    gaps: Gaps
-    ranks: Ranks
-    codes: Codes
+    dates: np.ndarray  # the column of the table for each part of a date
+    parts: np.ndarray  # names of these parts
+    gaps: np.ndarray  # columns of the table in which some numbers were missing in `fit`, but not all
+    ranks: Quantiles
+    coded: np.ndarray  # columns of the table that are codes
 
     @classmethod
     def fit(
@@ -40,14 +46,19 @@ class TableEncoder:
         or enormous, or no numbers in a column that is not categorical; MemoryError if a sparse X is too large.
         """
         inputs, matrix = Inputs.fit(estimator, X, categorical_features)
+        are_dates = ~inputs.are_categories & np.char.startswith(inputs.times, "dates")
+        parts = [(j, name) for j in np.flatnonzero(are_dates).tolist() for name in parts_in(matrix[:, j])]
+        dates, names = zip(*parts) if parts else ((), ())
         gaps = np.isnan(matrix)
-        parts = DateParts.fit(matrix, ~inputs.are_categories & np.char.startswith(inputs.times, "dates"))
-        encoder = cls(inputs, parts, Gaps.fit(gaps), Ranks.none(), Codes.none(inputs.levels))
+        n_gaps = np.count_nonzero(gaps, axis=0)
+        have_gaps = np.flatnonzero((n_gaps > 0) & (n_gaps < len(gaps)))
+        ranks = Quantiles(_NONE, *NO_RANKS.values())
+        encoder = cls(inputs, np.array(dates, np.int64), np.array(names, np.str_), have_gaps, ranks, coded=_NONE)
         matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")
         if takes_ranks:
-            encoder = replace(encoder, ranks=Ranks.fit(matrix[:, : encoder.inputs.n_inputs], inputs.plain_numbers))
-        return (encoder, encoder._widened(matrix)) if encoder.ranks.source.size else (encoder, matrix)
+            encoder = replace(encoder, ranks=scored_ranks(matrix[:, : inputs.n_inputs], inputs.plain_numbers))
+        return (encoder, encoder._widened(matrix)) if encoder.ranks.columns.size else (encoder, matrix)
 
     def transform(self, estimator: BaseEstimator, X: RawTable, note: Report = None) -> np.ndarray:
         """The numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; might be X itself.
@@ -60,8 +71,8 @@ class TableEncoder:
         matrix, table, are_known = self.inputs.read(estimator, X)
         if note is not None and not (are_known and (table is None or not self.inputs.hold_strings(table))):
             table = self.inputs.table_of(estimator, X) if table is None else table
-            words, had_gaps = np.zeros(table.shape, dtype=bool), self.gaps.columns(self.inputs.n_inputs)
-            note(Findings(self.inputs.news(X, table, matrix, words, had_gaps), len(matrix)))
+            words = np.zeros(table.shape, dtype=bool)
+            note(Findings(self.inputs.news(X, table, matrix, words, self.gaps), len(matrix)))
         if are_known and self.source.size == self.inputs.n_inputs:
             return _own(matrix)
         encoded = self._complete(matrix, np.isnan(matrix))
@@ -73,19 +84,17 @@ class TableEncoder:
         lows, highs = ranges_of(matrix)
         encoder = replace(self, inputs=replace(self.inputs, lows=lows, highs=highs))
         encoded = encoder._complete(matrix, np.isnan(matrix))
-        coded = self.codes.source.tolist()
-        return encoder.with_codes(encoded, coded) if coded else (encoder, encoded)
+        return encoder.with_codes(encoded, self.coded.tolist()) if self.coded.size else (encoder, encoded)
 
     def with_codes(self, matrix: np.ndarray, coded: list[int]) -> tuple[Self, np.ndarray]:
         """Return the encoder with some numbers as codes, and the encoded table with these codes."""
-        gaps, levels = self.gaps.mask(matrix[:, self._flags], self.inputs.n_inputs), self.inputs.levels
+        gaps, levels = self._gaps_in(matrix), self.inputs.levels
         own = [
             np.unique(matrix[~gaps[:, j], j]) if j in coded else levels.of(j)[0] for j in range(self.inputs.n_inputs)
         ]
-        levels = levels.with_numbers(own)
-        inputs, codes = replace(self.inputs, levels=levels), Codes(np.array(coded, dtype=np.int64), levels)
-        encoder = replace(self, inputs=inputs, codes=codes)
-        return encoder, encoder._widened(matrix[:, : self.source.size - self.codes.source.size])
+        inputs = replace(self.inputs, levels=levels.with_numbers(own))
+        encoder = replace(self, inputs=inputs, coded=np.array(coded, dtype=np.int64))
+        return encoder, encoder._widened(matrix[:, : self.source.size - self.coded.size])
 
     def compared(self, estimator: BaseEstimator, X: RawTable) -> tuple[Findings, np.ndarray]:
         """Differences from the table of `fit`, and the encoded table; words are encoded as missing values."""
@@ -99,66 +108,65 @@ class TableEncoder:
             columns = [column.without(rows) if rows.any() else column for column, rows in zip(table.columns, words.T)]
             table = replace(table, columns=columns, matrix=None)
         matrix = self.inputs.numbers_of(table, estimator)
-        for j in self.codes.source:
+        for j in self.coded:
             values, known = matrix[:, j], self.inputs.levels.of(j)[0]
             if (known == np.rint(known)).all():
                 fresh = ~np.isnan(values) & ~np.isin(values, known)
                 examples = (f"{value:g}" for value in np.unique(values[fresh]))
                 found += Finding.among(table.columns[j].name, "unseen codes", fresh, examples, f"{known.size:,} codes")
-        found += self.inputs.news(X, table, matrix, words, self.gaps.columns(self.inputs.n_inputs))
+        found += self.inputs.news(X, table, matrix, words, self.gaps)
         return Findings(found, len(matrix)), self.inputs.clipped(self._complete(matrix, np.isnan(matrix)))
 
     @cached_property
     def source(self) -> np.ndarray:
         """The column of the table for each encoded column, (n_encoded,)."""
-        return np.concatenate([np.arange(self.inputs.n_inputs), *(own.source for _, own in self._derived())])
+        inputs = np.arange(self.inputs.n_inputs)
+        return np.concatenate([inputs, self.dates, self.gaps, self.ranks.columns, self.coded])
 
     @cached_property
     def categorical(self) -> np.ndarray:
         """Mask of the encoded columns that are categories, (n_encoded,)."""
-        masks = (np.full(own.source.size, own.are_categories) for _, own in self._derived())
-        return np.concatenate([self.inputs.are_categories, *masks])
+        derived = np.arange(self.inputs.n_inputs, self.source.size)
+        return np.append(self.inputs.are_categories, derived >= self.source.size - self.coded.size)
 
     def with_value(self, matrix: np.ndarray, place: int, value: float) -> np.ndarray:
         """A copy of encoded rows with the same value, or code, in a column of all rows, and no gap there."""
         out, flags = matrix.copy(), self._flags
-        out[:, flags][:, self.gaps.source == self.source[place]] = 0.0
+        out[:, flags][:, self.gaps == self.source[place]] = 0.0
         out[:, place] = value
-        self._fill(out, self.gaps.mask(out[:, flags], self.inputs.n_inputs), flags.stop)
+        self._fill(out, self._gaps_in(out), flags.stop)
         return out
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that was learned, as arrays by name."""
         inputs, ranks = self.inputs, self.ranks
         own = {"medians": inputs.medians, "times": inputs.times, "lows": inputs.lows, "highs": inputs.highs}
-        knots = {"rank_starts": ranks.starts, "rank_knots": ranks.knots, "rank_values": ranks.scores}
-        encoded = {"categorical": self.categorical, "source": self.source, "parts": self.parts.names}
+        knots = {"rank_starts": ranks.starts, "rank_knots": ranks.knots, "rank_values": ranks.ranks}
+        encoded = {"categorical": self.categorical, "source": self.source, "parts": self.parts}
         return encoded | own | inputs.levels.arrays() | knots
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
-        """The same object again from its `arrays()`."""
         medians, names, source = arrays["medians"], arrays["parts"], arrays["source"]
         are_categories, n_parts = arrays["categorical"][: medians.size], medians.size + names.size
         levels = Levels(*(arrays[name] for name in ("numbers", "number_starts", "strings", "string_starts", "missing")))
         inputs = Inputs(are_categories, medians, arrays["times"], levels, arrays["lows"], arrays["highs"])
-        codes = Codes(np.flatnonzero(levels.have_numbers & ~are_categories), levels)
-        last = source.size - codes.source.size
+        coded = np.flatnonzero(levels.have_numbers & ~are_categories)
+        last = source.size - coded.size
         first = last - (arrays["rank_starts"].size - 1)
-        ranks = Ranks(source[first:last], *(arrays[name] for name in ("rank_starts", "rank_knots", "rank_values")))
-        return cls(inputs, DateParts(source[medians.size : n_parts], names), Gaps(source[n_parts:first]), ranks, codes)
-
-    def _derived(self) -> Iterator[tuple[slice, Derived]]:
-        """The kinds of derived columns, and where they stand among the encoded columns."""
-        first = self.inputs.n_inputs
-        for own in (self.parts, self.gaps, self.ranks, self.codes):
-            yield slice(first, first + own.source.size), own
-            first += own.source.size
+        ranks = Quantiles(source[first:last], *(arrays[name] for name in ("rank_starts", "rank_knots", "rank_values")))
+        return cls(inputs, source[medians.size : n_parts], names, source[n_parts:first], ranks, coded)
 
     @property
     def _flags(self) -> slice:
         """The encoded columns that mark gaps."""
-        return next(columns for columns, own in self._derived() if own is self.gaps)
+        first = self.inputs.n_inputs + self.dates.size
+        return slice(first, first + self.gaps.size)
+
+    def _gaps_in(self, matrix: np.ndarray) -> np.ndarray:
+        """What was missing in encoded rows, (n_rows, n_inputs), in columns with gaps."""
+        gaps = np.zeros((len(matrix), self.inputs.n_inputs), dtype=bool)
+        gaps[:, self.gaps] = matrix[:, self._flags] > 0
+        return gaps
 
     def _complete(self, matrix: np.ndarray, gaps: np.ndarray) -> np.ndarray:
         """Fill the gaps, and add the derived columns."""
@@ -175,14 +183,21 @@ class TableEncoder:
         """Encoded rows with the derived columns that they lack, which are the last ones."""
         out = np.empty((len(matrix), self.source.size))
         out[:, : matrix.shape[1]] = matrix
-        self._fill(out, self.gaps.mask(out[:, self._flags], self.inputs.n_inputs), matrix.shape[1])
+        self._fill(out, self._gaps_in(out), matrix.shape[1])
         return out
 
     def _fill(self, out: np.ndarray, gaps: np.ndarray, first: int) -> None:
         """Compute the derived columns from the place `first`, by the mask of missing numbers, (n_rows, n_inputs)."""
-        for columns, own in self._derived():
-            if columns.start >= first:
-                own.fill(out[:, columns], out[:, : self.inputs.n_inputs], gaps)
+        X, flags, n_encoded = out[:, : self.inputs.n_inputs], self._flags, self.source.size
+        if first < flags.stop:
+            for place, (j, name) in enumerate(zip(self.dates, self.parts), self.inputs.n_inputs):
+                out[:, place] = part_of(X[:, j], name)
+            out[:, flags] = gaps[:, self.gaps]
+        if first <= flags.stop and self.ranks.columns.size:
+            out[:, flags.stop : n_encoded - self.coded.size] = self.ranks.mapped(X)
+        for place, j in enumerate(self.coded, n_encoded - self.coded.size):
+            levels, _, _ = self.inputs.levels.of(j)
+            out[:, place] = np.where(gaps[:, j], levels.size, places_among(X[:, j], levels, levels.size + 1))
 
 
 def _own(matrix: np.ndarray) -> np.ndarray:

@@ -77,7 +77,6 @@ class Findings(list[Finding]):
         self.n_rows, self.drift = n_rows, drift
 
     def merged(self, other: "Findings") -> "Findings":
-        """The findings in two parts of a table."""
         both = {(each.column, each.found): each for each in self}
         for new in other:
             old = both.get((new.column, new.found), replace(new, n_rows=0))
@@ -99,7 +98,6 @@ class Findings(list[Finding]):
 
     @property
     def words(self) -> str:
-        """All findings in one line."""
         named = [
             f"{each.column}: {each.found}, in {each.n_rows:,} rows, such as {', '.join(each.examples)} "
             f"(training rows: {each.known})"
@@ -142,7 +140,6 @@ class NoveltyPolicy:
 
 
 def few(values: Iterable[str]) -> tuple[str, ...]:
-    """The first three values."""
     return tuple(islice(values, 3))
 
 

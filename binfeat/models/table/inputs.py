@@ -43,23 +43,19 @@ class Levels(ArrayRecord):
         )
 
     def of(self, j: int) -> Categories:
-        """The categories of a column."""
         own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
         own_strings = self.strings[self.string_starts[j] : self.string_starts[j + 1]]
         return own_numbers, own_strings, bool(self.missing[j])
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Number of categories of each column."""
         return np.diff(self.number_starts) + np.diff(self.string_starts) + self.missing
 
     @cached_property
     def have_numbers(self) -> np.ndarray:
-        """Mask of the columns with categories that are numbers."""
         return np.diff(self.number_starts) > 0
 
     def name(self, j: int, code: int) -> str:
-        """The category of a code."""
         numbers, strings, _ = self.of(j)
         known = [*(f"{number:g}" for number in numbers), *strings.tolist()]
         return known[code] if code < len(known) else "missing" if self.missing[j] and code == len(known) else "unknown"
@@ -77,12 +73,10 @@ _MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 
 
 
 def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return minimum and maximum of each column, ignoring NaN."""
     return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
 
 
 def _chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
-    """Mask of the categorical columns."""
     if is_word(categorical_features, "from_dtype"):
         return np.array([column.holds_strings for column in table.columns], dtype=bool)
     return check_categorical(categorical_features, estimator)
@@ -101,7 +95,6 @@ def _doubt_digits(table: Columns, chosen: np.ndarray) -> None:
 
 
 def _categories_in(table: Columns, chosen: np.ndarray) -> list[Categories]:
-    """The categories of each column, none of those that are not chosen."""
     n_rows, columns = table.shape[0], zip(table.columns, chosen)
     return [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
 
@@ -204,15 +197,17 @@ class Inputs:
             raise ValueError(infinite_in([table.columns[j].name for j in np.flatnonzero(infinite).tolist()])) from None
 
     def hold_strings(self, table: Columns) -> bool:
-        """True if numbers of a table come as strings."""
         return table.matrix is None and any(
             column.holds_strings for column in compress(table.columns, ~self.are_categories)
         )
 
     def news(
-        self, X: RawTable, table: Columns, matrix: np.ndarray, words: np.ndarray, had_gaps: np.ndarray
+        self, X: RawTable, table: Columns, matrix: np.ndarray, words: np.ndarray, gaps: np.ndarray
     ) -> Iterator[Finding]:
-        """Findings in another table, by its matrix and a mask of its values that are no numbers."""
+        """Findings in another table, by its matrix and a mask of its values that are no numbers.
+
+        `gaps` are the columns in which some numbers were missing in `fit`.
+        """
         ends = self._ends_of(X)
         for j, column in enumerate(table.columns):
             values = matrix[:, j]
@@ -221,7 +216,7 @@ class Inputs:
                 yield from _unseen_categories(column, values > ends[1, j], n_categories)
                 continue
             has_numbers = self.lows[j] <= self.highs[j]
-            if has_numbers and not had_gaps[j]:
+            if has_numbers and j not in gaps:
                 fresh = np.isnan(values) & ~words[:, j]
                 yield from Finding.among(column.name, "missing values", fresh, ["NaN"], "none")
             beyond = (values < ends[0, j]) | (values > ends[1, j])
@@ -265,7 +260,6 @@ class Inputs:
 
     @property
     def n_inputs(self) -> int:
-        """Number of columns of the table."""
         return self.medians.size
 
     @property
@@ -305,5 +299,4 @@ def _unseen_categories(column: Column, unknown: np.ndarray, n_categories: int) -
 
 
 def _shown(value: float, times: str) -> str:
-    """A number, a date or a duration as words."""
     return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)

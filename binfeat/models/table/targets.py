@@ -72,7 +72,6 @@ class TargetTransform:
 
 
 def check_transform(transform: object) -> None:
-    """Refuse `target_transform` if it is neither a known word nor a transformer."""
     if transform is None or is_word(transform, "auto"):
         return
     if isinstance(transform, str):
@@ -132,11 +131,9 @@ class Targets:
         return self.transform.name == "none"
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Targets (n_rows, n_targets)."""
         return (self.transform.transform(as_columns(y)) - self.mean) / self.std
 
     def decode(self, predictions: np.ndarray) -> np.ndarray:
-        """Predictions of y."""
         if not self.is_plain:
             predictions = np.clip(predictions, *self.limits)
         values = (self.transform.inverse((predictions + shift) * self.std + self.mean) for shift in self.shifts)
@@ -177,7 +174,6 @@ class Targets:
 
 
 def as_columns(y: np.ndarray) -> np.ndarray:
-    """Targets of shape (n_rows, n_targets)."""
     return y.reshape(len(y), -1)
 
 

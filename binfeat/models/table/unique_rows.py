@@ -14,8 +14,6 @@ _KEPT = 8192  # maximum number of hashes in a model
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """Rows of an encoded table with the caller's targets and weights."""
-
     table: np.ndarray  # (n_rows, n_inputs)
     y: np.ndarray  # (n_rows,) or (n_rows, n_targets)
     answers: np.ndarray  # (n_rows, n_targets): y as numbers
@@ -26,17 +24,14 @@ class TableRows:
 
     @cached_property
     def hashes(self) -> np.ndarray:
-        """Hashes of the rows with their targets."""
         return row_hashes(self.table, self.answers)
 
     @cached_property
     def share_of_copies(self) -> float:
-        """Share of the rows that are equal to an earlier row."""
         return _share_of_copies(self.hashes)
 
     @property
     def are_equal(self) -> bool:
-        """Return True if all inputs are constant."""
         first = self.table[0]
         return np.array_equal(first, self.table[-1]) and bool((self.table == first).all())
 
@@ -47,7 +42,6 @@ class TableRows:
         return any(np.unique(values).size > 0.25 * len(some) for values in some.T)
 
     def at(self, rows: np.ndarray) -> Self:
-        """Select rows by their numbers."""
         weights = None if self.weights is None else self.weights[rows]
         return type(self)(self.table[rows], self.y[rows], self.answers[rows], weights)
 
@@ -112,7 +106,6 @@ class SeenRows(ArrayRecord):
 
     @classmethod
     def of(cls, hashes: np.ndarray) -> Self:
-        """Hashes of all training rows."""
         ordered = np.sort(hashes)  # faster than NumPy's `unique`
         return cls(ordered[np.append(True, ordered[1:] != ordered[:-1])][:_KEPT])
 
