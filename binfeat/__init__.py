@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from binfeat import kernels as kernels
+    from binfeat._common.load import load as load
     from binfeat._common.saved_types import TRUSTED_TYPES as TRUSTED_TYPES
     from binfeat._rows.sources import blocks as blocks
+    from binfeat._warm_up import warm_up as warm_up
     from binfeat.density.detector import OutlierDetector as OutlierDetector
     from binfeat.features.binning.bin_matrix import BinMatrix as BinMatrix
     from binfeat.features.binning.random_binning import RandomBinning as RandomBinning
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from binfeat.linear.regressor import CGRidge as CGRidge
     from binfeat.models.classifier import KernelMachineClassifier as KernelMachineClassifier
     from binfeat.models.regressor import KernelMachineRegressor as KernelMachineRegressor
-    from binfeat.models.served.files import load as load
-    from binfeat.models.warm_up import warm_up as warm_up
     from binfeat.plots.contributions import ContributionDisplay as ContributionDisplay
     from binfeat.plots.intervals import IntervalDisplay as IntervalDisplay
     from binfeat.plots.kernel_errors import KernelErrorDisplay as KernelErrorDisplay
@@ -56,9 +56,9 @@ _HOMES = {
     "blocks": "_rows.sources",
     "kernels": "",
     "learn_gamma": "features.learn_gamma.learn_gamma",
-    "load": "models.served.files",
+    "load": "_common.load",
     "transform": "features.transform",
-    "warm_up": "models.warm_up",
+    "warm_up": "_warm_up",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numba.core.registry import CPUDispatcher
 import binfeat
-from binfeat.models.fitted import warm_up
+from binfeat import _warm_up
 
 def compiled():
     kernels = [each for each in gc.get_objects() if isinstance(each, CPUDispatcher)]
@@ -29,7 +29,7 @@ def compiled():
     return {(each.py_func.__qualname__, signature) for each in ours for signature in each.signatures}
 
 if sys.argv[2] == "kernels":  # without what machines of random features need, which takes long to compile
-    warm_up._of_features = lambda _: []
+    _warm_up._of_features = lambda _: []
 binfeat.warm_up("models")
 before, folder = compiled(), Path(sys.argv[1])
 n_predicted = 0

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from binfeat._common.load import skops_io
 from binfeat._common.printable import printable_lines
 from binfeat._rows.datasets import is_table_name
 from binfeat.cli import tables
@@ -11,7 +12,6 @@ from binfeat.cli.outputs import require_output
 from binfeat.cli.tables import TextOptions
 from binfeat.models.classifier import KernelMachineClassifier
 from binfeat.models.regressor import KernelMachineRegressor
-from binfeat.models.served.files import skops_io
 
 _MACHINES: dict[str, type[KernelMachineRegressor | KernelMachineClassifier]] = {
     "regression": KernelMachineRegressor,

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from binfeat._common.load import load as load_any
+from binfeat._common.load import skops_io
 from binfeat._common.whole_files import written
 from binfeat.models.estimator import KernelMachineBase
-from binfeat.models.served import files
 
 
 def require_finite(machine: KernelMachineBase) -> None:
@@ -27,12 +28,12 @@ def save(machine: KernelMachineBase, target: str, path: Path) -> None:
     """Write a model and the name of its target to a file."""
     machine._target = target
     with written(path) as out:
-        files.skops_io().dump(machine, out)
+        skops_io().dump(machine, out)
 
 
 def load(path: Path) -> KernelMachineBase:
     """Load a model with column names from a file; see `binfeat.load`."""
-    machine = files.load(path)
+    machine = load_any(path)
     if not isinstance(machine, KernelMachineBase):
         raise ValueError(f"{path} contains no kernel model, but a {type(machine).__name__}; write one by binfeat fit.")
     if not hasattr(machine, "feature_coef_") or not hasattr(machine, "feature_names_in_"):

@@ -150,11 +150,6 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Attributes that predictions need of parameters, which can change after `fit`."""
         return {}
 
-    def _of_fit(self, name: str) -> int:
-        """A value of `_choices` at the time of `fit`; files of version 0.2.0 contain only parameters."""
-        known = vars(self)
-        return known[name] if name in known else self._choices()[name]
-
     @property
     def _fitted(self) -> Fitted:
         if not hasattr(self, "feature_coef_"):

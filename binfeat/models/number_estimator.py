@@ -159,11 +159,8 @@ class NumbersMachineBase(ServedMachineBase):
         return self._own_targets.bounds(scores - half, scores + half)
 
     def _widening(self, n_rows: int) -> float:
-        """Factor that corrects residuals for the selection of kernel, penalty and length scales with the same rows.
-
-        It treats the selections as additional degrees of freedom.
-        """
-        chosen = self._of_fit("_n_chosen")
+        """Factor that corrects residuals for the selection of kernel, penalty and length scales with the same rows."""
+        chosen = (self._choices() | vars(self))["_n_chosen"]  # files of version 0.2.0 contain only parameters
         return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
 
     def _choices(self) -> dict[str, int]:

@@ -21,8 +21,8 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
 from binfeat.models.machines.all_rows import MemoryRows, RowsOf
-from binfeat.models.machines.candidate import Candidate, Solution
-from binfeat.models.machines.choice import MachineChoice, known_kernels, known_machine, machine_again, suits
+from binfeat.models.machines.candidate import Solution
+from binfeat.models.machines.choice import Candidate, MachineChoice, known_kernels, known_machine, machine_again, suits
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
@@ -231,10 +231,7 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
 
 
 def _near_small_model(start: Problem, run: Run) -> Problem:
-    """Return the approximation near predictions of an exact model of some rows, in rounds, from a first approximation.
-
-    The predictions are leave-one-out predictions for the model's own rows.
-    """
+    """Return the approximation near predictions of an exact model of some rows, in rounds from a first one."""
     quiet, kinds = run.quiet(_TRIAL_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
     near, kernels, known = start, KernelSearch(start, quiet, kinds, set()).run(), None
     for _ in range(_ROUNDS):
@@ -251,10 +248,7 @@ def _near_small_model(start: Problem, run: Run) -> Problem:
 
 
 def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, run: Run) -> tuple[Trial, Solution]:
-    """Return kernel and penalty, for the weights of the caller, and the solution of an exact model of some rows.
-
-    A `known` kernel is kept, with approximately its penalty.
-    """
+    """Return kernel and penalty, for the weights of the caller, and the solution of an exact model of some rows."""
     some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
     if known is not None:
         known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))

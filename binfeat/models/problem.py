@@ -120,10 +120,7 @@ class Problem:
         return calibrated
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
-        """Return leave-one-out predictions (n_rows, n_targets) of an exact model, from its kernel matrix.
-
-        Rows of a group are excluded together.
-        """
+        """Return leave-one-out predictions (n_rows, n_targets) of an exact model, from its kernel matrix."""
         with threads_to_factorise(len(rows)):
             return minimum_left_out(self.loss, K, alpha, *_minimised(self, rows), root, rows_of(self.groups, rows))
 

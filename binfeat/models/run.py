@@ -61,10 +61,7 @@ def decision_words(what: str, choice: str, error: float, seconds: float) -> tupl
 
 
 class Decisions:
-    """Record a decision, with the resulting validation error and the seconds since the start.
-
-    A decision is logged if `logs`, and printed if `verbose`.
-    """
+    """Record a decision, with the resulting validation error and the seconds since the start."""
 
     def __init__(self, clock: Clock, verbose: int = 0, logs: bool = True) -> None:
         self._clock, self._verbose, self._logs = clock, verbose, logs

@@ -21,7 +21,6 @@ from binfeat.features.binning.saved import check_grids
 from binfeat.models.fitted.saved_table import (
     check_labels,
     check_scaler,
-    check_scaling,
     check_table,
     check_targets,
     n_calibrated,
@@ -276,7 +275,7 @@ def _check_machine(state: State) -> dict[str, int]:
     """Check the attributes of regressors and classifiers; return lengths of axes by name."""
     sizes = {"columns": check_inputs(state), "two": 2}
     check_table(state["_columns"], sizes)
-    check_scaler(state["_scaler"], check_scaling(state), sizes)
+    check_scaler(state, sizes)
     check_function(state, sizes)
     check_arrays(state, {"feature_relevances_": (np.float64, "columns"), "gamma_": (np.float64, "inputs")}, sizes)
     check_bounds(state, "gamma_", "feature_relevances_", least=0.0)

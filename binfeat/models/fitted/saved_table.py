@@ -73,8 +73,8 @@ def _check_times(columns: dict[str, np.ndarray]) -> None:
         raise ValueError(f"parts should be among {list(PARTS)}, got {parts}.")
 
 
-def check_scaler(scaler: dict[str, np.ndarray], scaling: str, sizes: dict[str, int]) -> None:
-    layout = _SCALERS[scaling]
+def check_scaler(state: State, sizes: dict[str, int]) -> None:
+    scaler, layout = state["_scaler"], _SCALERS[check_word(state, "scaling_", _SCALERS)]
     check_keys(scaler, (*layout, *(["starts"] if layout is _QUANTILES else [])), (), "_scaler")
     check_arrays(scaler, layout, sizes)
     if not layout:
@@ -87,11 +87,6 @@ def check_scaler(scaler: dict[str, np.ndarray], scaling: str, sizes: dict[str, i
         _check_knots("the scaler", scaler["starts"], scaler["knots"], are_inputs)
     elif not are_inputs or not (scaler["units"] > 0).all():
         raise ValueError("the scaler should have positive units for some inputs.")
-
-
-def check_scaling(state: State) -> str:
-    """Return the name of the scaling of a model."""
-    return check_word(state, "scaling_", _SCALERS)
 
 
 def _check_knots(what: str, starts: np.ndarray, knots: np.ndarray, are_inputs: bool | np.bool_) -> None:

@@ -137,9 +137,9 @@ class CellPart:
     def joint(self, effects: "LevelWeights") -> tuple[np.ndarray, np.ndarray]:
         """Coefficients a of the rows, and the diagonal of G, with the effects of levels."""
         assert self.V is not None
-        own, V = self.levels.columns, self.V
-        inverse = effects.inverse[np.ix_(own, own)].astype(V.dtype)
-        coef = self.coef - (V @ effects.weights[own]).astype(self.coef.dtype)
+        own, V, (weights, inverse) = self.levels.columns, self.V, effects
+        inverse = inverse[np.ix_(own, own)].astype(V.dtype)
+        coef = self.coef - (V @ weights[own]).astype(self.coef.dtype)
         lost = np.einsum("ij,ij->i", V @ inverse, V, dtype=np.float64)
         return coef, np.maximum(self.diagonal - lost, _ROUNDING * self.diagonal)
 
@@ -150,10 +150,9 @@ def inverse_times_levels(B: np.ndarray, levels: PresentLevels) -> np.ndarray:
     return times_square(B, Z) if Z.shape[1] else Z.astype(B.dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class LevelWeights:
-    weights: np.ndarray  # (n_columns, n_targets), float64
-    inverse: np.ndarray  # (n_columns, n_columns), float32 or float64
+# The weights of levels (n_columns, n_targets), float64, and the inverse (n_columns, n_columns) of the matrix M of their
+# equations, float32 or float64.
+LevelWeights = tuple[np.ndarray, np.ndarray]
 
 
 class LevelEquations:
@@ -180,7 +179,7 @@ class LevelEquations:
         for _ in range(_REFINEMENTS):  # an inverse in float32 leaves three digits
             left = self._sums - self._product @ weights - weights / variances[:, np.newaxis]
             weights += inverse @ left
-        return LevelWeights(weights, inverse)
+        return weights, inverse
 
     def inverse(self, variances: np.ndarray, n_jobs: int | None = 1) -> np.ndarray:
         M = self._product.astype(self._dtype)
@@ -194,10 +193,10 @@ class LevelEquations:
         """
         variances = start
         for _ in range(_ROUNDS):
-            found = self.solved(variances[groups])
-            scale = np.maximum(self._square - (self._sums * found.weights).sum(axis=0), np.finfo(float).tiny)
-            squares = (found.weights**2 / (scale / self._n_rows)).mean(axis=1)
-            free = 1 - np.diag(found.inverse) / variances[groups]
+            weights, inverse = self.solved(variances[groups])
+            scale = np.maximum(self._square - (self._sums * weights).sum(axis=0), np.finfo(float).tiny)
+            squares = (weights**2 / (scale / self._n_rows)).mean(axis=1)
+            free = 1 - np.diag(inverse) / variances[groups]
             total, effective = (np.bincount(groups, own, start.size) for own in (squares, free))
             updated = np.clip(total / np.maximum(effective, 1e-3), _LEAST_VARIANCE, _MOST_VARIANCE)
             change, variances = np.abs(np.log(updated / variances)).max(), updated

@@ -24,6 +24,7 @@ _SUFFICIENT = 1e-4  # a line search must reach this share of the linear predicti
 _SHORTEST = 1e-6  # part of a step
 _FEW_EVENTS, _FOLDS = 100, 5
 
+_Change = tuple[np.ndarray, np.ndarray, np.ndarray]  # by a step: of coefficients, scores, and of the gradient's
 Factored = Callable[[float, np.ndarray], tuple[Solve, float]]  # K + 1 1' + alpha / weights, and the alpha that it took
 
 
@@ -79,36 +80,24 @@ def _steps(
         before = coef, scores, gradient
         coef, scores, objective = *moved, after
         gradient = alpha * coef - v * loss.pulls(Y, scores)
-        known = [*known, _Change(coef - before[0], scores - before[1], gradient - before[2])][-_MEMORY:]
+        known = [*known, (coef - before[0], scores - before[1], gradient - before[2])][-_MEMORY:]
     return Minimum(coef, scores, gain)
 
 
-@dataclass(frozen=True, eq=False)
-class _Change:
-    """Change by one step: of coefficients, scores, and coefficients of the gradient."""
-
-    coef: np.ndarray
-    scores: np.ndarray
-    gradient: np.ndarray
-
-    @property
-    def curve(self) -> float:
-        return float((self.scores * self.gradient).sum())
-
-
 def _direction(
-    solve: Solve, known: list[_Change], gradient: np.ndarray, alpha: float, bound: np.ndarray
+    solve: Solve, known: list[_Change], slopes: np.ndarray, alpha: float, bound: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the step of coefficients and of scores, by two loops over stored steps (Nocedal 1980)."""
-    q, parts = gradient, list[float]()
-    for one in reversed(known):
-        parts.append(float((one.scores * q).sum()) / one.curve)
-        q = q - parts[-1] * one.gradient
+    q, parts = slopes, list[float]()
+    curves = [float((scores * gradient).sum()) for _, scores, gradient in known]
+    for (_, scores, gradient), curve in zip(reversed(known), reversed(curves)):
+        parts.append(float((scores * q).sum()) / curve)
+        q = q - parts[-1] * gradient
     step = solve(q / bound)
     change = (q - alpha * step) / bound
-    for one, part in zip(known, reversed(parts), strict=True):
-        part -= float((one.gradient * change).sum()) / one.curve
-        step, change = step + part * one.coef, change + part * one.scores
+    for (coef, scores, gradient), curve, part in zip(known, curves, reversed(parts)):
+        part -= float((gradient * change).sum()) / curve
+        step, change = step + part * coef, change + part * scores
     return step, change
 
 

@@ -1,7 +1,6 @@
 """Solutions of ``(K + 1 1' + alpha / v) c = Y`` for many rows, and the diagonal of the inverse."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
@@ -127,21 +126,12 @@ _JITTER = 1e-4  # of the mean value of a landmark with itself
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 
 CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and their weights
+_KnownCell = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # of the same rows X: X, F, root of D^-1, D^-1 F
 
 
 def rows_of_cell(n_rows: int) -> int:
     """Return the maximum number of rows of a cell, for this number of rows."""
     return max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
-
-
-@dataclass(frozen=True, eq=False)
-class _KnownCell:
-    """Return the part of the inverse for the rows of a cell."""
-
-    X: np.ndarray  # (n_inputs, n)
-    F: np.ndarray  # (n, n_features): what landmarks tell
-    root: np.ndarray  # (n, n), of D^-1
-    W: np.ndarray  # D^-1 F
 
 
 class CellInverse:
@@ -164,21 +154,19 @@ class CellInverse:
             F = self._features(X)
             # To K is added 1 1', which F F' has.
             root, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)
-            return _KnownCell(X, F, root, times_square(root, F))
+            return X, F, root, times_square(root, F)
 
         self._cells = side_by_side(solve, cells, n_jobs)
         with one_blas_thread():
-            inner = np.eye(self._cells[0].F.shape[1])
-            for cell in self._cells:
-                inner += cell.F.T @ cell.W
+            inner = np.eye(len(landmarks.T) + 1)
+            for _, F, _, W in self._cells:
+                inner += F.T @ W
             self._inner = np.linalg.cholesky(inner)
 
     def diagonals(self) -> list[np.ndarray]:
         """Diagonal of the inverse, for the rows of each cell."""
         with one_blas_thread():
-            return [
-                squared_row_norms(cell.root) - (self._inner_root(cell.W.T) ** 2).sum(axis=0) for cell in self._cells
-            ]
+            return [squared_row_norms(root) - (self._inner_root(W.T) ** 2).sum(axis=0) for _, _, root, W in self._cells]
 
     def unknown(self, X: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the known and unknown parts of values at rows X, (n_inputs, n), of a cell, as three arrays.
@@ -186,9 +174,9 @@ class CellInverse:
         Parts known from rows of the cell, (n_cell, n), unknown given landmarks, (n_features, n), and the features F of
         the rows, (n, n_features). With these, T, U and F, the values' covariance is ``K + 1 1' - F F' - T' T + U' U``.
         """
-        cell, F = self._cells[number], self._features(X)
-        own = self._kernel(cell.X, X) + np.float32(1.0) - cell.F @ F.T
-        return cell.root.T @ own, self._inner_root(F.T - cell.W.T @ own), F
+        (known, known_F, root, W), F = self._cells[number], self._features(X)
+        own = self._kernel(known, X) + np.float32(1.0) - known_F @ F.T
+        return root.T @ own, self._inner_root(F.T - W.T @ own), F
 
     @property
     def n_features(self) -> int:

@@ -67,23 +67,22 @@ class Solution:
         return out
 
 
-class Candidate(ABC):
-    """A kind of model for one problem."""
+class KernelCandidate(ABC):
+    """A model of kernel values for one problem; a known kernel is kept."""
 
     features: ClassVar[str]
+
+    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
+        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
+        self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
 
     @abstractmethod
     def solve(self, rows: AllRows, run: Run) -> Solution:
         """Return the model of all rows, or of the maximum number of rows."""
 
     def so_far(self) -> Solution | None:
+        """Return the current model after Ctrl-C, if there is one."""
         return None
-
-
-class KernelCandidate(Candidate):
-    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
-        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
 
     def _for_weights(self, kernel: KernelSum, mean_weight: float) -> KernelSum:
         """The kernel with the penalty for weights of this mean, given the penalty for weights of mean 1."""

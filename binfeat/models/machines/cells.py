@@ -172,10 +172,7 @@ class CellRows:
         return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
 
     def split(self, kernel: KernelSum, most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
-        """Return a tree, and the rows of its cells, up to a maximum unless rows are equal.
-
-        All trees but the first are split at random.
-        """
+        """Return a tree, and the rows of its cells, up to a maximum unless rows are equal."""
         main, rng = kernel.main, np.random.default_rng([seed, tree])
         counts = np.any([part.gamma > 0 for part in kernel.parts], axis=0)
 

@@ -20,7 +20,7 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
 from binfeat.models.machines.all_rows import AllRows
-from binfeat.models.machines.candidate import Candidate, Solution
+from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.exact import ExactMachine
 from binfeat.models.machines.local import LocalMachine
 from binfeat.models.machines.random_features import (
@@ -43,6 +43,8 @@ from binfeat.models.problem import Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.table.targets import Targets
+
+Candidate = ExactMachine | LocalMachine | FeatureMachine
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +93,7 @@ class MachineChoice:
         return 2 + factors + settings.refits + (settings.n_posterior_samples is not None)
 
     def machine(self, kernels: ScaledKernels) -> Candidate:
-        """Return the kind with the lowest validation error on a sample, unless parameters determine it.
-
-        Kernels without random error come first: an exact model, or with more rows a local one. If they are not
-        possible, grids are weighed against Fourier features.
-        """
+        """Return the kind with the lowest validation error on a sample, unless parameters determine it."""
         if self.takes_exact:
             return ExactMachine(self.problem, self.run, kernels)
         if self.takes_local and kernels.vary:
@@ -185,10 +183,7 @@ def fitted_with(machine: BaseEstimator) -> np.ndarray:
 
 
 def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
-    """Return the stored state for a warm start; record the reason and return None if it cannot be used.
-
-    ValueError if the columns of the table are others.
-    """
+    """Return the stored state for a warm start; record the reason and return None if it cannot be used."""
     if not (run.settings.warm_start and hasattr(machine, "feature_coef_")):
         return None
     before, now = machine._fitted_with, fitted_with(machine)

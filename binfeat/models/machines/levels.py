@@ -168,7 +168,7 @@ class LevelSolver:
     def weights(self) -> np.ndarray:
         if self.effects is None:
             raise RuntimeError("effects of levels are known once a tree is solved")
-        return self.effects.weights
+        return self.effects[0]
 
     def some(self, cells: list[np.ndarray]) -> list[SolvedCell]:
         """Solutions of some cells, given the effects of the last tree."""

@@ -163,10 +163,7 @@ class LocalMachine(KernelCandidate):
         self._curve = [(1, tree.error)]
 
     def _with_levels(self, plain: _OneTree, run: Run) -> _OneTree:
-        """The first tree with effects of the levels of categories that all cells share, if left-out rows gain by them.
-
-        Not where rows are held out, where cells are solved on workers, or with a loss other than squares.
-        """
+        """The first tree with effects of the levels of categories that cells share, if left-out rows gain by them."""
         if not (run.limits.mechanisms.global_part and self._may_have_levels):
             return plain
         search, earlier = LevelSearch(self._rows, run, plain.forest.most), self._earlier_levels
@@ -204,10 +201,7 @@ class LocalMachine(KernelCandidate):
         return Descent(one_tree, may_gain, (LOCAL.least_alpha, MOST_ALPHA)).penalty(start)
 
     def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
-        """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on.
-
-        Not on workers, which have their own memory.
-        """
+        """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on."""
 
         def may_gain(tree: _OneTree) -> bool:
             is_open = not self._on_workers and tree.error > self._problem.negligible

@@ -1,6 +1,6 @@
 """Models of random features: of bins, and of Fourier features of a radial kernel."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
@@ -21,7 +21,7 @@ from binfeat.linear.solve import solve_ridge
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.machines.all_rows import AllRows, first_grids
-from binfeat.models.machines.candidate import Candidate, Solution
+from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.growth import GridLaw, Sizing
 from binfeat.models.problem import Losses, Problem, rows_of
 from binfeat.models.run import Phase, Run
@@ -59,7 +59,7 @@ class _Sample:
         return min(fits, key=lambda fit: fit.error)
 
 
-class FeatureMachine(Candidate):
+class FeatureMachine(ABC):
     """A model of random features; `judge` selects the kernel, unless an earlier fit provides kernel and features."""
 
     def __init__(
@@ -71,6 +71,8 @@ class FeatureMachine(Candidate):
     ) -> None:
         self._problem, self._kernels, self._known, self._before = problem, kernels, kernel, before
         self._sizing: Sizing | None = None
+
+    features: ClassVar[str]
 
     @abstractmethod
     def judge(self, run: Run) -> np.ndarray:

@@ -41,10 +41,7 @@ def n_solves(problem: Problem) -> int:
 
 
 def most_exact_rows(problem: Problem, run: Run) -> int:
-    """Return the maximum number of rows of an exact model; memory and time grow with their square.
-
-    Of a wide table nothing takes less time.
-    """
+    """Return the maximum number of rows of an exact model; memory and time grow with their square."""
     limits, n_inputs, wide = run.limits, problem.table.shape[1], is_wide(problem, run.settings)
     most = min(limits.exact_rows, MOST_FACTORED) if problem.loss.needs_matrix else limits.exact_rows
     n_rows = min(most, int(np.sqrt((limits.wide_work if wide else limits.exact_work) / max(1, n_inputs))))
@@ -63,10 +60,7 @@ def cell_rows(run: Run) -> int:
 
 
 def may_double(most: int, seconds: float, rows: AllRows, problem: Problem, run: Run) -> bool:
-    """Return True if there is time for cells of twice this many rows, given the `seconds` of a tree.
-
-    Only where the user says how much time there is.
-    """
+    """Return True if there is time for cells of twice this many rows, given the `seconds` of a tree."""
     is_open = run.settings.max_seconds is not None and run.settings.cell_rows is None and most < rows.n_all
     in_memory = _trees_by_bytes(rows, problem, run, 2 * most) >= 2  # the one before, and the new one
     return is_open and in_memory and run.may_continue(Phase.CELLS, SIZES.larger_trees * 4 * seconds)

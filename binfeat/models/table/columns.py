@@ -286,13 +286,6 @@ class Columns:
         columns = [column.read_as(kind) if kind else column for column, kind in zip(self.columns, kinds)]
         return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])
 
-    def require_size(self, largest: np.ndarray) -> None:
-        """Raise ValueError for columns of numbers with squares that underflow, given their largest magnitudes."""
-        tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))
-        if tiny.size:
-            name = self.columns[tiny[0]].name
-            raise ValueError(f"{name} of X has no number of 1e-100 or more in magnitude; multiply it by a constant.")
-
 
 def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Columns:
     """The columns of X, with dates and durations as days; their number and names are checked as scikit-learn does.

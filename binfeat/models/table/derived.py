@@ -98,11 +98,7 @@ def scored_ranks(X: np.ndarray, numbers: np.ndarray) -> Quantiles:
 
 
 def _columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return numeric columns that are far from normal, such as amounts, and counts with many zeros.
-
-    Their statistic of Shapiro and Francia (1972) is small. Where there are very many, as in bags of words, none is
-    taken.
-    """
+    """Return numeric columns that are far from normal, such as amounts, and counts with many zeros."""
     some = evenly_spaced(len(matrix), 2**14)
     far = (j for j in np.flatnonzero(numbers) if _is_far_from_normal(np.sort(matrix[some, j])))
     first = np.array(list(islice(far, _MOST_RANKED + 1)), dtype=np.int64)

@@ -92,7 +92,9 @@ class TableEncoder:
         own = [
             np.unique(matrix[~gaps[:, j], j]) if j in coded else levels.of(j)[0] for j in range(self.inputs.n_inputs)
         ]
-        inputs = replace(self.inputs, levels=levels.with_numbers(own))
+        inputs = replace(
+            self.inputs, levels=Levels.of_columns([(numbers, *levels.of(j)[1:]) for j, numbers in enumerate(own)])
+        )
         encoder = replace(self, inputs=inputs, coded=np.array(coded, dtype=np.int64))
         return encoder, encoder._widened(matrix[:, : self.source.size - self.coded.size])
 
@@ -150,7 +152,7 @@ class TableEncoder:
         are_categories, n_parts = arrays["categorical"][: medians.size], medians.size + names.size
         levels = Levels(*(arrays[name] for name in ("numbers", "number_starts", "strings", "string_starts", "missing")))
         inputs = Inputs(are_categories, medians, arrays["times"], levels, arrays["lows"], arrays["highs"])
-        coded = np.flatnonzero(levels.have_numbers & ~are_categories)
+        coded = np.flatnonzero((np.diff(levels.number_starts) > 0) & ~are_categories)
         last = source.size - coded.size
         first = last - (arrays["rank_starts"].size - 1)
         ranks = Quantiles(source[first:last], *(arrays[name] for name in ("rank_starts", "rank_knots", "rank_values")))

@@ -51,22 +51,10 @@ class Levels(ArrayRecord):
     def counts(self) -> np.ndarray:
         return np.diff(self.number_starts) + np.diff(self.string_starts) + self.missing
 
-    @cached_property
-    def have_numbers(self) -> np.ndarray:
-        return np.diff(self.number_starts) > 0
-
     def name(self, j: int, code: int) -> str:
         numbers, strings, _ = self.of(j)
         known = [*(f"{number:g}" for number in numbers), *strings.tolist()]
         return known[code] if code < len(known) else "missing" if self.missing[j] and code == len(known) else "unknown"
-
-    def with_numbers(self, numbers: list[np.ndarray]) -> Self:
-        """The same strings, and other numbers of each column."""
-        return replace(
-            self,
-            numbers=np.concatenate(numbers),
-            number_starts=np.append(0, np.cumsum([levels.size for levels in numbers])),
-        )
 
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 s for 400,000 x 54
@@ -74,12 +62,6 @@ _MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 
 
 def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
-
-
-def _chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
-    if is_word(categorical_features, "from_dtype"):
-        return np.array([column.holds_strings for column in table.columns], dtype=bool)
-    return check_categorical(categorical_features, estimator)
 
 
 def _doubt_digits(table: Columns, chosen: np.ndarray) -> None:
@@ -92,11 +74,6 @@ def _doubt_digits(table: Columns, chosen: np.ndarray) -> None:
                 "differ in float64. If they are names, make the column categorical, for example by "
                 "Series.astype('category'). Otherwise subtract a constant."
             )
-
-
-def _categories_in(table: Columns, chosen: np.ndarray) -> list[Categories]:
-    n_rows, columns = table.shape[0], zip(table.columns, chosen)
-    return [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
 
 
 def _repeated(column: Column, n_rows: int) -> Categories:
@@ -149,22 +126,26 @@ class Inputs:
         table = read_table(estimator, X)
         if is_word(categorical_features, "from_dtype"):
             table = table.without_texts()
-        chosen = _chosen_in(estimator, table, categorical_features)
+            chosen = np.array([column.holds_strings for column in table.columns], dtype=bool)
+        else:
+            chosen = check_categorical(categorical_features, estimator)
         _doubt_digits(table, chosen)
-        blank = np.zeros(chosen.size)
-        levels = Levels.of_columns(_categories_in(table, chosen))
+        blank, n_rows, columns = np.zeros(chosen.size), table.shape[0], zip(table.columns, chosen)
+        levels = Levels.of_columns(
+            [_repeated(own, n_rows) if is_chosen else NO_CATEGORIES for own, is_chosen in columns]
+        )
         bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), levels, lows=blank, highs=blank)
         matrix = bare.numbers_of(table, estimator)
         lows, highs = ranges_of(matrix)
-        inputs = replace(bare, medians=_medians_of(matrix), lows=lows, highs=highs)
-        table.require_size(np.maximum(inputs.highs, -inputs.lows))
-        return inputs, matrix
+        largest = np.maximum(highs, -lows)
+        tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))  # with squares that underflow
+        if tiny.size:
+            name = table.columns[tiny[0]].name
+            raise ValueError(f"{name} of X has no number of 1e-100 or more in magnitude; multiply it by a constant.")
+        return replace(bare, medians=_medians_of(matrix), lows=lows, highs=highs), matrix
 
     def read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Columns | None, bool]:
-        """Numbers and codes, with NaN; the table that they come from, if it was read; and whether all are known.
-
-        They are if nothing is missing, far away or infinite, and all categories are those of `fit`.
-        """
+        """Numbers and codes, with NaN; the table that they come from, if it was read; and whether all are known."""
         if self._needs_no_check(estimator, X):
             matrix = np.asarray(X, dtype=np.float64, order="C")
             are_known = self._are_known(matrix)

@@ -71,8 +71,9 @@ def load(path: str | PathLike) -> Any:
     try:
         _check_sizes(path)
         renamed = with_new_names(path)
-        types = sorted(set(_untrusted(sio, path, renamed)) - set(TRUSTED_TYPES))
-        model = None if types else _read(sio, path, renamed)
+        where = {"file": path} if renamed is None else {"data": renamed}
+        types = sorted(set(sio.get_untrusted_types(**where)) - set(TRUSTED_TYPES))
+        model = None if types else (sio.load if renamed is None else sio.loads)(*where.values(), trusted=TRUSTED_TYPES)
     except OSError:
         raise
     except Exception as error:  # any error of skops, zipfile and NumPy about damage
@@ -85,14 +86,6 @@ def load(path: str | PathLike) -> Any:
     for name, value in vars(model).items():
         _check_transformers(value, f"{name} in {path}")
     return model
-
-
-def _untrusted(sio: ModuleType, path: Path, renamed: bytes | None) -> list[str]:
-    return sio.get_untrusted_types(file=path) if renamed is None else sio.get_untrusted_types(data=renamed)
-
-
-def _read(sio: ModuleType, path: Path, renamed: bytes | None) -> object:
-    return sio.load(path, trusted=TRUSTED_TYPES) if renamed is None else sio.loads(renamed, trusted=TRUSTED_TYPES)
 
 
 def _check_sizes(path: Path) -> None:
