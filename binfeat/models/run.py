@@ -28,9 +28,6 @@ class Phase(Enum):
     SOLUTION = 1.0
 
 
-_OPTIONAL = {Phase.SEARCH, Phase.OVERALL_FACTOR}  # which a callback ends at once
-
-
 class Clock:
     def __init__(self, seconds: float | None) -> None:
         self._start, self._seconds = _clock(), np.inf if seconds is None else seconds
@@ -113,7 +110,7 @@ class Run:
         in_time = self.clock.allows(phase, seconds)
         if phase is Phase.SEARCH and not in_time:
             self.cut_short = self.cut_short or "the search for length scales"
-        return in_time and (self._may_go_on or phase not in _OPTIONAL)
+        return in_time and (self._may_go_on or phase not in (Phase.SEARCH, Phase.OVERALL_FACTOR))
 
     def step(self) -> bool:
         """Say that a step is done; whether callbacks let the fit go on."""

@@ -13,7 +13,6 @@ from binfeat._common.validation import check_choice, check_flag, check_integer, 
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import any_kernel, binning_kernel, exact_kernel, is_exact
 from binfeat.length_scales.matrices import is_radial
-from binfeat.models.kernel_algebra.loss import SQUARES
 from binfeat.models.table.findings import POLICIES
 
 
@@ -93,11 +92,6 @@ class Settings:
     def names_features(self) -> bool:
         has_kernel = self.kernel is None or is_exact(self.kernel)
         return self.features is not None or self.n_grids is not None or not has_kernel
-
-    @property
-    def may_judge_by_folds(self) -> bool:
-        """Return True if all folds of `cv` can be used, which requires squared errors and all rows."""
-        return self.has_cv and self.refits and self.loss in SQUARES
 
     @property
     def may_take_ranks(self) -> bool:

@@ -15,6 +15,7 @@ from binfeat._common.validation import check_comparable, check_penalty, check_we
 from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.models.fitted.fitted import Fitted
+from binfeat.models.kernel_algebra.loss import SQUARES
 from binfeat.models.machines.all_rows import MemoryRows, RowsOf
 from binfeat.models.machines.choice import known_targets, previous_fit
 from binfeat.models.machines.growth import require_table_bytes
@@ -117,7 +118,8 @@ class _Partition:
         """Split rows by `cv` and `random_state` of the model; use all folds up to a number of rows."""
         pairs, numbers = splits(machine, len(y), y, groups), None
         train, held_out = first = next(pairs)
-        if run.settings.may_judge_by_folds and len(y) <= TUNING_ROWS:
+        may_use_folds = run.settings.has_cv and run.settings.refits and run.settings.loss in SQUARES
+        if may_use_folds and len(y) <= TUNING_ROWS:
             numbers = folds(chain([first], pairs), len(y))
         elif groups is not None and machine.cv is None:
             numbers = check_groups(groups, len(y))

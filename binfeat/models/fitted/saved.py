@@ -30,7 +30,6 @@ from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.derived import NO_RANKS
 from binfeat.models.table.targets import LINK
 
-_FEATURES = "exact", "local", "binning", "fourier", "hybrid"
 _NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # codes of kernels in files: linear, Laplacian, Matern, Gaussian
 _KERNEL = {
     "nus": (np.float64, "kernels"),
@@ -64,17 +63,21 @@ _SPREAD = {
     "differ": (np.bool_,),
     "residuals": (FLOATS, "judged", "targets"),
 }
-_POSTERIOR = {
-    "alpha": (np.float64,),
-    "coef": (np.float32, "roots", "features"),
-    "intercept": (np.float64, "roots"),
+_RECORDS: dict[str, dict[str, tuple]] = {
+    "_posterior": {
+        "alpha": (np.float64,),
+        "coef": (np.float32, "roots", "features"),
+        "intercept": (np.float64, "roots"),
+    },
+    "_held_out": {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "targets")},
+    "_seen": {"hashes": (np.uint64, "seen")},
+    "_rises": {"of_inputs": (np.float64, "columns")},
 }
-_HELD_OUT = {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "targets")}
 
 
 def check_function(state: State, sizes: dict[str, int]) -> None:
     """Raise ValueError for a function with inconsistent arrays; add the numbers of features and targets to `sizes`."""
-    features = check_word(state, "features_", _FEATURES)
+    features = check_word(state, "features_", ("exact", "local", "binning", "fourier", "hybrid"))
     check_numbers_of(state, n_grids_=int, n_trees_=int)
     for name in ("_exact", "_local"):
         if type(state[name]) is not dict:
@@ -116,10 +119,8 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 def check_posterior(state: State, sizes: dict[str, int]) -> None:
     """Raise ValueError for samples of coefficients or leave-one-out errors that do not match the function."""
-    for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
-        record = state.get(name, {})
-        check_keys(record, layout if record else {}, (), name)
-        check_arrays(record, layout if record else {}, sizes, order="C or Fortran")  # for NumPy alone
+    for name in ("_posterior", "_held_out"):
+        _check_record(state, name, sizes, order="C or Fortran")  # for NumPy alone
     if state.get("_posterior"):
         check_bounds(state["_posterior"], "alpha", above=0.0)
     if state.get("_held_out"):
@@ -202,26 +203,20 @@ def _check_features(state: State, sizes: dict[str, int]) -> int:
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that are float32 in a compact model
 _DECISIONS = {"what": "U", "choice": "U", "error": "f", "seconds": "f"}
-_RECORDS: dict[str, dict[str, tuple]] = {
-    "_seen": {"hashes": (np.uint64, "seen")},
-    "_rises": {"of_inputs": (np.float64, "columns")},
-}
 _HISTORY = {
     "held_out_error_": (np.float64, "two"),
     "learning_curve_": (np.float64, "batches", "two"),
     "length_scale_errors_": (np.float64, "steps"),
     "length_scale_gammas_": (np.float64, "steps", "any inputs"),
 }
-_KERNEL_GAMMA = 5  # first format with the kernel's gamma in `gamma_`, not an inverse length
 _OPTIONS = *SOLVER_OPTIONS, "n_posterior_samples"  # parameters up to format 5
-_RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
 
 def migrate(state: dict, file_format: int) -> None:
     """Bring what a file of an older format has up to date."""
-    for old, new in _RENAMED.items():
-        if old in state:
-            state[new] = state.pop(old)
+    for name in ("errors_", "gammas_"):
+        if f"width_{name}" in state:
+            state[f"length_scale_{name}"] = state.pop(f"width_{name}")
     _move_options(state)
     if "_exact" in state:
         state.setdefault("_fitted_with", np.array(["of an older version"]))  # no fit goes on from it
@@ -231,7 +226,7 @@ def migrate(state: dict, file_format: int) -> None:
         medians = state["_columns"]["medians"]
         ends = {"lows": medians - np.inf, "highs": medians + np.inf}
         state["_columns"] = NO_RANKS | ends | state["_columns"]
-    if "gamma_" in state and file_format < _KERNEL_GAMMA and _is_radial(state):
+    if "gamma_" in state and file_format < 5 and _is_radial(state):  # an inverse length, not the kernel's gamma
         state["gamma_"] = state["gamma_"] ** 2
         if not isinstance(state["gamma"], str):
             state["gamma"] = np.square(state["gamma"])
@@ -284,11 +279,17 @@ def _check_machine(state: State) -> dict[str, int]:
     if "status_" in state:  # which a fit that is interrupted takes away
         check_numbers_of(state, status_=str)
     _check_words(state)
-    for name, layout in _RECORDS.items():
-        record = state.get(name, {})
-        check_keys(record, layout if record else {}, (), name)
-        check_arrays(record, layout if record else {}, dict(sizes))
+    for name in ("_seen", "_rises"):
+        _check_record(state, name, dict(sizes))
     return sizes
+
+
+def _check_record(state: State, name: str, sizes: dict[str, int], order: str = "C") -> None:
+    """Refuse arrays of a record, which may be empty or missing, that do not fit to the sizes."""
+    record = state.get(name, {})
+    layout = _RECORDS[name] if record else {}
+    check_keys(record, layout, (), name)
+    check_arrays(record, layout, sizes, order=order)
 
 
 def _check_words(state: State) -> None:

@@ -32,15 +32,18 @@ _COLUMNS = {
     "rank_knots": (np.float64, "rank_knots"),
     "rank_values": (np.float64, "rank_knots"),
 }
-_STARTS = "number_starts", "string_starts", "rank_starts"
 _QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
-_ARCSINH = {"columns": (np.int64, "mapped"), "centers": (np.float64, "mapped"), "units": (np.float64, "mapped")}
-_SCALERS = {"arcsinh": _ARCSINH, "quantile": _QUANTILES, "warped": _QUANTILES, "none": {}, "standard": {}, "ranks": {}}
+_SCALERS = {
+    "arcsinh": {"columns": (np.int64, "mapped"), "centers": (np.float64, "mapped"), "units": (np.float64, "mapped")},
+    "quantile": _QUANTILES,
+    "warped": _QUANTILES,
+    **{name: {} for name in ("none", "standard", "ranks")},
+}
 
 
 def check_table(columns: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     """Raise ValueError for an encoder with inconsistent arrays; add the number of encoded columns to `sizes`."""
-    check_keys(columns, (*_COLUMNS, *_STARTS), (), "_columns")
+    check_keys(columns, (*_COLUMNS, "number_starts", "string_starts", "rank_starts"), (), "_columns")
     check_arrays(columns, _COLUMNS, sizes, infinite=("lows", "highs"))
     if np.isnan(columns["lows"]).any() or np.isnan(columns["highs"]).any():
         raise ValueError("lows and highs should hold numbers.")

@@ -25,7 +25,6 @@ _SHORTEST = 1e-6  # part of a step
 _FEW_EVENTS, _FOLDS = 100, 5
 
 _Change = tuple[np.ndarray, np.ndarray, np.ndarray]  # by a step: of coefficients, scores, and of the gradient's
-Factored = Callable[[float, np.ndarray], tuple[Solve, float]]  # K + 1 1' + alpha / weights, and the alpha that it took
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,13 @@ class Minimum:
     gain: float  # that one more step promises, by the objective
 
 
-def minimise(loss: Loss, factored: Factored, alpha: float, weights: Weights, Y: np.ndarray) -> tuple[Minimum, float]:
+def minimise(
+    loss: Loss,
+    factored: Callable[[float, np.ndarray], tuple[Solve, float]],  # K + 1 1' + alpha / weights, and the alpha it took
+    alpha: float,
+    weights: Weights,
+    Y: np.ndarray,
+) -> tuple[Minimum, float]:
     """Return the minimum, and the alpha that it took, by quasi-Newton steps from scores of 0.
 
     One factor serves all targets and many steps of L-BFGS (Nocedal 1980), in coefficients c. With the gradient

@@ -126,7 +126,6 @@ _JITTER = 1e-4  # of the mean value of a landmark with itself
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 
 CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and their weights
-_KnownCell = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # of the same rows X: X, F, root of D^-1, D^-1 F
 
 
 def rows_of_cell(n_rows: int) -> int:
@@ -149,7 +148,8 @@ class CellInverse:
         with one_blas_thread():
             self._features = _nystroem(kernel, landmarks)
 
-        def solve(cell: CellColumns) -> _KnownCell:
+        def solve(cell: CellColumns) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+            """Rows X of a cell, F, the root of D^-1, and D^-1 F."""
             X, weights = cell
             F = self._features(X)
             # To K is added 1 1', which F F' has.

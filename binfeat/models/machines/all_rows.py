@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._rows.sampled import SampledSource
-from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.length_scales.matrices import Frame
@@ -27,7 +26,7 @@ from binfeat.models.machines.growth import (
     most_grids,
     row_bytes,
 )
-from binfeat.models.problem import Beyond, Problem, rows_of
+from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import SIZES, Settings
@@ -99,12 +98,10 @@ class AllRows(ABC):
         if most(self.n_all, *of_targets) >= self._run.settings.max_grids:
             return np.inf
         grids = law(SIZES.probe_grids)
-        few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
+        n_jobs, sizes = self._run.settings.n_jobs, (-(-len(X) // 4), len(X))
+        few, many = (count_bins(grids, [X[:n]], n, n_jobs=n_jobs).keys.size / len(grids) for n in sizes)
         power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
         return most(many * (self.n_all / len(X)) ** power, *of_targets)
-
-    def _mean_bins(self, grids: Grids, X: np.ndarray) -> float:
-        return count_bins(grids, [X], len(X), n_jobs=self._run.settings.n_jobs).keys.size / len(grids)
 
 
 class MemoryRows(AllRows):
@@ -147,20 +144,23 @@ class SourceRows(AllRows):
         y: np.ndarray,
         weights: np.ndarray | None,  # (n_rows, 1), of all rows as y
     ) -> None:
-        self._estimator, self._source, max_bytes = estimator, source, run.settings.max_bytes
-        self._y, self._own_weights = y, weights
-        if problem.beyond is None:
-            self._Y, self._weights = problem.targets.encode(y), weights
-        else:
-            blocks = source.summary.rows(partial(problem.encoder.transform, estimator), problem.table.shape[1])
-            self._Y, self._weights = _learned(problem.beyond, blocks, y, weights)
-        n_rows, n_targets = self._Y.shape
+        (n_rows, n_targets), max_bytes = (len(y), problem.n_targets), run.settings.max_bytes
         super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
         if not self._max_bytes:
             raise ValueError(
                 f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, the size of vectors of {n_rows:,} "
                 f"rows and {n_targets} targets; got {fit_bytes(max_bytes):,}."
             )
+        self._estimator, self._source, self._y, self._own_weights = estimator, source, y, weights
+        if problem.beyond is None:
+            self._Y, self._weights = problem.targets.encode(y), weights
+            return
+        parts, done = [], 0
+        for X in self._table():
+            place = slice(done, done + len(X))
+            parts.append(problem.beyond(X, y[place], rows_of(weights, place)))
+            done = place.stop
+        self._Y, self._weights = map(np.concatenate, zip(*parts, strict=True))
 
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         columns, done = np.empty((kernels.X.shape[1], self.n_all), np.float32), 0
@@ -179,16 +179,3 @@ class SourceRows(AllRows):
         """Blocks of all rows, encoded."""
         problem = self._problem
         return self._source.summary.rows(partial(problem.encoder.transform, self._estimator), problem.table.shape[1])
-
-
-def _learned(
-    beyond: Beyond, table: Iterable[np.ndarray], y: np.ndarray, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Targets and weights of all rows of a source, by blocks of its encoded table."""
-    parts, done = [], 0
-    for X in table:
-        place = slice(done, done + len(X))
-        parts.append(beyond(X, y[place], None if weights is None else weights[place]))
-        done = place.stop
-    Y, own = zip(*parts, strict=True)
-    return np.concatenate(Y), np.concatenate(own)

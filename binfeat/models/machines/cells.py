@@ -219,6 +219,13 @@ class SolvedCell:
     variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
     gain: float = 0.0  # that one more step promises, of a loss that takes steps
 
+    @classmethod
+    def of(cls, coef: np.ndarray, diagonal: np.ndarray, alpha: float, Y: np.ndarray, weights: Weights) -> "SolvedCell":
+        """The solution for squared errors, by the coefficients and the diagonal (n_rows,) of the inverse."""
+        scores = Y - alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
+        residuals, variances = coef / diagonal[:, np.newaxis], left_out_variances(diagonal, alpha, weights)
+        return cls(coef, coef.sum(axis=0, dtype=np.float64), alpha, scores, residuals, variances)
+
     def kept(self) -> "SolvedCell":
         """Return the part of the solution that a model stores."""
         nothing = np.empty(0)
@@ -255,12 +262,7 @@ class CellSolver:
             nothing = np.zeros(Y.shape)
             return SolvedCell(nothing, Y[0].astype(np.float64), self.alpha, Y, nothing, np.zeros(len(Y)))
         B, alpha = precise_inverse_root(self.kernel(X, X), self.alpha, weights, overwrite=True)
-        coef = times_square(B, Y)
-        g = squared_row_norms(B)
-        intercept = coef.sum(axis=0, dtype=np.float64)
-        scores = Y - alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
-        variances = left_out_variances(g, alpha, weights)
-        return SolvedCell(coef, intercept, alpha, scores, coef / g[:, np.newaxis], variances)
+        return SolvedCell.of(times_square(B, Y), squared_row_norms(B), alpha, Y, weights)
 
     def _of_equal(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         """Return the model of equal rows: the first row represents all, with the sum of their weights.

@@ -216,7 +216,6 @@ class Growth:
 _log = logging.getLogger("binfeat")
 
 _DECADES = 10.0 ** np.arange(3)
-_WORK = "the most work of a fit with grids"
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
@@ -348,10 +347,11 @@ class Sizing:
         """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
         growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), FEATURES.refit_solves * self._refits
         by_work = int(self._work_left / ((1 + refit) * growth.n_iter))
+        limits = {"the most work of a fit with grids": by_work}
         if np.isinf(left):
-            return {_WORK: by_work}
+            return limits
         grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds / growth.n_grids
-        return {_WORK: by_work, "max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
+        return limits | {"max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
 
 
 def _grids_wanted(curve: list[tuple[int, float]], negligible: float) -> int:

@@ -7,7 +7,6 @@ import numpy as np
 from binfeat._common.subsets import evenly_spaced, slices, thinned
 from binfeat._threads import side_by_side
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
-from binfeat.length_scales.leave_one_out import left_out_variances
 from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.level_effects import (
     CELL_BATCH,
@@ -200,13 +199,4 @@ class LevelSolver:
         problem, effects = self._rows.problem, self.effects
         assert effects is not None
         Y, weights = problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
-        coef, diagonal = part.joint(effects)
-        scores = Y - part.alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
-        return SolvedCell(
-            coef,
-            coef.sum(axis=0, dtype=np.float64),
-            part.alpha,
-            scores,
-            coef / diagonal[:, np.newaxis],
-            left_out_variances(diagonal, part.alpha, weights),
-        )
+        return SolvedCell.of(*part.joint(effects), part.alpha, Y, weights)

@@ -138,11 +138,8 @@ class LocalMachine(KernelCandidate):
         whole = rows.whole(self._kernels, frame)
         every = KernelRows.of(whole.problem, run, whole.X, frame)
         known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
-        of_table, self._rows, self._on_workers = (
-            self._rows.all,
-            replace(every, known=known),
-            whole.each_cell is not None,
-        )
+        of_table, self._on_workers = self._rows.all, whole.each_cell is not None
+        self._rows = replace(every, known=known)
         self._trees = _Trees(self._problem, run, self._kernels, self._rows, whole, of_table)
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
@@ -164,7 +161,8 @@ class LocalMachine(KernelCandidate):
 
     def _with_levels(self, plain: _OneTree, run: Run) -> _OneTree:
         """The first tree with effects of the levels of categories that cells share, if left-out rows gain by them."""
-        if not (run.limits.mechanisms.global_part and self._may_have_levels):
+        may_have = self._rows.problem.loss.is_squares and not (self._holds_out or self._on_workers)
+        if not (run.limits.mechanisms.global_part and may_have):
             return plain
         search, earlier = LevelSearch(self._rows, run, plain.forest.most), self._earlier_levels
         if earlier is not None:
@@ -183,10 +181,6 @@ class LocalMachine(KernelCandidate):
         self._keep(joint)
         run.note("categories", f"additive effects, share {found.columns.share:.2g}", joint.error)
         return joint
-
-    @property
-    def _may_have_levels(self) -> bool:
-        return self._rows.problem.loss.is_squares and not self._holds_out and not self._on_workers
 
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """Select the penalty on validation groups with one tree, because leave-one-out errors choose it too small."""

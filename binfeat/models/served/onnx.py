@@ -162,7 +162,9 @@ def _expansion(
     for matrix, share, gamma in zip(of_kernels.matrices, of_kernels.shares, of_kernels.gammas, strict=True):
         part, kernel = KernelCoordinates(matrix, gamma, function.categorical), matrix.kernel
         own = np.stack([part.of(cell) for cell in support.astype(np.float64)])
-        asked = graph.add("Unsqueeze", _placed(graph, part, rows), graph.constant([axis], np.int64))
+        placed = graph.add("Mul", graph.columns(rows, part.inputs), part.scales)
+        placed = placed if part.linear_map is None else graph.add("MatMul", placed, part.linear_map)
+        asked = graph.add("Unsqueeze", placed, graph.constant([axis], np.int64))
         if isinstance(kernel, Linear):
             values = graph.add("MatMul", asked, known(own.transpose(0, 2, 1)))
         else:
@@ -177,11 +179,6 @@ def _expansion(
         total = values if total is None else graph.add("Add", total, values)
     assert total is not None
     return graph.add("MatMul", total, known(coef))
-
-
-def _placed(graph: Graph, part: KernelCoordinates, rows: str) -> str:
-    scaled = graph.add("Mul", graph.columns(rows, part.inputs), part.scales)
-    return scaled if part.linear_map is None else graph.add("MatMul", scaled, part.linear_map)
 
 
 def _absolute(graph: Graph, asked: str, own: np.ndarray, known: Callable[[np.ndarray], str]) -> str:

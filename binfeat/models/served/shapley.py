@@ -70,7 +70,8 @@ def contributions(
     if not is_closed(fitted):
         return _sampled(fitted, X, background, n_permutations, seed, n_jobs)
     values, base = _closed(fitted, X, background, (n_players,), n_jobs)
-    values = _adding_up(values, fitted.scores(X, n_jobs) - base)
+    sizes, left = np.abs(values), fitted.scores(X, n_jobs) - base - values.sum(axis=1)
+    values += quotients(sizes, sizes.sum(axis=1, keepdims=True)) * left[:, np.newaxis]  # so that they add up
     return values, base, np.zeros(values.shape)
 
 
@@ -190,14 +191,6 @@ def _add_products(
 
     side_by_side(add, blocks, n_jobs)
     return coef @ means.prod(axis=0, dtype=np.float64)
-
-
-def _adding_up(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Adjust values in proportion to their sizes, so that they add up to given sums, (n_rows, n_targets)."""
-    sizes = np.abs(values)
-    totals = sizes.sum(axis=1, keepdims=True)
-    shares = quotients(sizes, totals)
-    return values + shares * (wanted - values.sum(axis=1))[:, np.newaxis]
 
 
 def _sampled(

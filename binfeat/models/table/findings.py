@@ -197,11 +197,12 @@ _FORMS = {
     DATES: re.compile(rf"{_DATE}(?:{_TIME})?"),
     in_zone("UTC"): re.compile(rf"{_DATE}{_TIME}(?:Z|[+-]\d\d:?\d\d)"),
 }
-_DAY_OR_YEAR_FIRST = r"\d\d?([./-])\d\d?\1(?:\d\d){1,2}|\d{4}([./-])\d\d?\2\d\d?"
-_MONTH_IN_WORDS = r"\d\d? [A-Z][a-z]+\.? \d{4}|[A-Z][a-z]+\.? \d\d?, \d{4}"
 _SEEMING = {
     "dates": (
-        re.compile(rf"(?:{_DAY_OR_YEAR_FIRST}|{_MONTH_IN_WORDS})(?:[T ].*)?"),
+        re.compile(
+            r"(?:\d\d?([./-])\d\d?\1(?:\d\d){1,2}|\d{4}([./-])\d\d?\2\d\d?"  # the day or the year first
+            r"|\d\d? [A-Z][a-z]+\.? \d{4}|[A-Z][a-z]+\.? \d\d?, \d{4})(?:[T ].*)?"  # the month in words
+        ),
         "Convert them, as pandas.to_datetime does, which may want to know where the month stands.",
     ),
     "numbers with commas": (
