@@ -152,7 +152,8 @@ def sampled_values(machine, rows, background):
 
     fitted = machine._fitted
     X, known = (fitted.rows(machine, part) for part in (rows, background))
-    return shapley._sampled(fitted, X, known, 400, 0, 1).in_units_of(fitted.targets).values[:, :, 0]
+    values, *_ = shapley.in_units_of(fitted.targets, shapley._sampled(fitted, X, known, 400, 0, 1))
+    return values[:, :, 0]
 
 
 def test_importances_are_rises_on_new_rows():
