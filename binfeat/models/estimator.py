@@ -31,13 +31,15 @@ from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, requi
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.machines.all_rows import SourceRows, check_beyond_memory
 from binfeat.models.machines.choice import fitted_with
+from binfeat.models.machines.growth import require_table_bytes
 from binfeat.models.pipeline import fit
+from binfeat.models.problem import n_targets_of
 from binfeat.models.run import HEADER, Clock, Decisions, Run, decision_words
 from binfeat.models.settings import SOLVER_OPTIONS, Limits, Settings
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
 from binfeat.models.table.targets import Targets
-from binfeat.models.training_data import GivenRows, TrainingData
+from binfeat.models.training_data import GivenRows, problem_of, seen_rows
 
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
@@ -128,13 +130,15 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     def _fit_rows(self, given: GivenRows, settings: Settings, clock: Clock) -> Self:
         """Fit to all rows, or to a sample of them if they do not fit in memory."""
-        given.require_bytes(settings.max_bytes)
+        n_targets = n_targets_of(given.targets, given.y)
+        require_table_bytes(getattr(given.X, "shape", ()), len(given.y), n_targets, settings.max_bytes)
         progress, decisions = Progress(self, given.X, given.y), Decisions(clock, settings.verbose)
         run = Run(settings, self._limits, clock, progress, decisions)
-        data = TrainingData.of(self, given, run)
+        problem, previous, rows = problem_of(self, given, run)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
-            fitted = fit(data, run)
-        attributes = attributes_of(fitted)
+            fitted = fit(problem, previous, given.all_rows, run)
+        seen = None if given.is_sample else seen_rows(problem, rows)
+        attributes = attributes_of(replace(fitted, seen=seen))
         if run.interrupt is None:
             require_finite(attributes)
         self.__dict__.pop("target_transformer_", None)

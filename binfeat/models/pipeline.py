@@ -38,16 +38,14 @@ from binfeat.models.table.targets import (
     likelihood,
     transforms_to_try,
 )
-from binfeat.models.training_data import TrainingData
 
 
-def fit(data: TrainingData, run: Run) -> Fitted:
+def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -> Fitted:
     """Determine targets and weights, then scaling and length scales, then the kind of model, then its solution.
 
     Ctrl-C returns the best current model and sets `run.interrupt`; it is raised again if there is no model.
     """
-    all_rows, previous = data.all_rows, data.previous
-    problem = prepared(data.problem, run, has_targets=previous is not None)
+    problem = prepared(problem, run, has_targets=previous is not None)
     choice = MachineChoice.of(problem, all_rows(problem, run), run)
     if previous is not None and not suits(previous, choice):
         previous = None
@@ -69,7 +67,7 @@ def fit(data: TrainingData, run: Run) -> Fitted:
             raise
         kernels, run.interrupt = settled, interrupt
         solution = so_far or _solved_in_a_second(choice, kernels, previous)
-    return replace(concluded(problem, kernels, solution, run), seen=data.seen)
+    return concluded(problem, kernels, solution, run)
 
 
 def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:

@@ -123,7 +123,6 @@ class Run:
         return self._progress.stage(name if np.isinf(left) else f"{name}, {max(0, left):.0f} s left", n_steps)
 
     def begin(self, n_stages: int) -> None:
-        """Report the start of the fit to callbacks, with the maximum number of stages."""
         self._progress.begin(n_stages)
 
     def quiet(self, n_steps: int, settings: Settings | None = None) -> "Run":

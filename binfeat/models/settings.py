@@ -100,7 +100,6 @@ class Settings:
 
     @classmethod
     def of(cls, machine: BaseEstimator) -> "Settings":
-        """Return the settings of the common parameters; ValueError or TypeError names an invalid one."""
         given = machine.get_params(deep=False)
         for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",))):
             if isinstance(given[name], str) and given[name] not in words:
@@ -132,7 +131,6 @@ class Settings:
 
 
 def _solver_options(given: object, known: tuple[str, ...]) -> dict[str, Any]:
-    """The options of `solver_params` that are set; ValueError or TypeError names an option that is not valid."""
     expected = f"solver_params must be None or a dict with keys among {', '.join(map(repr, known))}"
     if given is None:
         return {}

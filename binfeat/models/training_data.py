@@ -18,15 +18,14 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.kernel_algebra.loss import SQUARES
 from binfeat.models.machines.all_rows import MemoryRows, RowsOf
 from binfeat.models.machines.choice import known_targets, previous_fit
-from binfeat.models.machines.growth import require_table_bytes
 from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
-from binfeat.models.problem import Problem, answers_of, n_targets_of, with_codes
+from binfeat.models.problem import Problem, answers_of, with_codes
 from binfeat.models.run import FEWER_ROWS, Run
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import doubt_rows
 from binfeat.models.table.targets import Targets
-from binfeat.models.table.unique_rows import SeenRows, TableRows, row_hashes, unique_rows
+from binfeat.models.table.unique_rows import TableRows, kept_hashes, row_hashes, unique_rows
 
 _NEITHER, _TRAIN, _HELD_OUT = range(3)
 
@@ -47,62 +46,44 @@ class GivenRows:
         return self.all_rows is not MemoryRows
 
     def sampled(self, source: SampledSource) -> Self:
-        """Return the rows of the sample of a source, for arguments with all targets, weights and groups."""
         weights, groups = source.sampled(self.weights, self.groups)
         return replace(self, X=source.sample, y=self.y[source.rows], weights=weights, groups=groups)
 
-    def require_bytes(self, max_bytes: int | None) -> None:
-        """Raise ValueError or MemoryError if copies of the table do not fit in memory."""
-        n_targets = n_targets_of(self.targets, self.y)
-        require_table_bytes(getattr(self.X, "shape", ()), len(self.y), n_targets, max_bytes)
+
+def problem_of(machine: BaseEstimator, given: GivenRows, run: Run) -> tuple[Problem, Fitted | None, TableRows]:
+    """Encode, clean and split the rows: the problem of a fit, the earlier fit of a warm start, and unique rows.
+
+    Sets `n_features_in_` and `feature_names_in_` of the model. ValueError if there are too few rows, or X or
+    targets differ from the earlier fit of a warm start; MemoryError if `n_grids` grids need too much memory.
+    """
+    settings, previous = run.settings, previous_fit(machine, run)
+    encoder, table = _encoded(machine, given, run, previous)
+    weights = check_weights(given.weights, len(table))
+    check_comparable(weights)
+    rows = TableRows(table, given.y, answers_of(given.targets, given.y), weights)
+    own, partition = _cleaned(machine, rows, given, run)
+    is_split = settings.has_cv or given.groups is not None
+    doubt_rows(own, apart=is_split)
+    targets = given.targets
+    if own is not rows and not isinstance(targets, AnyLabels):
+        targets = machine._targets(own.y, own.weights)
+    targets = targets if previous is None else known_targets(previous, targets)
+    train, held_out = partition.shuffled(settings.seed)
+    scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(machine))
+    learned = own.table, own.y, targets, own.weights
+    problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
+    check_penalty(settings.alpha, problem.mean_weight)
+    if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
+        problem = with_codes(problem)
+    _note_codes(machine, problem.encoder.coded, run)
+    return problem, previous, own
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingData:
-    """The problem of a fit, all of its rows, and the earlier fit of a warm start."""
-
-    problem: Problem
-    all_rows: RowsOf
-    previous: Fitted | None
-    rows: TableRows  # of the problem, without codes
-
-    @classmethod
-    def of(cls, machine: BaseEstimator, given: GivenRows, run: Run) -> Self:
-        """Encode, clean and split the rows.
-
-        Sets `n_features_in_` and `feature_names_in_` of the model. ValueError if there are too few rows, or X or
-        targets differ from the earlier fit of a warm start; MemoryError if `n_grids` grids need too much memory.
-        """
-        settings, previous = run.settings, previous_fit(machine, run)
-        encoder, table = _encoded(machine, given, run, previous)
-        weights = check_weights(given.weights, len(table))
-        check_comparable(weights)
-        rows = TableRows(table, given.y, answers_of(given.targets, given.y), weights)
-        own, partition = _cleaned(machine, rows, given, run)
-        is_split = settings.has_cv or given.groups is not None
-        doubt_rows(own, apart=is_split)
-        targets = given.targets
-        if own is not rows and not isinstance(targets, AnyLabels):
-            targets = machine._targets(own.y, own.weights)
-        targets = targets if previous is None else known_targets(previous, targets)
-        train, held_out = partition.shuffled(settings.seed)
-        scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(machine))
-        learned = own.table, own.y, targets, own.weights
-        problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
-        check_penalty(settings.alpha, problem.mean_weight)
-        if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
-            problem = with_codes(problem)
-        _note_codes(machine, problem.encoder.coded, run)
-        return cls(problem, given.all_rows, previous, own)
-
-    @property
-    def seen(self) -> SeenRows | None:
-        """Hashes of the training rows for reports; None if the rows are a sample."""
-        if self.all_rows is not MemoryRows:
-            return None
-        table, rows = self.problem.table, self.rows
-        hashes = rows.hashes if table is rows.table else row_hashes(table, rows.answers)
-        return SeenRows.of(hashes[np.append(self.problem.train, self.problem.held_out)])
+def seen_rows(problem: Problem, rows: TableRows) -> np.ndarray:
+    """Hashes of the training rows for reports; `rows` are those of the problem, without codes."""
+    table = problem.table
+    hashes = rows.hashes if table is rows.table else row_hashes(table, rows.answers)
+    return kept_hashes(hashes[np.append(problem.train, problem.held_out)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +113,6 @@ class _Partition:
         return parts if self.numbers is None else 3 * self.numbers + parts
 
     def require_weight(self, weights: np.ndarray | None) -> None:
-        """Raise ValueError if all training rows or all validation rows have weight 0."""
         if weights is not None and not (weights[self.train].any() and weights[self.held_out].any()):
             raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
 

@@ -15,7 +15,7 @@ from binfeat._common.validation import checked_targets
 from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.targets import Targets, as_columns
-from binfeat.models.table.unique_rows import row_hashes
+from binfeat.models.table.unique_rows import row_hashes, share_of_seen
 
 _FEWEST = 10  # test rows
 
@@ -59,7 +59,7 @@ class Evaluation:
     @staticmethod
     def _share_seen(model: ServedMachineBase, table: np.ndarray, answers: np.ndarray) -> float | None:
         seen = model._fitted.seen
-        share = np.nan if seen is None else seen.share_of(row_hashes(table, answers))
+        share = np.nan if seen is None else share_of_seen(row_hashes(table, answers), seen)
         return None if np.isnan(share) else share
 
 

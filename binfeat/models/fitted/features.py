@@ -78,7 +78,6 @@ class FeaturePosterior:
         self._function, self.samples, self.errors, self._n_jobs = function, samples, errors, n_jobs
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         samples, out = self.samples, np.zeros(len(X))
         for place in self._function.blocks(X):
             if samples is not None:

@@ -24,7 +24,6 @@ from binfeat.models.table.derived import SCALERS, Arcsinh, Quantiles
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
 from binfeat.models.table.targets import Targets, TargetTransform, no_limits
-from binfeat.models.table.unique_rows import SeenRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class Fitted:
     samples: RidgePosterior | None = None  # of the coefficients
     errors: HeldOutErrors | None = None
     spread: Spread | None = None  # of numbers
-    seen: SeenRows | None = None  # rows of `fit`, of a table in memory
+    seen: np.ndarray | None = None  # `kept_hashes` of the rows of `fit`, of a table in memory
     scaler: Arcsinh | Quantiles | None = None  # of the columns, in older files
     rises: np.ndarray | None = None  # (n_inputs,): of the loss when an input is shuffled, where no rows are kept
     _derived: Derived = field(default_factory=Derived, repr=False)
@@ -117,12 +116,11 @@ def attributes_of(fitted: Fitted) -> dict:
         "decisions_": fitted.decisions,
         "status_": fitted.status,
         "_rises": {} if fitted.rises is None else {"of_inputs": fitted.rises},
-        "_seen": {} if fitted.seen is None else fitted.seen.arrays(),
+        "_seen": {} if fitted.seen is None else {"hashes": fitted.seen},
     }
 
 
 def require_finite(attributes: dict) -> None:
-    """Raise a ValueError if the error, coefficients or intercepts of a fit are not finite."""
     error, *arrays = (attributes[name] for name in ("held_out_error_", "feature_coef_", "intercept_"))
     if not (np.isfinite(error[0]) and all(np.isfinite(array).all() for array in arrays)):
         raise ValueError(
@@ -212,7 +210,6 @@ def _typed(arrays: dict, dtype: type[np.floating]) -> dict:
 def fitted_of(machine: BaseEstimator) -> Fitted:
     posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
     linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
-    seen = getattr(machine, "_seen", {})
     return Fitted(
         features=machine.features_,
         kernel=machine.kernel_,
@@ -234,7 +231,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
         spread=Spread.from_arrays(spread) if spread else None,
-        seen=SeenRows.from_arrays(seen) if seen else None,
+        seen=getattr(machine, "_seen", {}).get("hashes"),
         rises=getattr(machine, "_rises", {}).get("of_inputs"),
     )
 

@@ -1,6 +1,6 @@
 """Importance of inputs: the increase of the leave-one-out error when an input is shuffled."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -35,7 +35,7 @@ def rises_of_kernels(function: KernelFunction, source: np.ndarray, n_jobs: int |
             judged = list(_of_exact(cast(ExactFunction, function)))
     donors = function.support[:, evenly_spaced(function.n_rows, ROWS)]
     live = np.any(function.gammas > 0, axis=0)
-    return _rises(judged, donors, source, live, n_jobs)
+    return _rises([(own.weights, own.residuals, own.after) for own in judged], donors, source, live, n_jobs)
 
 
 def rises_of_features(
@@ -49,18 +49,30 @@ def rises_of_features(
 ) -> np.ndarray | None:
     """Importances of a model of random features, from scaled rows (n_rows, n_columns) with validation residuals.
 
-    None if there are too many inputs for the time.
+    Predictions change as much as predictions of the model of all rows do. None if there are too many inputs for the
+    time.
     """
     n_rows = min(ROWS, _TERMS // (max(1, function.n_grids + function.n_fourier) * X.shape[1] ** 2))
     if n_rows < min(_FEWEST, len(X)):
         return None
     some = evenly_spaced(len(X), n_rows)
-    own = _FeatureRows(function, X[some], residuals[some], weights[some], n_jobs)
-    return _rises([own], X[some].T, source, gamma > 0, 1)
+    X, residuals = X[some], residuals[some]
+
+    def scores(rows: np.ndarray) -> np.ndarray:
+        return function.scores(rows, np.zeros(residuals.shape[1]), n_jobs)
+
+    before = scores(X)
+
+    def after(changed: np.ndarray, own: np.ndarray) -> np.ndarray:
+        rows = X.copy()
+        rows[:, changed] = own.T
+        return residuals + before - scores(rows)
+
+    return _rises([(weights[some], residuals, after)], X.T, source, gamma > 0, 1)
 
 
 def _rises(
-    judged: "list[_KernelRows] | list[_FeatureRows]",
+    judged: list[tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]],
     donors: np.ndarray,
     source: np.ndarray,
     live: np.ndarray,
@@ -68,18 +80,19 @@ def _rises(
 ) -> np.ndarray:
     """Return the rise of the error of the judged rows when each input has values of other rows, `donors`.
 
+    Some rows have weights, residuals, and residuals with other values (n_changed, n_rows) of the columns of a mask.
     Columns that are not `live` have no effect. `permutation_importance` of scikit-learn computes the same means within
     their error, but shuffles among the judged rows only, and requires an estimator for each.
     """
-    rises, total = np.zeros(source.max() + 1), sum(own.weights.sum() for own in judged)
+    rises, total = np.zeros(source.max() + 1), sum(weights.sum() for weights, *_ in judged)
 
     def shuffle(j: int) -> None:
         changed, rng = source == j, np.random.default_rng(j)
-        for own in judged:
+        for weights, residuals, after in judged:
             for _ in range(_SHUFFLES):
-                values = donors[changed][:, rng.permutation(donors.shape[1])[: len(own.weights)]]
-                squares = own.after(changed, values) ** 2 - own.residuals**2
-                rises[j] += own.weights @ squares.mean(axis=1) / (_SHUFFLES * total)
+                values = donors[changed][:, rng.permutation(donors.shape[1])[: len(weights)]]
+                squares = after(changed, values) ** 2 - residuals**2
+                rises[j] += weights @ squares.mean(axis=1) / (_SHUFFLES * total)
 
     side_by_side(shuffle, [j for j in range(len(rises)) if live[source == j].any()], n_jobs)
     return rises
@@ -138,24 +151,6 @@ class _KernelRows:
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
         return self._function.scores(rows, np.zeros(len(self._function.coef)), 1)
-
-
-class _FeatureRows:
-    """Validation rows; predictions change as much as predictions of the model of all rows do."""
-
-    def __init__(
-        self, function: FeatureFunction, X: np.ndarray, residuals: np.ndarray, weights: np.ndarray, n_jobs: int | None
-    ) -> None:
-        self._function, self._X, self.residuals, self.weights, self._n_jobs = function, X, residuals, weights, n_jobs
-        self._before = self._scores(X)
-
-    def after(self, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        X = self._X.copy()
-        X[:, changed] = own.T
-        return self.residuals + self._before - self._scores(X)
-
-    def _scores(self, X: np.ndarray) -> np.ndarray:
-        return self._function.scores(X, np.zeros(self.residuals.shape[1]), self._n_jobs)
 
 
 def _of_exact(function: ExactFunction) -> Iterator["_KernelRows"]:

@@ -156,7 +156,6 @@ class LocalPosterior:
             self._joint = JointInverse.of(function.levels.columns, cells, n_jobs)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         out = np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:

@@ -118,7 +118,6 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 
 def check_posterior(state: State, sizes: dict[str, int]) -> None:
-    """Raise ValueError for samples of coefficients or leave-one-out errors that do not match the function."""
     for name in ("_posterior", "_held_out"):
         _check_record(state, name, sizes, order="C or Fortran")  # for NumPy alone
     if state.get("_posterior"):
@@ -146,7 +145,6 @@ def check_spread(state: State, sizes: dict[str, int]) -> None:
 
 
 def _check_linear_map(linear_map: np.ndarray, sizes: dict[str, int]) -> None:
-    """Raise ValueError for a linear map that does not match the inputs; an empty array is no map."""
     own = dict(sizes) if np.size(linear_map) else {}
     check_arrays({"rotation": linear_map}, {"rotation": (np.float64, "inputs", "rank")}, own)
 
@@ -254,7 +252,6 @@ def _is_radial(state: dict) -> bool:
 
 
 def check_regressor(state: State) -> None:
-    """Raise ValueError for a fitted `KernelMachineRegressor` with inconsistent attributes."""
     sizes = _check_machine(state)
     check_targets(state, sizes)
     check_posterior(state, sizes)
@@ -262,7 +259,6 @@ def check_regressor(state: State) -> None:
 
 
 def check_classifier(state: State) -> None:
-    """Raise ValueError for a fitted `KernelMachineClassifier` with inconsistent attributes."""
     check_labels(state, _check_machine(state))
 
 

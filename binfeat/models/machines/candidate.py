@@ -153,7 +153,6 @@ class KernelRows:
 
 
 def warn_of_steps(gain: float, loss: str) -> None:
-    """A ConvergenceWarning where steps have ended far from the minimum of a loss."""
     if gain > _LARGE:
         message = (
             f"loss={loss!r} did not converge: one more step would lower the objective by {gain:.1%}. Increase alpha."

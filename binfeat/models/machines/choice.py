@@ -238,7 +238,6 @@ def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels
 
 
 def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
-    """Return a model of the kind of the earlier fit, with its kernel and penalty."""
     function, first = previous.function, kernels.found[0]
     if isinstance(function, KernelFunction):
         parts = [replace(own.kernel.main, share=share) for own, share in zip(kernels.found, function.shares)]

@@ -75,7 +75,6 @@ class _Trees:
         return forest.function().scores(X, intercept, self._run.settings.n_jobs)
 
     def _variances(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for these rows, in units of the noise variance."""
         if not self.holds_out:
             return forest.variances(self._numbers[rows])
         return LocalPosterior(forest.function(), None, self._run.settings.n_jobs).variances(self._kernels.X[rows])

@@ -126,7 +126,6 @@ class BinsMachine(FeatureMachine):
     features: ClassVar[str] = "binning"
 
     def judge(self, run: Run) -> np.ndarray:
-        """Return the losses of the best kernel, length scales and penalty on a sample."""
         kernels, sample = self._kernels, _Sample.of(self._problem, run, self._kernels.X)
         first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
         best = self._fit(sample, kernels.binning, _penalties(run, first), run)
@@ -240,7 +239,6 @@ def _fourier_map(part: KernelPart, n_components: int, run: Run) -> FourierMap:
 
 
 def tries_factors(problem: Problem, run: Run, learned: bool) -> bool:
-    """Return True if there are enough more rows than in the sample for shorter length scales."""
     return learned and len(problem.train) > 2 * run.limits.sample_rows
 
 

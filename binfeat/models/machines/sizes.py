@@ -31,7 +31,6 @@ def exact_seconds(n_rows: int, n_inputs: int) -> float:
 
 
 def exact_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
-    """Return the memory of a model of this number of rows in addition to the table; also for arrays."""
     return solve_bytes(n_rows, n_targets) + SIZES.choice_pair_bytes * np.minimum(n_rows, TUNING_ROWS) ** 2
 
 
@@ -84,7 +83,6 @@ def tree_seconds(rows: AllRows, problem: Problem, run: Run) -> float:
 
 
 def rows_in_time(n_inputs: int, run: Run) -> float:
-    """Return the number of rows for which a tree should finish in time, after all earlier steps."""
     left = SIZES.tree_share * run.clock.left_of(Phase.CELLS)
     return left if np.isinf(left) else left / _row_seconds(cell_rows(run), n_inputs, run)
 

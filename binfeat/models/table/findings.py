@@ -161,7 +161,6 @@ def doubt_rows(rows: TableRows, apart: bool) -> None:
 
 
 def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
-    """Warn of classes with one row, by the counts of rows, and of floats that are hardly labels."""
     if counts.min() == 1:
         lone = classes[counts == 1].tolist()
         warn(

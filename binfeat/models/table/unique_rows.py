@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 
-from binfeat._common.array_record import ArrayRecord
 from binfeat._common.subsets import cached_parts
 
 _KEPT = 8192  # maximum number of hashes in a model
@@ -98,18 +97,13 @@ def _equal_pairs(hashes: np.ndarray) -> float:
     return float(counts @ (counts - 1))
 
 
-@dataclass(frozen=True, eq=False)
-class SeenRows(ArrayRecord):
-    """Hashes of the training rows; of many rows the lowest hashes, which are a random sample."""
+def kept_hashes(hashes: np.ndarray) -> np.ndarray:
+    """Sorted hashes of the training rows; of many rows the lowest ones, which are a random sample."""
+    ordered = np.sort(hashes)  # faster than NumPy's `unique`
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])][:_KEPT]
 
-    hashes: np.ndarray  # (n_kept,), uint64, sorted
 
-    @classmethod
-    def of(cls, hashes: np.ndarray) -> Self:
-        ordered = np.sort(hashes)  # faster than NumPy's `unique`
-        return cls(ordered[np.append(True, ordered[1:] != ordered[:-1])][:_KEPT])
-
-    def share_of(self, hashes: np.ndarray) -> float:
-        """Return the share of rows that are training rows; NaN if unknown."""
-        known = hashes if len(self.hashes) < _KEPT else hashes[hashes <= self.hashes[-1]]
-        return float(np.isin(known, self.hashes).mean()) if known.size else np.nan
+def share_of_seen(hashes: np.ndarray, kept: np.ndarray) -> float:
+    """Share of rows that are training rows, by `kept_hashes` of these; NaN if unknown."""
+    known = hashes if len(kept) < _KEPT else hashes[hashes <= kept[-1]]
+    return float(np.isin(known, kept).mean()) if known.size else np.nan
