@@ -35,6 +35,7 @@ from binfeat.models.table.targets import (
     TargetTransform,
     TransformTrial,
     as_columns,
+    beats,
     likelihood,
     transforms_to_try,
 )
@@ -205,10 +206,10 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
     if not trials:
         return problem.targets
     plain, *others = trials
-    likeliest = sorted(others, key=lambda trial: -trial.likelihood)
-    best = next((trial for trial in likeliest if trial.beats(plain)), plain)
-    run.note("target transform", best.targets.transform.name, best.error)
-    return best.targets
+    likeliest = sorted(others, key=lambda trial: -trial[2])
+    targets, losses, _ = next((trial for trial in likeliest if beats(trial, plain)), plain)
+    run.note("target transform", targets.transform.name, losses.mean())
+    return targets
 
 
 def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
@@ -225,7 +226,7 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
     rows, predictions = some[places], Y[places] - residuals
     losses, _ = with_medians_or_means(problem, targets, rows, predictions)
     own, own_weights = as_columns(problem.y[rows]), None if weights is None else weights[places]
-    return [TransformTrial(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
+    return [(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
 
 
 def _near_small_model(start: Problem, run: Run) -> Problem:

@@ -64,7 +64,7 @@ def solve_kernel(
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)
     tol = np.clip(_PART_OF_ERROR * error, _LEAST_TOL, _MOST_TOL)
-    return _conjugate_gradients(K, shift, Y, _Nystrom(K, shift), tol), alpha
+    return _conjugate_gradients(K, shift, Y, _nystroem_inverse(K, shift), tol), alpha
 
 
 def factored(K: np.ndarray, alpha: float, weights: Weights, n_jobs: int | None = 1) -> tuple[Solve, float]:
@@ -76,30 +76,28 @@ def factored(K: np.ndarray, alpha: float, weights: Weights, n_jobs: int | None =
     return lambda Y: lapack.spotrs(U.T, Y.astype(np.float32), lower=1)[0], alpha
 
 
-class _Nystrom:
+def _nystroem_inverse(K: PackedKernel, shift: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's ``K + 1 1'`` of some columns."""
+    shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
+    columns = K.first_rows(min(_RANK, len(K)))
+    U, _ = factor(columns[:, : len(columns)], 1e-3 * float(shift.min()))
+    columns += np.float32(1.0)
+    F = blas.strsm(1.0, U.T, columns.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    roots = np.sqrt(shift)[:, np.newaxis]
+    F /= roots
+    inner = F.T @ F
+    inner[np.diag_indices_from(inner)] += np.float32(1.0)
+    L = lapack.spotrf(inner, lower=1)[0]
 
-    def __init__(self, K: PackedKernel, shift: np.ndarray) -> None:
-        shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
-        columns = K.first_rows(min(_RANK, len(K)))
-        U, _ = factor(columns[:, : len(columns)], 1e-3 * float(shift.min()))
-        columns += np.float32(1.0)
-        F = blas.strsm(1.0, U.T, columns.T, side=1, lower=1, trans_a=1, overwrite_b=1)
-        self._roots = np.sqrt(shift)[:, np.newaxis]
-        F /= self._roots
-        inner = F.T @ F
-        inner[np.diag_indices_from(inner)] += np.float32(1.0)
-        self._factor = lapack.spotrf(inner, lower=1)[0]
-        self._F = F
+    def times(R: np.ndarray) -> np.ndarray:
+        scaled = R / roots
+        return (scaled - F @ lapack.spotrs(L, F.T @ scaled, lower=1)[0]) / roots
 
-    def __call__(self, R: np.ndarray) -> np.ndarray:
-        scaled = R / self._roots
-        inner = lapack.spotrs(self._factor, self._F.T @ scaled, lower=1)[0]
-        return (scaled - self._F @ inner) / self._roots
+    return times
 
 
 def _conjugate_gradients(
-    K: PackedKernel, shift: np.ndarray, Y: np.ndarray, precondition: _Nystrom, tol: float
+    K: PackedKernel, shift: np.ndarray, Y: np.ndarray, precondition: Callable[[np.ndarray], np.ndarray], tol: float
 ) -> np.ndarray:
     """Conjugate gradients with all targets in every product, until all of them are done."""
     solution, residual = np.zeros_like(Y), Y.copy()

@@ -183,28 +183,22 @@ _NATS, _CLEARLY = 0.5, 3.0  # of likelihood that count as far better; standard e
 _SHARED = 0.05  # of the rows with one value
 
 
-@dataclass(frozen=True, eq=False)
-class TransformTrial:
-    """Targets with a transform, and what leave-one-out predictions of a short search say of them."""
+# Targets with a transform; losses of leave-one-out predictions of a short search, per row in the units of y, or one
+# number, the negative score; and the mean logarithm of the density of y, for Gaussian errors of transformed targets.
+TransformTrial = tuple[Targets, np.ndarray, float]
 
-    targets: Targets
-    losses: np.ndarray  # per row, in the units of y; or one number, the negative score
-    likelihood: float  # mean logarithm of the density of y, of Gaussian errors of the transformed targets
 
-    @property
-    def error(self) -> float:
-        return float(self.losses.mean())
+def beats(one: TransformTrial, other: TransformTrial) -> bool:
+    """Return True if the error in units of y is lower, or the likelihood far higher and the error similar.
 
-    def beats(self, other: "TransformTrial") -> bool:
-        """Return True if the error in units of y is lower, or the likelihood far higher and the error similar.
-
-        Squared errors of targets with long tails hang on few rows; the likelihood (Box and Cox 1964) on all.
-        """
-        if self.error < _GAIN * other.error:
-            return True
-        apart, far = self.losses - other.losses, self.likelihood > other.likelihood + _NATS
-        noise = apart.std(ddof=1) / np.sqrt(apart.size) if apart.size > 1 else 0.0
-        return bool(far and apart.mean() <= _CLEARLY * noise)
+    Squared errors of targets with long tails hang on few rows; the likelihood (Box and Cox 1964) on all.
+    """
+    (_, losses, own_likelihood), (_, other_losses, other_likelihood) = one, other
+    if losses.mean() < _GAIN * other_losses.mean():
+        return True
+    apart, far = losses - other_losses, own_likelihood > other_likelihood + _NATS
+    noise = apart.std(ddof=1) / np.sqrt(apart.size) if apart.size > 1 else 0.0
+    return bool(far and apart.mean() <= _CLEARLY * noise)
 
 
 def transforms_to_try(Y: np.ndarray) -> list[str]:
