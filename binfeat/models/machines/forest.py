@@ -40,7 +40,7 @@ class Forest:
         self._cell_rows: list[np.ndarray] = []  # and their rows that have coefficients
         self._totals: dict[int, float] = {}  # total weights of rows that represent equal rows
         self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
-        self._variances = np.zeros(len(rows.X))
+        self.variances = np.zeros(len(rows.X))  # of left-out predictions of the first tree, over the noise variance
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
         self._counts = np.zeros(len(rows.X))  # of trees that have a row
         self._solver = CellSolver.of(rows, kernel, most)
@@ -90,7 +90,7 @@ class Forest:
             self._scores[rows] += own.scores
             self._counts[rows] += 1
             if not self._trees:
-                self._variances[rows] = own.variances
+                self.variances[rows] = own.variances
             self._cells.append(own.kept())
             self._cell_rows.append(rows[: len(own.coef)])
             if len(own.coef) == 1 < len(rows):
@@ -121,10 +121,6 @@ class Forest:
         """Return positions of the rows that are in a cell of every tree, and their leave-one-out predictions."""
         places = np.flatnonzero(self._counts[rows] == self.n_trees)
         return places, self._scores[rows[places]] / self.n_trees
-
-    def variances(self, rows: np.ndarray) -> np.ndarray:
-        """Return variances of the leave-one-out predictions of the first tree, in units of the noise variance."""
-        return self._variances[rows]
 
     def function(self) -> LocalFunction:
         if self._function is None:

@@ -33,12 +33,18 @@ class _Trees:
     """Trees of all rows, judged by rows of the table that they have not seen, or by leaving each row out."""
 
     def __init__(
-        self, problem: Problem, run: Run, kernels: ScaledKernels, rows: KernelRows, whole: Whole, every: np.ndarray
+        self,
+        problem: Problem,
+        run: Run,
+        kernels: ScaledKernels,
+        rows: KernelRows,
+        whole: Whole,
+        held_out: np.ndarray | None,  # rows of the table that judge; None leaves each of `every` out
+        every: np.ndarray,
     ) -> None:
         self._problem, self._run, self._kernels, self._rows = problem, run, kernels, rows
-        self._numbers, self._each_cell = whole.numbers, whole.each_cell
-        self.holds_out = _holds_out(problem, run)
-        self.judged_rows = problem.held_out if self.holds_out else every
+        self.numbers, self._each_cell = whole.numbers, whole.each_cell
+        self._leaves_out, self.judged_rows = held_out is None, every if held_out is None else held_out
         self.levels: LevelColumns | None = None  # with effects that all cells share
 
     def first(self, kernel: KernelSum, most: int) -> _OneTree:
@@ -65,24 +71,16 @@ class _Trees:
         residuals = self._problem.Y[rows[some]] - predictions[some]
         return predictions, HeldOutErrors.of(residuals, self._variances(forest, rows[some]))
 
-    def known(self, forest: Forest) -> tuple[np.ndarray, np.ndarray]:
-        return forest.known(self._numbers)
-
     def _predictions(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
-        if not self.holds_out:
-            return forest.predictions(self._numbers[rows])
+        if self._leaves_out:
+            return forest.predictions(self.numbers[rows])
         X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
         return forest.function().scores(X, intercept, self._run.settings.n_jobs)
 
     def _variances(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
-        if not self.holds_out:
-            return forest.variances(self._numbers[rows])
+        if self._leaves_out:
+            return forest.variances[self.numbers[rows]]
         return LocalPosterior(forest.function(), None, self._run.settings.n_jobs).variances(self._kernels.X[rows])
-
-
-def _holds_out(problem: Problem, run: Run) -> bool:
-    """Return True if validation rows judge, because leave-one-out errors are too low for related rows."""
-    return run.settings.has_cv or problem.groups is not None
 
 
 class LocalMachine(KernelCandidate):
@@ -100,7 +98,8 @@ class LocalMachine(KernelCandidate):
     ) -> None:
         super().__init__(problem, run, kernels, known)
         self._earlier_levels = earlier_levels
-        self._holds_out = _holds_out(problem, run)
+        # Leave-one-out errors are too low for related rows.
+        self._holds_out = run.settings.has_cv or problem.groups is not None
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the fit to validation rows
@@ -139,7 +138,8 @@ class LocalMachine(KernelCandidate):
         known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
         of_table, self._on_workers = self._rows.all, whole.each_cell is not None
         self._rows = replace(every, known=known)
-        self._trees = _Trees(self._problem, run, self._kernels, self._rows, whole, of_table)
+        held_out = self._problem.held_out if self._holds_out else None
+        self._trees = _Trees(self._problem, run, self._kernels, self._rows, whole, held_out, of_table)
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
     def _begin(self, run: Run) -> _OneTree:
@@ -255,5 +255,5 @@ class LocalMachine(KernelCandidate):
             curve=self._curve,
             status=status,
             errors=errors,
-            known=self._trees.known(forest),
+            known=forest.known(self._trees.numbers),
         )

@@ -88,13 +88,10 @@ class TableEncoder:
 
     def with_codes(self, matrix: np.ndarray, coded: list[int]) -> tuple[Self, np.ndarray]:
         """Return the encoder with some numbers as codes, and the encoded table with these codes."""
-        gaps, levels = self._gaps_in(matrix), self.inputs.levels
-        own = [
-            np.unique(matrix[~gaps[:, j], j]) if j in coded else levels.of(j)[0] for j in range(self.inputs.n_inputs)
-        ]
-        inputs = replace(
-            self.inputs, levels=Levels.of_columns([(numbers, *levels.of(j)[1:]) for j, numbers in enumerate(own)])
-        )
+        gaps, categories = self._gaps_in(matrix), [self.inputs.levels.of(j) for j in range(self.inputs.n_inputs)]
+        for j in coded:
+            categories[j] = np.unique(matrix[~gaps[:, j], j]), *categories[j][1:]
+        inputs = replace(self.inputs, levels=Levels.of_columns(categories))
         encoder = replace(self, inputs=inputs, coded=np.array(coded, dtype=np.int64))
         return encoder, encoder._widened(matrix[:, : self.source.size - self.coded.size])
 
