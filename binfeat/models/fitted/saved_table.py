@@ -16,7 +16,7 @@ from binfeat._common.saved_values import (
     check_word,
 )
 from binfeat.models.table.findings import DATES, NUMBERS
-from binfeat.models.table.targets import TRANSFORMS, TargetTransform
+from binfeat.models.table.targets import LINK, TRIED, TargetTransform
 
 _COLUMNS = {
     "categorical": (np.bool_, "inputs"),
@@ -104,7 +104,7 @@ _TARGETS = {
     "_target_shifts": (np.float64, "shifts", "targets"),
 }
 _TRANSFORMS = {
-    **{name: {} for name in TRANSFORMS},
+    **{name: {} for name in (*TRIED, LINK)},
     "arcsinh": {"center": (np.float64, "targets"), "unit": (np.float64, "targets")},
 }
 _MOST_CHOSEN = 7  # degrees of freedom that the choices of a fit count as

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from binfeat._common.held_out import surely_less
 from binfeat._common.labels import AnyLabels
 from binfeat._common.memory import require_bytes
-from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.matrices import Linear, is_radial
@@ -170,7 +169,6 @@ class MachineChoice:
 
 
 _SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"
-_KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
 
 
 def fitted_with(machine: BaseEstimator) -> np.ndarray:
@@ -278,7 +276,8 @@ def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
     alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
     if not isinstance(function, KernelFunction):
         given = run.settings.kernel
-        kernel = _KNOWN[previous.kernel] if given is None or previous.features == "fourier" else given
+        known = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
+        kernel = known[previous.kernel] if given is None or previous.features == "fourier" else given
         part = KernelPart(kernel, previous.gamma, linear_map=previous.linear_map)
         return [Trial(KernelSum([part], alpha), error)]
     maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]

@@ -27,8 +27,6 @@ from binfeat.models.table.findings import Findings, NoveltyPolicy
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-_SEED = 0
-
 
 def compared(machine: KernelMachineBase, X: RawTable) -> tuple[Findings, np.ndarray]:
     """Differences between the values of a table and the training rows, and the encoded table."""
@@ -42,7 +40,7 @@ class TableCheck:
 
     def __init__(self, machine: KernelMachineBase) -> None:
         self._machine, self._fitted = machine, machine._fitted
-        self._found, self._sample_of = Findings(), RowSample.in_turn(_SEED)
+        self._found, self._sample_of = Findings(), RowSample.in_turn(0)
         self._sample: RowSample | None = None
 
     def add(self, X: RawTable) -> None:
@@ -70,7 +68,7 @@ def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int
     if known is None or min(len(new), known.n_rows) < 2:
         return None
     unit, center = known.unit, known.center
-    drawn = np.random.default_rng(_SEED).permutation(known.n_rows)[:MOST_ROWS]
+    drawn = np.random.default_rng(0).permutation(known.n_rows)[:MOST_ROWS]
     old = known.support.T[drawn] * unit + center
     new = ((new - center) / unit).astype(np.float32) * unit + center  # as stored rows are rounded
     categorical, inputs = fitted.encoder.categorical, fitted.encoder.source

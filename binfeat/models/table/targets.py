@@ -15,7 +15,6 @@ _WANTED = "target_transform must be 'auto', None or a transformer with fit, tran
 
 LINK = "log link"  # of deviances
 TRIED = "none", "log", "arcsinh"  # where users leave the choice
-TRANSFORMS = *TRIED, LINK
 _TINY = np.finfo(np.float64).tiny
 
 
