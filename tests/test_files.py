@@ -463,6 +463,29 @@ def test_files_with_warped_inputs_predict():
     np.testing.assert_array_equal(warped.predict(rows), machine.predict(rows))
 
 
+@pytest.fixture
+def mapped():
+    """An exact model with mapped columns, as version 0.2.0 could save it."""
+    grids, exact = (binfeat.load(FILES / "format_4" / f"{name}.skops") for name in ("binning", "exact"))
+    machine = type(exact).__new__(type(exact))
+    machine.__setstate__(exact.__getstate__() | {"scaling_": "quantile", "_scaler": grids._scaler})
+    return machine
+
+
+def test_warm_starts_do_not_keep_mapped_columns(mapped, rng):
+    X = rng.normal(size=(60, 3))
+    mapped.set_params(warm_start=True, max_seconds=0.0).fit(X, X[:, 0])
+    notes = mapped.decisions_["choice"][mapped.decisions_["what"] == "warm start"].tolist()
+    assert notes == ["none: columns are mapped by ranks or arcsinh (version 0.2.0)"]
+    assert mapped.scaling_ == "standard"
+
+
+def test_models_with_mapped_columns_have_no_onnx_graph(mapped):
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match=r"to_onnx does not support models of version 0\.2\.0 with scaled columns"):
+        mapped.to_onnx()
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("local", {"n_trees": 2, "cell_rows": 20}), ("binning", {"n_grids": 4}), ("exact", None)],

@@ -213,7 +213,7 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
     reason, was_exact = None, isinstance(previous.function, ExactFunction)
     rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
     if previous.scaler is not None:
-        reason = "columns are mapped by their ranks or arcsinh, as in version 0.2.0"
+        reason = "columns are mapped by ranks or arcsinh (version 0.2.0)"
     elif was_exact and not choice.takes_exact:
         reason = "too many rows for an exact model"
     elif choice.takes_exact and not was_exact:
