@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.derived import Derived
-from binfeat._common.gamma_scale import gamma_of_varying_inputs, is_scale
+from binfeat._common.gamma_scale import gamma_of_varying_inputs
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
     CheckedRows,
@@ -112,7 +112,7 @@ class CountingEstimator(WithKernel, Persistent):
         turns = Turns.of(n_grids, None if self.max_samples is None else int(self.max_samples), n_rows)
         self.gamma_ = (
             gamma_of_varying_inputs(sample.rows, self._categorical)
-            if is_scale(self.gamma)
+            if is_word(self.gamma, "scale")
             else check_gamma(self.gamma, n_inputs, words=("scale",))
         )
         levels = self._levels(n_rows * turns.width / 2**64, self.gamma_, n_inputs)

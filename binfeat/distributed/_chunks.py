@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from functools import reduce
+from operator import add, attrgetter
 from traceback import clear_frames
 from typing import Any, Self
 from uuid import uuid4
@@ -278,7 +279,7 @@ def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
 def moments_of(chunks: Chunks, twin: Delayed, sample_weight: Any = None) -> Moments:
     """Return the `Moments` of all rows, checked by the estimator `twin`, with weights."""
     weights = [] if sample_weight is None else [beside(chunks, sample_weight, "sample_weight").blocks]
-    return sum(compute(chunks.each(_moments, twin, own=weights)), Moments.none(chunks.width))
+    return reduce(add, compute(chunks.each(_moments, twin, own=weights)))
 
 
 def _moments(X: Any, *own: Any) -> Moments:

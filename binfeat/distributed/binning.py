@@ -10,8 +10,7 @@ from dask.delayed import Delayed
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import is_scale
-from binfeat._common.validation import check_categorical
+from binfeat._common.validation import check_categorical, is_word
 from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._chunks import (
     Chunks,
@@ -174,7 +173,7 @@ class RandomBinning(InMemory):
             raise TypeError("warm_start=True takes rows in memory or a source of blocks; set it to False on Dask.")
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None
+        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_word(self.gamma, "scale") else None
         self._draw(self._chosen_gamma(None, moments, checked_sample, self, X, y, sample_weight))
         return chunks
 

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.operators import FeatureMap
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
@@ -101,7 +101,7 @@ class BinningBase(FeatureMap):
 
     def _scale_of(self, X: CheckedRows, weights: np.ndarray | None = None) -> Moments | None:
         """Return the `Moments` of rows for ``gamma="scale"``, otherwise None."""
-        return Moments.of(X, weights) if is_scale(self.gamma) else None
+        return Moments.of(X, weights) if is_word(self.gamma, "scale") else None
 
     def _draw(self, gamma: np.ndarray, earlier: EarlierFit | None = None) -> None:
         """Draw the grids for one gamma per input; ValueError if an earlier fit has other grids."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
@@ -215,13 +215,13 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self._check_parameters()
         if is_source(X):
             check_alone(y, sample_weight)
-            summary = SourceSummary(X, self._check, Moments.of if is_scale(self.gamma) else None)
+            summary = SourceSummary(X, self._check, Moments.of if is_word(self.gamma, "scale") else None)
             dtype = float_dtype(summary.dtype)
             self._draw(dtype, self._chosen_gamma(dtype, summary.sum, rows_of_summary, summary))
         else:
             X = self._check(X, reset=True)
             weights = check_weights(sample_weight, X.shape[0])
-            moments = Moments.of(X, flat(weights)) if is_scale(self.gamma) else None
+            moments = Moments.of(X, flat(weights)) if is_word(self.gamma, "scale") else None
             self._draw(X.dtype, self._chosen_gamma(X.dtype, moments, lambda *rows: rows, X, y, sample_weight))
         return self
 
