@@ -273,11 +273,6 @@ def class_weights(class_weight: ClassWeight, y: np.ndarray) -> np.ndarray | None
     return weights
 
 
-def counted_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted classes of some rows and their counts."""
-    return np.unique(y, return_counts=True) if y.size else (y, np.empty(0, np.int64))
-
-
 def unite_classes(counted: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Merge classes and counts of parts; ValueError if there is only one class."""
     parts, counts_of_parts = zip(*counted, strict=True)

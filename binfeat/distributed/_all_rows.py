@@ -13,11 +13,11 @@ from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Unfinished
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
-from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._cells import DaskCells
 from binfeat.distributed._chunks import Chunks, gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._table import DaskTable, Given
+from binfeat.distributed.binning import number_bins, renumber
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import Bins, rank_bins, starts_of, unite_bins
 from binfeat.features.binning.code_store import code_budget

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from binfeat._common.labels import counted_classes
 from binfeat._common.validation import check_weights
 
 
@@ -23,7 +22,7 @@ class Facts:
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray, kind: Any, has_classes: bool) -> Self:
-        classes, counts = counted_classes(y if has_classes else y[:0])
+        classes, counts = np.unique(y if has_classes else y[:0], return_counts=True)
         return cls(len(y), float(weights.sum()), y.shape[1:], classes, counts, kind)
 
 

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.validation import check_categorical, is_word
-from binfeat.distributed._bins import number_bins, renumber
+from binfeat._common.validation import CheckedRows, check_categorical, is_word
+from binfeat._engine.bin_tables import recode
 from binfeat.distributed._chunks import (
     Chunks,
     array_of,
@@ -28,8 +29,24 @@ from binfeat.features.binning.base import as_output
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of, csr_container
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.random_binning import RandomBinning as InMemory
-from binfeat.features.binning.tables import count_bins
+from binfeat.features.binning.tables import codes_among, count_bins
+
+# Dask schedules tasks by these sizes; its default is a few bytes for both types.
+sizeof.register(BinMatrix, lambda Z: Z.nbytes)
+sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
+
+
+def number_bins(X: CheckedRows, grids: Grids, n_jobs: int | None = 1) -> tuple[Bins, np.ndarray]:
+    """Return the bins of rows, and the number of the bin of each row in each grid."""
+    store = CodeStore(X.shape[0], len(grids))
+    return count_bins(grids, [X], X.shape[0], codes=store, n_jobs=n_jobs), store.array
+
+
+def renumber(codes: np.ndarray, bins: Bins, united: Bins, out: np.ndarray, n_jobs: int | None = 1) -> None:
+    """Write the numbers of merged bins for rows with the numbers `codes` among `bins`."""
+    recode(codes, codes_among(bins, united, n_jobs), bins.starts, out, n_jobs=n_jobs)
 
 
 class BinBlocks:

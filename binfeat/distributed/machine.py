@@ -169,10 +169,11 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets as in `binfeat`; for a Dask collection without ``return_std``, a Dask array."""
-        if not is_chunked(X) or return_std:
+        if return_std:
             return super().predict(X, return_std)
-        check_is_fitted(self, "feature_coef_")
-        return self._by_chunk("predict", X, () if self._one_target else self.intercept_.shape, np.float64)
+        return self._by_chunk(
+            "predict", X, "feature_coef_", lambda: (() if self._one_target else self.intercept_.shape, np.float64)
+        )
 
 
 class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
@@ -193,22 +194,22 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
 
     def decision_function(self, X: Any) -> Any:
         """Log-odds of the classes as in `binfeat`; for a Dask collection, a Dask array."""
-        if not is_chunked(X):
-            return super().decision_function(X)
-        check_is_fitted(self, "feature_coef_")
-        tail = self.classes_.shape if self.multilabel_ or self.classes_.size > 2 else ()
-        return self._by_chunk("decision_function", X, tail, np.float64)
+        return self._by_chunk(
+            "decision_function",
+            X,
+            "feature_coef_",
+            lambda: (self.classes_.shape if self.multilabel_ or self.classes_.size > 2 else (), np.float64),
+        )
 
     def predict(self, X: Any) -> Any:
         """Predict labels as in `binfeat`; for a Dask collection, a Dask array."""
-        if not is_chunked(X):
-            return super().predict(X)
-        check_is_fitted(self, "feature_coef_")
-        return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+        return self._by_chunk(
+            "predict",
+            X,
+            "feature_coef_",
+            lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype),
+        )
 
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities as in `binfeat`; for a Dask collection, a Dask array."""
-        if not is_chunked(X):
-            return super().predict_proba(X)
-        check_is_fitted(self, "feature_coef_")
-        return self._by_chunk("predict_proba", X, self.classes_.shape, np.float64)
+        return self._by_chunk("predict_proba", X, "feature_coef_", lambda: (self.classes_.shape, np.float64))

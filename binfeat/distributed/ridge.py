@@ -11,7 +11,6 @@ from dask import delayed
 from dask.delayed import Delayed
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
@@ -171,10 +170,11 @@ class CGRidge(_OnDask, regressor.CGRidge):
         """Predict targets, as `binfeat.CGRidge` does; for a Dask collection, a lazy Dask array."""
         if not is_chunked(X):
             return super().predict(X, return_std)
-        check_is_fitted(self)
         if check_flag(return_std, "return_std"):
             raise ValueError("return_std=True needs X in memory; got a Dask collection.")
-        return self._by_chunk("predict", X, self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
+        return self._by_chunk(
+            "predict", X, "coef_", lambda: (self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
+        )
 
 
 class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
@@ -210,26 +210,23 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
 
     def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
-        if not is_chunked(X):
-            return super().decision_function(X)
-        check_is_fitted(self)
-        tail = () if len(self.coef_) == 1 else (len(self.coef_),)
-        return self._by_chunk("decision_function", X, tail, self.coef_.dtype)
+        return self._by_chunk(
+            "decision_function",
+            X,
+            "coef_",
+            lambda: (() if len(self.coef_) == 1 else (len(self.coef_),), self.coef_.dtype),
+        )
 
     def predict(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Predict labels, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
-        if not is_chunked(X):
-            return super().predict(X)
-        check_is_fitted(self)
-        return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+        return self._by_chunk(
+            "predict", X, "coef_", lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+        )
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Class probabilities, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
-        if not is_chunked(X):
-            return super().predict_proba(X)
-        check_is_fitted(self, "calibration_coef_")
-        return self._by_chunk("predict_proba", X, self.classes_.shape, np.dtype(np.float64))
+        return self._by_chunk("predict_proba", X, "calibration_coef_", lambda: (self.classes_.shape, np.float64))
 
 
 def _part(Z: Any, y: Any, weights: Any, twin: BaseEstimator, dtype: np.dtype) -> Part:

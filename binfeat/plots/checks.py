@@ -23,11 +23,6 @@ def require_machine(machine: object, attribute: str) -> None:
     check_is_fitted(machine, attribute)
 
 
-def given_or_seen(feature_names: ArrayLike | None, machine: Machine) -> ArrayLike | None:
-    """Return the given names, or the column names of `fit`, or None."""
-    return getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
-
-
 def names_of(feature_names: ArrayLike | None, values: np.ndarray, what: str) -> list[str]:
     """Return one name per row of `values`; ValueError if the number of given names differs."""
     if feature_names is None:

@@ -74,6 +74,14 @@ class Grids:
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.scale, self.shift, self.keys, self.nan_keys
 
+    def box(self, p: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds (n_inputs,) of the bin of a row x in grid p, ``lower < x <= upper``; infinite if ignored."""
+        scale, shift = self.scale[p], self.shift[p]
+        cells = np.ceil(x * scale - shift)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lower, upper = (cells - 1 + shift) / scale, (cells + shift) / scale
+        return np.where(scale == 0, -np.inf, lower), np.where(scale == 0, np.inf, upper)
+
     def hash(self, X: CheckedRows, n_jobs: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """Return hashes (n_grids, n_rows), uint64, of the rows of an ndarray or CSR (n_rows, n_inputs)."""
         hashes = np.empty((len(self), X.shape[0]), np.uint64) if out is None else out
