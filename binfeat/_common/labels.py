@@ -29,7 +29,6 @@ class Labels:
 
     @property
     def n_targets(self) -> int:
-        """Number of targets."""
         return 1 if self.classes.size == 2 else self.classes.size
 
     @property
@@ -42,7 +41,6 @@ class Labels:
         return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """Return the labels of predicted targets."""
         return self.classes[self.calibration(_by_class(scores)).argmax(axis=1)]
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
@@ -79,11 +77,9 @@ class LabelSets(Labels):
         return (self.decision(scores) > 0).astype(int)
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
-        """Return the log-odds of each label, (n_rows, n_labels)."""
         return super().decision(scores.reshape(-1, 1)).reshape(scores.shape)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probability of each label, (n_rows, n_labels)."""
         return expit(self.decision(scores))
 
     def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Labels:
@@ -120,15 +116,12 @@ class LabelColumns:
         return np.column_stack(labels if alike else [column.astype(object) for column in labels])
 
     def decision(self, scores: np.ndarray) -> list[np.ndarray]:
-        """Return the log-odds of the classes of each column."""
         return [own.decision(part) for own, part in self._with(scores)]
 
     def probabilities(self, scores: np.ndarray) -> list[np.ndarray]:
-        """Return the probabilities of the classes of each column, (n_rows, n_classes)."""
         return [own.probabilities(part) for own, part in self._with(scores)]
 
     def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "LabelColumns":
-        """Return a copy with a calibration for each column."""
         parts = zip(self._with(scores), columns_of(y), strict=True)
         return LabelColumns(tuple(own.calibrated(part, column, weights) for (own, part), column in parts))
 
@@ -248,7 +241,6 @@ def check_labels(y: Any) -> np.ndarray:
 
 
 def require_two(classes: np.ndarray) -> None:
-    """Raise ValueError for fewer than two classes."""
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {np.asarray(classes).tolist()[0]!r}.")
 

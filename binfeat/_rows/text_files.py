@@ -20,8 +20,6 @@ _HEAD_ROWS, _BLOCK_ROWS = 10_000, 2**20  # minimum and maximum number of rows th
 
 @dataclass(frozen=True, eq=False)
 class TextFiles:
-    """Options for reading text files of one format."""
-
     format: TextFormat
     codes: list[str]  # columns of digits with leading zeros, such as postal codes, read as strings
     grouped: list[str]  # columns of numbers with thousands separators
@@ -64,7 +62,6 @@ class TextFiles:
             return ds.dataset(list(names), format=self._file_format(self.codes), partitioning=partitioning)
 
     def _file_format(self, texts: Sequence[str]) -> "FileFormat":
-        """Return CSV options that read the columns `texts` as strings."""
         import pyarrow as pa
         import pyarrow.dataset as ds
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions

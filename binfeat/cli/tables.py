@@ -123,7 +123,6 @@ def for_machine(table: DatasetBlocks, machine: KernelMachineBase, target: str | 
 
 
 def read(table: DatasetBlocks) -> "pa.Table":
-    """Read all rows as an Arrow table."""
     import pyarrow as pa
 
     return pa.Table.from_batches((batch for batch, _ in table.batches()), _schema(table))

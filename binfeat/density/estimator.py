@@ -41,8 +41,6 @@ _FENCE = 1.5  # interquartile ranges below the first quartile, Tukey's rule
 
 
 class CountingEstimator(WithKernel, Persistent):
-    """Base of estimators that count training rows in the bins of a mixture of grids."""
-
     _check_state = staticmethod(check_detector)
 
     gamma: Any
@@ -79,7 +77,6 @@ class CountingEstimator(WithKernel, Persistent):
         ]
 
     def _check(self, X: Table, reset: bool = False) -> CheckedRows:
-        """X as an array or CSR."""
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)
@@ -99,7 +96,6 @@ class CountingEstimator(WithKernel, Persistent):
         )
 
     def _blocks(self, X: Table) -> Iterator[CheckedRows]:
-        """Checked rows in memory, or blocks of the rows of a source."""
         if is_source(X):
             yield from SourceSummary(X, lambda rows, _: self._check(rows)).rows()
         else:

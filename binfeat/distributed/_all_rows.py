@@ -83,7 +83,6 @@ class AllDaskRows(AllRows):
 
 
 def _with_columns(X: Any, part: Part, encoding: Encoding, frame: Frame, is_weighted: bool) -> Part:
-    """Return the part with encoded and scaled rows."""
     return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
 
@@ -126,7 +125,6 @@ class DaskTrainingRows:
         return DaskRows(parts, self._lengths, features.n_components, self.n_targets, dtype, dense)
 
     def weigh_held_out(self) -> None:
-        """Restore the weights of the validation rows."""
         self._keep(self._parts.alive().each(_with_weights, own=[self._whole.blocks]))
 
     def _keep(self, parts: list[Delayed]) -> None:
@@ -162,7 +160,6 @@ def _numbered(X: Any, encoding: Encoding, grids: Grids) -> tuple[Bins, np.ndarra
 
 
 def _with_grids(part: Part, numbered: tuple[Bins, np.ndarray], united: Bins) -> Part:
-    """Return the part with appended grids."""
     bins, fresh = numbered
     offsets, n_known = united.starts, 0
     Z: Any = part.Z  # a BinMatrix, or None before the first grids

@@ -47,8 +47,6 @@ _NO_WORKER = "No worker was available to run {} within the time limit of the sch
 
 @dataclass
 class Chunks:
-    """The rows of a collection, as delayed chunks."""
-
     blocks: list[Delayed]
     name: str  # for errors
     kind: Any = None  # the expected _ArrayKind or _FrameKind of every chunk; None for checked chunks
@@ -260,7 +258,6 @@ def _take(chunk: Any, rows: np.ndarray, length: int) -> Any:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Concatenate chunks of rows."""
     if hasattr(parts[0], "iloc"):
         import pandas as pd
 
@@ -348,7 +345,6 @@ def letting_go() -> Iterator[None]:
 
 
 def compute(values: Iterable[Any]) -> list[Any]:
-    """Compute a list of delayed values."""
     with _explaining_losses():
         return list(dask.compute(*values))
 

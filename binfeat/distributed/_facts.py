@@ -11,8 +11,6 @@ from binfeat._common.validation import check_weights
 
 @dataclass(frozen=True)
 class Facts:
-    """Properties of the rows of a chunk."""
-
     n_rows: int
     weight: float
     y_shape: tuple  # shape of the targets of a row

@@ -86,7 +86,6 @@ class _Predictions(LinearOperator):
         super().__init__(rows.dtype, rows.shape)
 
     def take(self, rows: np.ndarray) -> "_Predictions":
-        """Select rows."""
         return self._rows.take(rows).design
 
     def _matmat(self, W: np.ndarray) -> np.ndarray:

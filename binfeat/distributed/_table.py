@@ -41,7 +41,6 @@ class Given:
     types: list
 
     def take(self, rows: np.ndarray) -> "Given":
-        """Select rows."""
         return Given(self.y[rows], self.weights[rows], self.types)
 
 
@@ -78,7 +77,6 @@ class DaskTable:
 
     @property
     def is_whole(self) -> bool:
-        """Return True if the sample contains all rows."""
         return self.rows.size == self.n_rows
 
     def sample(self) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray | None]:

@@ -81,7 +81,6 @@ class BinBlocks:
         return list(self._blocks)
 
     def _as_chunks(self, name: str) -> Chunks:
-        """Return the blocks as `Chunks`."""
         return Chunks(self._blocks, name, None, self._lengths, self.shape[1], self.dtype)
 
     def persist(self) -> "BinBlocks":
@@ -195,7 +194,6 @@ class RandomBinning(InMemory):
         return chunks
 
     def _unite(self, counted: list[Delayed]) -> None:
-        """Set the bins to all bins of the chunks."""
         united = reduce_in_tree(counted, unite_bins)
         n_rows = united.counts[: united.starts[1]].sum()
         if n_rows == 0:
@@ -204,7 +202,6 @@ class RandomBinning(InMemory):
 
 
 def _count(X: Any, twin: InMemory) -> Bins:
-    """Return the bins of a chunk."""
     if not X.shape[0]:
         return Bins.none(len(twin._grids))
     return count_bins(twin._grids, [twin._check(X)], X.shape[0], n_jobs=1)
@@ -221,7 +218,6 @@ def _number(X: Any, twin: InMemory) -> tuple[Bins, np.ndarray]:
 
 
 def _renumber(numbered: tuple[Bins, np.ndarray], twin: InMemory, dtype: np.dtype) -> BinMatrix:
-    """The features of a chunk whose bins are numbered."""
     bins, codes = numbered
     known = Bins(twin._bin_keys, twin.bin_counts_, twin.bin_offsets_)
     out = np.empty(codes.shape, code_dtype_of(twin.bin_offsets_))
@@ -230,6 +226,5 @@ def _renumber(numbered: tuple[Bins, np.ndarray], twin: InMemory, dtype: np.dtype
 
 
 def _encode(X: Any, twin: InMemory, dtype: np.dtype) -> BinMatrix:
-    """The features of a chunk."""
     codes = twin.encode(X).codes if X.shape[0] else np.empty((len(twin._grids), 0), code_dtype_of(twin.bin_offsets_))
     return BinMatrix._trusted(codes, twin.bin_offsets_, dtype, 1)

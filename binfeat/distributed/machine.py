@@ -27,8 +27,6 @@ from binfeat.models.training_data import GivenRows
 
 
 class _OnDask(DaskScorer, KernelMachineBase):
-    """Base class of kernel models with rows on workers."""
-
     _in_memory: ClassVar[Any]
 
     @fit_method

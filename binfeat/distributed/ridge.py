@@ -41,8 +41,6 @@ Encoder: TypeAlias = tuple[Callable[[Part], Part], int, bool]
 
 
 class _OnDask(DaskScorer, CGRidgeBase):
-    """Base class of ridge models with rows on workers."""
-
     traffic_: np.ndarray
     _encoder: Callable[[Sequence[Facts]], Encoder]
 
@@ -230,7 +228,6 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
 
 
 def _part(Z: Any, y: Any, weights: Any, twin: BaseEstimator, dtype: np.dtype) -> Part:
-    """The checked rows of a chunk, with unchanged targets."""
     n_rows = Z.shape[0]
     weights = weights_of_chunk(weights, y, n_rows)
     if n_rows == 0:

@@ -370,6 +370,5 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
 
 def _directions(coordinates: np.ndarray) -> np.ndarray:
-    """Normalized vectors of 1 and the coordinates."""
     whole = np.column_stack([np.ones(len(coordinates)), coordinates])
     return whole / np.linalg.norm(whole, axis=1, keepdims=True)

@@ -38,7 +38,6 @@ class ScaledRows:
         return cls(numbers, np.ascontiguousarray(X[:, categorical].T), scale[categorical] ** 2)
 
     def squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Squared distances of rows (n,) from others (n, k)."""
         if sparse.issparse(self.numbers):
             return self._sparse_squares(rows, others)
         squares = np.zeros(others.shape)

@@ -30,8 +30,6 @@ _MANY_ALONE = 0.1  # share of rows without neighbors from which a warning is due
 
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
-    """Base of estimators that see rows as a graph."""
-
     gamma_: np.ndarray
     features_: Any
     n_iter_: int
@@ -110,7 +108,6 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made, Z, graph
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        """The graph of rows X with codes Z of their bins."""
         return NeighbourGraph(Z, seed_of(self.random_state))
 
     def _keep_map(self, made: Any) -> None:

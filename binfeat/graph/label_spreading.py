@@ -211,7 +211,6 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         return labelled, labels
 
     def _keep(self, graph: Graph, scores: np.ndarray, result: Result, tol: float | None) -> None:
-        """Set the attributes of a solution."""
         shares = np.maximum(scores, 0.0)
         total = shares.sum(axis=1, keepdims=True)
         self.label_distributions_ = quotients(shares, total)
@@ -279,9 +278,7 @@ class _SpreadingSystem:
         return image
 
     def intercept(self, V: np.ndarray) -> np.ndarray:
-        """Zeros: there is no intercept."""
         return np.zeros(V.shape[1])
 
     def scores(self, solution: np.ndarray) -> np.ndarray:
-        """F of all rows."""
         return solution + self._known

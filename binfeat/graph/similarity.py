@@ -63,7 +63,6 @@ class SimilarityGraph(Graph):
         super().__init__(self._product(np.ones((Z.shape[0], 1), order="F"))[:, 0])
 
     def _of_columns(self, V: np.ndarray) -> np.ndarray:
-        """``Z' V``."""
         sums = np.empty((self._Z.shape[1], V.shape[1]), order="F")
         transposed_product(self._Z, np.asfortranarray(V), sums)
         return sums

@@ -26,8 +26,6 @@ _NEAR = 1e-3  # residuals of the sample: smaller ones do not bring its vectors n
 
 
 class SpectralEstimator(GraphEstimator):
-    """Base of the spectral estimators: coordinates of rows from the eigenvectors of their graph."""
-
     eigenvalues_: np.ndarray
     eigengaps_: np.ndarray
 
@@ -82,7 +80,6 @@ class SpectralEstimator(GraphEstimator):
         return self
 
     def _candidates(self) -> Sequence[Any]:
-        """The values of gamma to compare."""
         if self.gammas is None:
             return [self.gamma]
         if isinstance(self.gammas, str) or not hasattr(self.gammas, "__len__") or not len(self.gammas):

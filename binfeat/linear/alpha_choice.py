@@ -50,8 +50,6 @@ class Splitter(Protocol):
 
 
 class HeldOutScore:
-    """Score of coefficients on the validation set."""
-
     def __init__(self, estimator: Any, Z: Features, y: np.ndarray, flat: bool) -> None:
         self._machine = clone(estimator)
         for name in ("n_features_in_", "classes_", "multilabel_"):
@@ -139,7 +137,6 @@ class EarlyStop:
         return stopped or self._since >= _PATIENCE
 
     def best(self, result: Result) -> Result:
-        """Return the result with the best iterate as its solution."""
         if self._since >= _PATIENCE and result.status == "stopped":
             result = replace(result, status="early_stopped")
         if self._best is None:

@@ -75,6 +75,10 @@ class GramSystem:
     def n_targets(self) -> int:
         return self.right.shape[1]
 
+    @property
+    def nbytes(self) -> int:
+        return self.matrix.nbytes + self.right.nbytes
+
     def intercept(self, W: np.ndarray) -> np.ndarray:
         """Return the intercepts for coefficients W of shape (n_columns, n_targets)."""
         return self.target_means - self.means @ W

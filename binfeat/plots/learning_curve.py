@@ -136,7 +136,6 @@ class LearningCurveDisplay:
         return self
 
     def _checked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `x`, `error` and `steps` as checked arrays."""
         x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
         steps = check_numbers([] if self.steps is None else self.steps, "steps")
         if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):

@@ -19,8 +19,6 @@ _MUCH = 0.03  # a smaller relative reduction of the error is not worth more grid
 
 @dataclass(frozen=True)
 class Limit:
-    """A possible limit of the error."""
-
     title: str
     text: str
     is_relevant: bool

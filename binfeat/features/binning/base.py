@@ -89,7 +89,6 @@ class BinningBase(FeatureMap):
         return X
 
     def _require_memory(self, X: CheckedRows, n_grids: int) -> None:
-        """Raise an error if features of the rows in this number of grids do not fit in memory."""
         beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, n_grids, beside_a_code)
 
@@ -187,7 +186,6 @@ class BinningBase(FeatureMap):
         return self._derived.get(self._bin_keys, lambda: BinMap(self._grids, self._bin_keys, self.bin_offsets_))
 
     def _keep(self, learned: LearnedBins) -> None:
-        """Set the attributes that describe the bins of all rows."""
         coded, rare = learned.coded, learned.rare
         self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
         self.n_bins_, self.kappa_ = coded.keys.size, coded.keys.size / coded.sizes.size

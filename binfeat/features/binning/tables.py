@@ -56,12 +56,10 @@ class BinningInput:
         return replace(self, progress=progress)
 
     def end(self) -> None:
-        """End the progress of a fit."""
         if self.progress is not None:
             self.progress.end()
 
     def store(self, n_grids: int) -> CodeStore:
-        """Return a store for the codes of the rows."""
         return CodeStore(self.n_rows, n_grids, self.max_bytes)
 
 

@@ -248,7 +248,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         return gamma_for_features(self.kernel, *parts, features_of_parts, self.n_jobs)
 
     def _draw(self, dtype: np.dtype, gamma: np.ndarray) -> None:
-        """Draw the frequencies for rows of this type and a gamma of each input."""
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
         rotation = _checked_rotation(self.rotation, n_inputs)
@@ -338,7 +337,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
     @property
     def _map(self) -> FourierMap:
-        """The map from checked rows to features."""
         is_fast = self.sampler_ == "fastfood"
         if is_fast:
             check_fastfood(self.__dict__, {"inputs": self.n_features_in_})
@@ -378,7 +376,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
 
 def _checked_rotation(rotation: ArrayLike | None, n_inputs: int) -> np.ndarray | None:
-    """A rotation as float64, or None."""
     if rotation is None:
         return None
     values = check_numbers(rotation, "rotation")
