@@ -15,16 +15,6 @@ _MAX_ITER, _ENOUGH = 100, 3e-5  # steps, and minimum gain of a step as a share o
 _BLOCK_ROWS = 250  # rows per block, so that log-odds stay in the cache
 
 
-class Uncalibrated:
-    """The identity: scores are log-odds."""
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        return scores
-
-
-UNCALIBRATED = Uncalibrated()
-
-
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Log-odds of the classes, (n_rows, n_classes), as linear functions of scores and of logarithms of shares.

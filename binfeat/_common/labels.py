@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.calibration import UNCALIBRATED, Calibration, Uncalibrated
+from binfeat._common.calibration import Calibration
 from binfeat._common.frames import plain_type, typed_objects
 from binfeat._common.validation import check_weights, checked_array, is_word
 
@@ -23,7 +23,7 @@ class Labels:
     """One label per row as targets: 1 for its class, -1 for the others; two classes share one target."""
 
     classes: np.ndarray
-    calibration: Calibration | Uncalibrated = UNCALIBRATED
+    calibration: Calibration | None = None  # None: scores are log-odds
 
     is_multilabel: ClassVar[bool] = False
 
@@ -41,11 +41,11 @@ class Labels:
         return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        return self.classes[self.calibration(_by_class(scores)).argmax(axis=1)]
+        return self.classes[self._odds(scores).argmax(axis=1)]
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
         """Return log-odds of each class minus their mean, (n_rows, n_classes), or of the second of two, (n_rows,)."""
-        odds = self.calibration(_by_class(scores))
+        odds = self._odds(scores)
         return odds[:, 1] - odds[:, 0] if odds.shape[1] == 2 else odds - odds.mean(axis=1, keepdims=True)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -60,8 +60,12 @@ class Labels:
 
     def log_losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the negative log-probability of each label, (n_rows,)."""
-        odds = self.calibration(_by_class(scores))
+        odds = self._odds(scores)
         return logsumexp(odds, axis=1) - odds[np.arange(len(y)), np.searchsorted(self.classes, y)]
+
+    def _odds(self, scores: np.ndarray) -> np.ndarray:
+        scores = _by_class(scores)
+        return scores if self.calibration is None else self.calibration(scores)
 
 
 class LabelSets(Labels):

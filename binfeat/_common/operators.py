@@ -11,8 +11,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 
-class FeatureOperator(LinearOperator):
-    """Base of features that NumPy must not iterate over row by row, which is slow and fails."""
+class RowMatrix(LinearOperator):
+    """An operator with row indexing, over which NumPy must not iterate row by row, which is slow and fails.
+
+    Subclasses implement ``take(rows)``, and products with operands of one real dtype, in Fortran order, into `out` of
+    the same type: ``_matmat_into(W, out)`` and ``_rmatmat_into(V, out)``.
+    """
 
     _instead = "features of rows in memory"
 
@@ -21,14 +25,6 @@ class FeatureOperator(LinearOperator):
             f"A {type(self).__name__} is not an array. It works with CGRidge and CGRidgeClassifier; for other "
             f"estimators use {self._instead}."
         )
-
-
-class RowMatrix(FeatureOperator):
-    """An operator with row indexing.
-
-    Subclasses implement ``take(rows)``, and products with operands of one real dtype, in Fortran order, into `out` of
-    the same type: ``_matmat_into(W, out)`` and ``_rmatmat_into(V, out)``.
-    """
 
     def __len__(self) -> int:
         return self.shape[0]

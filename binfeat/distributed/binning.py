@@ -127,11 +127,9 @@ class RandomBinning(InMemory):
 
     Notes
     -----
-    Each worker counts the bins of its chunks, with one thread per task. The bins of chunks are merged in a tree: each
-    bin of each chunk sends 16 bytes, and each worker receives the merged bins once. ``gamma="scale"`` reads the rows
-    one more time. Hashed columns (an int `n_features`) need no pass over the rows. `fit_transform` hashes each row
-    once, and keeps the codes on the workers: 2 or 4 bytes per row and grid. If a worker is lost, Dask computes its
-    codes again.
+    Each worker counts the bins of its chunks, with one thread per task, and the bins of chunks are merged in a tree.
+    ``gamma="scale"`` reads the rows one more time. Hashed columns (an int `n_features`) need no pass over the rows.
+    `fit_transform` hashes each row once, and keeps the codes on the workers: 2 or 4 bytes per row and grid.
 
     Examples
     --------

@@ -121,24 +121,18 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
     -----
     **Method.** Hyperparameters are selected on a random sample of up to 200,000 rows, which this process fetches. If
     the sample contains all rows, the model is the same as for rows in memory. Otherwise a local model is fitted to all
-    rows, if their inputs in float32 fit into `max_bytes` of this process. If they do not fit, the model uses binning
-    features, and the overall length scale, the penalty, the number of grids and the coefficients are fitted to all
-    rows. Results do not depend on the chunks.
+    rows, or, if their inputs in float32 do not fit into `max_bytes` of this process, a model of binning features.
+    Results do not depend on the chunks.
 
     **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels require all rows in
     memory. "n_posterior_samples" in `solver_params` requires rows in memory or a source of blocks. A transformer for
     `target_transform` is fitted to the sample.
 
-    **Memory.** For a local model, the collection is read three times, and this process stores 4 bytes per input value
-    and 8 per target of all rows. For binning features, the collection is read again for each overall length scale and
-    whenever grids are added; persist it if the workers have enough memory. The workers store 32 bytes per row, 8 per
-    target, and 2 or 4 per row and grid, twice as much while grids are added. `max_bytes` limits the memory of this
-    process; None is half of the computer's memory for binning features, and a quarter for a local model.
-
-    **Workers.** A task uses `n_jobs` threads, or one thread for None. One worker per computer, with `n_jobs` equal to
-    the number of cores, needs fewer tasks than many workers of one thread. If a worker is lost, Dask recomputes its
-    results, provided that the collection can be computed again from its source. For models above 10 MB, ignore Dask's
-    warning about a large graph.
+    **Memory and workers.** `max_bytes` limits the memory of this process; None is half of the computer's memory for
+    binning features, and a quarter for a local model. A task uses `n_jobs` threads, or one thread for None. One worker
+    per computer, with `n_jobs` equal to the number of cores, needs fewer tasks than many workers of one thread. For
+    models above 10 MB, ignore Dask's warning about a large graph. The guide describes the memory of the workers and
+    lost workers: :doc:`/user_guide/plot_05_many_computers`.
 
     Examples
     --------

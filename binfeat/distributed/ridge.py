@@ -135,16 +135,10 @@ class CGRidge(_OnDask, regressor.CGRidge):
     Notes
     -----
     Features, targets and weights stay on the workers. An iteration sends the search direction to each worker, one
-    number per column and target, and receives a sum of the same size. `traffic_` contains these bytes. Sums of chunks
-    are added in a tree, 8 in each task. Use a few large chunks per worker.
-
-    If a worker is lost, Dask recomputes its results and the fit continues, provided that the collection can be computed
-    again from its source. `alphas` and `early_stopping` use the same validation set as in memory. They fetch y to this
-    process, and predictions of the validation set for each score.
-
-    One billion rows on 100 workers, with 64 grids of 50,000 bins, should take about 10 s for the codes (1.3 GB per
-    worker) and 3 to 4 s per iteration. This is an estimate from a computer with two workers of one thread: binning
-    takes 17 ns per row and grid, an iteration 3 ns per row and grid, and a worker receives a byte in 2 ns.
+    number per column and target, and receives a sum of the same size. `traffic_` contains these bytes. Use a few large
+    chunks per worker. If a worker is lost, Dask recomputes its results and the fit continues, provided that the
+    collection can be computed again from its source. `alphas` and `early_stopping` use the same validation set as in
+    memory. They fetch y to this process, and predictions of the validation set for each score.
 
     Examples
     --------

@@ -53,9 +53,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
         Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
-        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
-        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
-        meaning defined by `features`. None keeps the gamma of `features`.
+        contains 3 rows (geometric mean over rows and grids); features other than bins define their own meaning. None
+        keeps the gamma of `features`.
     tol : float, default=1e-8
         Tolerance of the residual of the linear system, relative to its right-hand side Y; see Notes.
     max_iter : int, default=200

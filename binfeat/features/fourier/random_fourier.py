@@ -125,8 +125,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
       inputs (1 to 1.4). The time per row is proportional to ``n_components log(n_inputs)``: 8 times as fast as the
       other samplers with 1,024 inputs.
 
-    CSR input is converted to dense blocks of rows for fastfood, or if more than a quarter of its values are stored. The
-    last digits of a row's features can depend on the other rows of X, because of rounding in BLAS products.
+    The last digits of a row's features can depend on the other rows of X, because of rounding in BLAS products.
 
     References
     ----------
