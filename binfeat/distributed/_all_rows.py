@@ -1,11 +1,13 @@
 """All rows on the workers, for the final fit of a kernel model."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
+from dask import delayed
 from dask.delayed import Delayed
 from sklearn.base import BaseEstimator
 
@@ -13,8 +15,8 @@ from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Unfinished
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
-from binfeat.distributed._cells import DaskCells
-from binfeat.distributed._chunks import Chunks, gathered, persist, reduce_in_tree, shared, split_rows
+from binfeat._threads import side_by_side
+from binfeat.distributed._chunks import Chunks, compute, gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._table import DaskTable, Given
 from binfeat.distributed.binning import number_bins, renumber
@@ -26,12 +28,15 @@ from binfeat.features.fourier.features import FourierMap
 from binfeat.length_scales.matrices import Frame
 from binfeat.models.fitted.cell_trees import ColumnRows
 from binfeat.models.machines.all_rows import AllRows, Encoding, Whole
+from binfeat.models.machines.cells import CellFunction
 from binfeat.models.machines.growth import Map
 from binfeat.models.problem import Beyond, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.table.scalers import InputScaler, NoScaler
 from binfeat.models.table.targets import Targets
+
+_MOST_PIECES = 10_000  # each piece of a chunk is a task, and the scheduler is slow with many tasks
 
 
 class AllDaskRows(AllRows):
@@ -80,6 +85,54 @@ class AllDaskRows(AllRows):
         encoding = self._encoding(kernels.scaler)
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
+
+
+class DaskCells:
+    """Call functions for cells of rows, which are on the workers as one Part per chunk.
+
+    A Part contains encoded rows (n_rows, n_inputs), and weights (or None), which are divided by `mean_weight`. A
+    task uses `n_jobs` threads.
+    """
+
+    def __init__(self, parts: Chunks, lengths: Sequence[int], mean_weight: float, n_jobs: int | None) -> None:
+        self._parts, self._lengths, self._mean_weight, self._n_jobs = parts, lengths, mean_weight, n_jobs
+
+    def __call__(self, function: CellFunction, cells: list[np.ndarray]) -> list[Any]:
+        """Return the results of ``function(columns, targets, weights)`` for cells, which are arrays of row numbers.
+
+        A task computes one cell, or several cells if there are many chunks and cells.
+        """
+        if not cells:
+            return []
+        n_tasks = min(len(cells), max(1, _MOST_PIECES // len(self._lengths)))
+        blocks, function, call = self._parts.alive().blocks, shared(function), delayed(_called)
+        tasks = []
+        for numbers in np.array_split(np.arange(len(cells)), n_tasks):
+            own = [cells[number] for number in numbers]
+            rows = np.sort(np.concatenate(own))
+            places = [np.searchsorted(rows, cell).astype(np.int32) for cell in own]
+            pieces = [
+                delayed(Part.take)(block, some.astype(np.int32))
+                for block, some in zip(blocks, split_rows(rows, self._lengths), strict=True)
+                if len(some)
+            ]
+            tasks.append(call(function, pieces, places, self._mean_weight, self._n_jobs))
+        return [found for task in compute(tasks) for found in task]
+
+
+def _called(
+    function: CellFunction, pieces: list[Part], places: list[np.ndarray], mean_weight: float, n_jobs: int | None
+) -> list[Any]:
+    """Return the results of a function for cells, given the positions of their rows in the pieces."""
+    Z, Y = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("Z", "Y"))
+    weights: list[Any] = [piece.weights for piece in pieces]
+    relative = None if weights[0] is None else np.concatenate(weights)[:, 0] / mean_weight
+
+    def call(rows: np.ndarray) -> Any:
+        X, own_weights = np.ascontiguousarray(Z[rows].T), None if relative is None else relative[rows]
+        return function(X, Y[rows].astype(np.float32), own_weights)
+
+    return side_by_side(call, places, n_jobs)
 
 
 def _with_columns(X: Any, part: Part, encoding: Encoding, frame: Frame, is_weighted: bool) -> Part:

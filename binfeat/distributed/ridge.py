@@ -28,9 +28,9 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
-from binfeat.distributed._facts import Facts, places_of_rows, require_targets
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
+from binfeat.distributed._table import Facts, places_of_rows, require_targets
 from binfeat.linear import classifier, regressor
 from binfeat.linear.classifier import lacks_probabilities
 from binfeat.linear.design import check_design, numeric_targets
