@@ -127,10 +127,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 def _in_container(method: Callable) -> Callable:
-    """Wrap a method to return arrays in the selected container. Operators cannot be converted.
+    """Wrap a method to return arrays in the selected container.
 
-    They are returned unchanged if scikit-learn's global setting selects a container, because it applies to all, and
-    raise an error if `set_output` of the estimator does.
+    Operators are returned unchanged if the global setting selects it, and raise an error if `set_output` does.
     """
 
     @functools.wraps(method)

@@ -88,11 +88,7 @@ class AllDaskRows(AllRows):
 
 
 class DaskCells:
-    """Call functions for cells of rows, which are on the workers as one Part per chunk.
-
-    A Part contains encoded rows (n_rows, n_inputs), and weights (or None), which are divided by `mean_weight`. A
-    task uses `n_jobs` threads.
-    """
+    """Call functions for cells of rows, which are on the workers as one Part of encoded rows per chunk."""
 
     def __init__(self, parts: Chunks, lengths: Sequence[int], mean_weight: float, n_jobs: int | None) -> None:
         self._parts, self._lengths, self._mean_weight, self._n_jobs = parts, lengths, mean_weight, n_jobs

@@ -78,10 +78,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Inverse length scale of each input.
     features_ : transformer
         The fitted map.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     Warns
     -----

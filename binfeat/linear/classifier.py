@@ -114,10 +114,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
         Why the solver stopped: "breakdown" if the system is not positive definite in working precision, "stopped" by a
         callback.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names, when X has string column names.
 
     Warns
     -----

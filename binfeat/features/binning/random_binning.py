@@ -89,10 +89,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         the hash. Only for ``n_features=None``.
     kappa_ : float
         Mean number of occupied bins per grid. Only for ``n_features=None``.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     Warns
     -----

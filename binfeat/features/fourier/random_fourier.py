@@ -100,10 +100,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     fastfood_signs_, fastfood_order_, fastfood_normals_, fastfood_norms_ : ndarrays
         Random signs times the factor of each input (n_blocks, n_inputs), permutations and normals
         (n_blocks, length), and norms (n_frequencies,). Only with fastfood.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     See Also
     --------
