@@ -152,7 +152,7 @@ class DaskTrainingRows:
         held_out: list[np.ndarray],
     ) -> None:
         self._chunks, self._lengths, self._encoding = chunks, lengths, shared(encoding)
-        self._whole = replace(chunks, blocks=parts, kind=None)
+        self._whole = replace(chunks, blocks=parts, check=None)
         self._parts = replace(self._whole, blocks=persist(self._whole.alive().each(_without, own=[held_out])))
         self.n_rows, self.n_targets = sum(lengths), n_targets
 

@@ -89,7 +89,7 @@ class DaskTable:
     def __init__(self, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any, seed: int) -> None:
         chunks, classify = inputs_of(estimator, X, reset=True), is_classifier(estimator)
         own = values_beside(chunks, y, sample_weight)
-        given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), kind=None)
+        given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), check=None)
         facts = compute(given.each(_facts, classify))
         self._all_lengths = tuple(fact.n_rows for fact in facts)
         self._groups = None if groups is None else beside(replace(chunks, lengths=self._all_lengths), groups, "groups")

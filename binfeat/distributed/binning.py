@@ -159,7 +159,7 @@ class RandomBinning(InMemory):
         chunks = self._begin_chunks(X, y, sample_weight)
         if self._hashed:
             return as_output(self.encode(X).persist(), self.output)
-        numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
+        numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), check=None)
         self._unite(numbered.each(itemgetter(0)))
         blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
         return as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist(), self.output)
