@@ -15,16 +15,6 @@ _MAX_ITER, _ENOUGH = 100, 3e-5  # steps, and minimum gain of a step as a share o
 _BLOCK_ROWS = 250  # rows per block, so that log-odds stay in the cache
 
 
-class Uncalibrated:
-    """The identity: scores are log-odds."""
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        return scores
-
-
-UNCALIBRATED = Uncalibrated()
-
-
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Log-odds of the classes, (n_rows, n_classes), as linear functions of scores and of logarithms of shares.
@@ -98,12 +88,10 @@ class _Likelihood:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Return the share of each class."""
         return self.targets.sum(axis=0)
 
     @property
     def entropy(self) -> float:
-        """Return the loss of constant shares."""
         return float(-(self.shares * np.log(np.maximum(self.shares, np.finfo(float).tiny))).sum())
 
     @property
@@ -151,11 +139,9 @@ class _Coordinates:
         return cls(means, root, np.linalg.inv(root), np.sqrt(curvature))
 
     def values(self, intercept: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Convert parameters to values."""
         return np.append(self.of_intercept * (intercept + coef @ self.means), coef @ self.root)
 
     def parameters(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Convert values to intercept and coef."""
         n_classes = len(self.root) // 2
         coef = values[n_classes:].reshape(n_classes, -1) @ self.inverse
         return values[:n_classes] / self.of_intercept - coef @ self.means, coef

@@ -39,7 +39,6 @@ class SampledSource:
 
     @property
     def is_whole(self) -> bool:
-        """Return True if the sample contains all rows."""
         return self.rows.size == self.summary.n_rows
 
     def sampled(self, *arrays: ArrayLike | None) -> Iterator[np.ndarray | None]:

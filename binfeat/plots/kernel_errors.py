@@ -183,7 +183,6 @@ class KernelErrorDisplay:
 def _exact_kernel(
     estimator: BaseEstimator, X: np.ndarray, kernel: Callable[..., np.ndarray] | None, gamma: ArrayLike | None
 ) -> np.ndarray:
-    """Compute the kernel matrix that a map approximates."""
     if kernel is not None:
         if not callable(kernel):
             raise TypeError(f"kernel must be callable, got {kernel!r}.")
