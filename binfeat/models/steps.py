@@ -280,8 +280,9 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     residuals = problem.Y[rows] - solution.predictions[known]
     own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
     some = own.train if is_grouped else thinned(own.train, _SPREAD_TUNED_ROWS)
-    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
-    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
+    kernel = _kernel_of(kernels, solution)
+    own_kernel = kernel.found[0].kernel.main.kernel  # alone
+    quiet = run.quiet(0, replace(run.settings, alpha=None, kernel=own_kernel, refits=False))
     tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
     logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
     expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
