@@ -61,12 +61,13 @@ class KernelSteps:
         least_alpha: float,
         alpha_rate: float = 1.0,  # over the rate of gammas
         learns_gamma: bool = True,
+        learns_shares: bool = True,
         learns_alpha: bool = True,
         has_factors: bool = False,
     ) -> None:
         self._live, self.learns_alpha = gammas > 0, learns_alpha
         self._moves = learns_gamma & self._live
-        self._learns_shares, self._has_factors = learns_gamma and len(shares) > 1, has_factors
+        self._learns_shares, self._has_factors = learns_shares and len(shares) > 1, has_factors
         self._logs = np.log(np.where(self._live, gammas, 1.0))
         self._origin = np.log(np.where(self._live, origin, 1.0))
         self._log_shares, self._log_alpha = np.log(shares), float(np.log(alpha))

@@ -35,16 +35,18 @@ class Plan:
     """Steps of a learner, and the sets of rows that determine them."""
 
     set_rows: int  # at most
+    n_sets: int  # of a step
     n_steps: int
     n_trees: int  # number of successive trees; each splits rows by the current kernel
+    alpha_rate: float  # rate of the penalty, over the rate of length scales
     takes_cells: bool  # sets are cells of the trees
-    takes_samples: bool  # sets are random rows, at most `SEARCH.row_share` of all
+    takes_samples: bool  # sets are random rows; if there are no cells, a share of all rows
     phase: Phase  # the phase with the time limit of the steps
 
 
-FEW_ROWS = Plan(750, 10, 1, False, True, Phase.SOLUTION)  # all rows determine the penalty at the end
-ALL_ROWS = Plan(750, 30, 1, True, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
-CELLS = Plan(500, 60, 3, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
+FEW_ROWS = Plan(750, 1, 16, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
+ALL_ROWS = Plan(750, 2, 30, 1, 2.0, True, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
+CELLS = Plan(500, 2, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
 
 
 class Learner:
@@ -67,28 +69,28 @@ class Learner:
 
         The error of the result is squared. It has predictions if they are of all rows.
         """
-        rows, run, is_few = self._rows, self._run, not self._plan.takes_cells
-        start = self._start() if known is None else known
+        rows, is_few = self._rows, not self._plan.takes_cells
+        is_open = known is None and not rows.is_wide  # steps in many inputs take long
+        start = self._start(is_open) if known is None else known
         kernel, error, cells = start.kernel, start.error, self._cells(start.kernel)
-        is_learned = known is None and self._kernels.learned and not rows.is_wide  # steps in many inputs take long
-        learns_gamma = is_learned and run.limits.mechanisms.fine_tuning
-        if not self._kernels.is_perfect and (learns_gamma or (self._learns_alpha and not is_few)):
-            kernel, error = self._stepped(kernel, cells, learns_gamma, seconds)
+        is_open &= self._run.limits.mechanisms.fine_tuning and (self._kernels.learned or len(kernel.parts) > 1)
+        if not self._kernels.is_perfect and (is_open or (self._learns_alpha and not is_few)):
+            kernel, error = self._stepped(kernel, cells, is_open, seconds)
         if is_few:
-            is_open = self._learns_alpha and (known is None or len(rows.known) > kernel.n_rows)
-            best = self._with_penalty(kernel, cells, is_open, seconds)
+            learns_alpha = self._learns_alpha and (known is None or len(rows.known) > kernel.n_rows)
+            best = self._with_penalty(kernel, cells, learns_alpha, seconds)
             return replace(best, error=self._squared_error(best, cells), K=None)
         if not self._problem.is_judged_by_squares:
             kernel = self._with_penalty(kernel, cells[: TUNING.scored_cells], self._learns_alpha, seconds).kernel
-        some = cells[: TUNING.step_sets]
+        some = cells[: self._plan.n_sets]
         return Trial(kernel, self._squared_error(self._tried(kernel, some), some) if np.isnan(error) else error)
 
-    def _start(self) -> Trial:
-        """More of the better kernel than of the other."""
+    def _start(self, may_add: bool) -> Trial:
+        """More of the better kernel than of the other; to a kernel that is alone, a second one may be added."""
         rows, run, settings = self._rows, self._run, self._run.settings
         found, has_second = sorted(self._kernels.found, key=lambda own: own.error), run.limits.mechanisms.second_kernel
         kernels = [own.kernel for own in (found if has_second else found[:1])]
-        if has_second and len(kernels) == 1 and settings.kernel is None and self._kernels.learned:
+        if has_second and len(kernels) == 1 and settings.kernel is None and may_add and self._kernels.learned:
             kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
         shares = [1.0] if len(kernels) == 1 else [TUNING.start_share, 1 - TUNING.start_share]
         parts = [replace(own.main, share=share) for own, share in zip(kernels, shares, strict=True)]
@@ -109,13 +111,14 @@ class Learner:
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
     def _stepped(
-        self, kernel: KernelSum, cells: list[np.ndarray], learns_gamma: bool, seconds: float
+        self, kernel: KernelSum, cells: list[np.ndarray], is_open: bool, seconds: float
     ) -> tuple[KernelSum, float]:
-        """The kernel after the steps that time allows, and the error of the last one."""
+        """The kernel after the steps that time allows, and the error of the last one; only the penalty, if not open."""
         plan, run, matrices = self._plan, self._run, kernel.matrices(self._problem.categorical, 1)
+        learns_gamma = is_open and self._kernels.learned
         n_trees = plan.n_trees if learns_gamma else 1  # given length scales would split the same cells
-        steps, error, sets = self._steps(kernel, learns_gamma), np.nan, self._sets(cells)
-        self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(TUNING.step_sets)]
+        steps, error, sets = self._steps(kernel, learns_gamma, is_open), np.nan, self._sets(cells)
+        self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(plan.n_sets)]
         for k in range(plan.n_steps):
             is_look = k > 0 and not k % max(1, plan.n_steps // TUNING.looks)
             if is_look and not (run.step() and run.may_continue(plan.phase, seconds)):
@@ -128,7 +131,7 @@ class Learner:
                 steps.step(left_out, TUNING.rate * (1 - (1 - TUNING.last_rate) * k / plan.n_steps))
         return self._learned(kernel, steps), error
 
-    def _steps(self, kernel: KernelSum, learns_gamma: bool) -> KernelSteps:
+    def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:
         gammas = kernel.gammas(self._rows.frame)
         return KernelSteps(
             gammas,
@@ -137,8 +140,9 @@ class Learner:
             origin=gammas,
             prior=TUNING.prior / len(self._rows.known),
             least_alpha=self._least_alpha,
-            alpha_rate=TUNING.alpha_rate,
+            alpha_rate=self._plan.alpha_rate,
             learns_gamma=learns_gamma,
+            learns_shares=learns_shares,
             learns_alpha=self._learns_alpha,
             has_factors=True,
         )

@@ -48,12 +48,10 @@ class TuningLimits:
     start_penalty: float = 0.2  # penalty at the start, over the penalty of a sample of rows
     longer: float = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
     fewest_cell_rows: int = 150  # rows of a cell that is learned from
-    step_sets: int = 2  # sets of rows of a step
     looks: int = 6  # looks at the clock during the steps
     scored_cells: int = 8  # cells that determine the penalty of losses other than squares
     rate: float = 0.15  # longest steps of logarithms at the start
     last_rate: float = 0.1  # share of the rate at the end
-    alpha_rate: float = 2.0  # rate of the penalty, over the rate of length scales
     prior: float = 50.0  # weight of squared deviations of log gamma from their mean, in rows
     least_worth: float = 0.05  # share of a kernel that is kept in the differences of rows
 
