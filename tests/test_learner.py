@@ -15,7 +15,7 @@ def descended(optimum, may_try=lambda best: True):
     """The penalty where steps end, and the penalties that were tried."""
     tried = []
 
-    def make(kernel, near=None):
+    def make(kernel):
         tried.append(kernel.alpha)
         return Trial(kernel, abs(np.log(kernel.alpha / optimum)))
 

@@ -100,7 +100,6 @@ class Trial:
     n_steps: int = 0  # of the search that led to it
     losses: np.ndarray | None = None  # (n_rows,), of the rows that determine the error
     predictions: np.ndarray | None = None  # (n_rows, n_targets), for these rows
-    K: list[np.ndarray] | None = None  # float32 values for pairs of the rows of each cell
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,11 +79,13 @@ class Learner:
         if is_few:
             learns_alpha = self._learns_alpha and (known is None or len(rows.known) > kernel.n_rows)
             best = self._with_penalty(kernel, cells, learns_alpha, seconds)
-            return replace(best, error=self._squared_error(best, cells), K=None)
+            return replace(best, error=self._squared_error(best, cells))
         if not self._problem.is_judged_by_squares:
             kernel = self._with_penalty(kernel, cells[: TUNING.scored_cells], self._learns_alpha, seconds).kernel
-        some = cells[: self._plan.n_sets]
-        return Trial(kernel, self._squared_error(self._tried(kernel, some), some) if np.isnan(error) else error)
+        if np.isnan(error):
+            some = cells[: self._plan.n_sets]
+            error = self._squared_error(self._tried(kernel, some, self._matrices(kernel, some)), some)
+        return Trial(kernel, error)
 
     def _start(self, may_add: bool) -> Trial:
         """More of the better kernel than of the other; to a kernel that is alone, a second one may be added."""
@@ -192,26 +194,27 @@ class Learner:
         """Select the penalty by the losses of rows of some cells, if it is open and `seconds` are left."""
         clock, problem = self._run.clock, self._problem
         start, most = clock.used, MOST_ALPHA if self._plan.takes_cells else np.inf
-        with one_blas_thread():
-            trials = [self._tried(kernel, cells)]
-            seconds += clock.used - start
+        K = self._matrices(kernel, cells)
 
-            def make(other: KernelSum, near: Trial) -> Trial:
-                return self._tried(other, cells, near.K)
+        def tried(kernel: KernelSum) -> Trial:
+            return self._tried(kernel, cells, K)
+
+        with one_blas_thread():
+            trials = [tried(kernel)]
+            seconds += clock.used - start
 
             def may_try(best: Trial) -> bool:
                 is_near = self._kernels.is_perfect or best.error <= problem.negligible
                 return is_open and not is_near and self._run.may_continue(self._plan.phase, seconds)
 
             if is_open and problem.groups is not None:
-                trials += [make(replace(kernel, alpha=alpha), trials[0]) for alpha in TUNING.group_penalties]
+                trials += [tried(replace(kernel, alpha=alpha)) for alpha in TUNING.group_penalties]
             best = min(trials, key=lambda own: own.error)
-            return with_best_penalty(best, make, may_try, (self._least_alpha, most))
+            return with_best_penalty(best, tried, may_try, (self._least_alpha, most))
 
-    def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray] | None = None) -> Trial:
+    def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:
         """The kernel with predictions for the rows that judge, by the other rows or by each other."""
         problem, known, judged = self._problem, self._rows.known, self._judged(cells)
-        K = self._matrices(kernel, [np.append(known, judged)] if self._holds_out else cells) if K is None else K
         try:
             if self._holds_out:
                 predictions = problem.predicted(known, K[0], kernel.alpha, precise_inverse_root)
@@ -219,9 +222,9 @@ class Learner:
                 left_out = [problem.left_out(*pair, kernel.alpha, precise_inverse_root) for pair in zip(cells, K)]
                 predictions = np.concatenate(left_out)
         except SingularKernelError:
-            return Trial(kernel, np.inf, predictions=np.zeros((len(judged), problem.n_targets)), K=K)
+            return Trial(kernel, np.inf, predictions=np.zeros((len(judged), problem.n_targets)))
         losses = wide_losses(problem, judged) if self._rows.is_wide else problem.losses(judged)
-        return Trial(kernel, float(losses(predictions).mean()), predictions=predictions, K=K)
+        return Trial(kernel, float(losses(predictions).mean()), predictions=predictions)
 
     def _squared_error(self, trial: Trial, cells: list[np.ndarray]) -> float:
         judged = self._judged(cells)
@@ -236,27 +239,26 @@ class Learner:
         return self._rows.held_out if self._holds_out else np.concatenate(cells)
 
     def _matrices(self, kernel: KernelSum, cells: list[np.ndarray]) -> list[np.ndarray]:
+        """Kernel values of the rows of each cell, or of the known rows and then the validation rows."""
         values = kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
-        return [values(X, X) for X in map(self._rows.columns, cells)]
+        sets = [np.append(self._rows.known, self._rows.held_out)] if self._holds_out else cells
+        return [values(X, X) for X in map(self._rows.columns, sets)]
 
 
 def with_best_penalty(
     start: _Trial,
-    make: Callable[[KernelSum, _Trial], _Trial],
+    make: Callable[[KernelSum], _Trial],
     may_try: Callable[[_Trial], bool],
     alphas: tuple[float, float],
 ) -> _Trial:
-    """Step the penalty down while that lowers the error, otherwise up, between two ends.
-
-    `make` tries a kernel next to a trial that is known, which differs in the penalty.
-    """
+    """Step the penalty down while that lowers the error, otherwise up, between two ends."""
     best = start
     for factor in (1 / TUNING.penalty_factor, TUNING.penalty_factor):
         while may_try(best):
             alpha = min(max(best.kernel.alpha * factor, alphas[0]), alphas[1])
             if np.float32(alpha) == np.float32(best.kernel.alpha):
                 break
-            other = make(replace(best.kernel, alpha=alpha), best)
+            other = make(replace(best.kernel, alpha=alpha))
             if other.error >= best.error:
                 break
             best = other

@@ -204,8 +204,8 @@ class LocalMachine(KernelCandidate):
             is_open = best.error > self._problem.negligible and not self._kernels.is_perfect
             return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
-        def one_tree(kernel: KernelSum, near: _OneTree) -> _OneTree:
-            return self._trees.first(kernel, near.forest.most)
+        def one_tree(kernel: KernelSum) -> _OneTree:
+            return self._trees.first(kernel, start.forest.most)
 
         return with_best_penalty(start, one_tree, may_gain, (LOCAL.least_alpha, MOST_ALPHA))
 
