@@ -205,20 +205,6 @@ class SearchRows:
         return thinned(self.used, most)
 
 
-class _Draws:
-    """Draws of rows in random order: every row is drawn once before any row is drawn again."""
-
-    def __init__(self, order: np.ndarray) -> None:
-        self._order, self._place = order, 0
-
-    def next(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the numbers of the rows of a step."""
-        if self._place + n_rows > len(self._order):
-            self._order, self._place = rng.permutation(np.sort(self._order)), 0
-        self._place += n_rows
-        return self._order[self._place - n_rows : self._place]
-
-
 class LengthScaleSearch:
     """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
 
@@ -261,7 +247,7 @@ class LengthScaleSearch:
             learns_alpha=alpha is None,
         )
         self.learns_alpha = alpha is None
-        self._draws = _Draws(self._rng.permutation(used))
+        self._order, self._n_drawn = self._rng.permutation(used), 0
         self.n_rows = 0  # of a step
         self.n_done = 0  # steps, including the steps that a singular kernel made impossible
         self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
@@ -308,10 +294,15 @@ class LengthScaleSearch:
             self.n_done += 1
             if self._live.any():
                 with suppress(SingularKernelError):
-                    self._step(
-                        self._draws.next(self.n_rows, self._rng), first + (last - first) * max(k / n_steps, progress)
-                    )
+                    self._step(self._drawn(), first + (last - first) * max(k / n_steps, progress))
         return self
+
+    def _drawn(self) -> np.ndarray:
+        """Numbers of the rows of a step: every row is drawn once before any row is drawn again."""
+        if self._n_drawn + self.n_rows > len(self._order):
+            self._order, self._n_drawn = self._rng.permutation(np.sort(self._order)), 0
+        self._n_drawn += self.n_rows
+        return self._order[self._n_drawn - self.n_rows : self._n_drawn]
 
     def of_kernel(self, kernel: Kernel, n_done: int) -> "LengthScaleSearch":
         """A search that goes on from here with another kernel of the same power, as if `n_done` steps were done."""
@@ -319,7 +310,7 @@ class LengthScaleSearch:
         other.kernel, other.matrix = kernel, differentiable_matrix(kernel, self.matrix.categorical, self.matrix.n_jobs)
         other._steps, other._rng, other.n_done = deepcopy(self._steps), rng, n_done
         other.errors, other.gammas = [*self.errors], [*self.gammas]
-        other._scratch, other._draws = Scratch(), copy(self._draws)
+        other._scratch = Scratch()
         return other
 
     def error_on(self, most: int) -> float:
