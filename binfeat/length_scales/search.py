@@ -47,7 +47,8 @@ class KernelSteps:
     """Adam on the logarithms of the gammas of all parts of a kernel, of their shares, and of the penalty.
 
     A step goes down the mean slope of the logarithms of the leave-one-out errors of some sets of rows, plus a prior:
-    the gammas of a part stay in proportion to `origin`. A common factor of each part moves next to its gammas.
+    the gammas of a part stay together, or they stay in proportion to the gammas at the start. Then a common factor of
+    each part moves next to its gammas.
     """
 
     def __init__(
@@ -56,20 +57,18 @@ class KernelSteps:
         shares: np.ndarray,  # (n_parts,)
         alpha: float,
         *,
-        origin: np.ndarray | float = 1.0,  # (n_parts, n_inputs)
         prior: float,
         least_alpha: float,
         alpha_rate: float = 1.0,  # over the rate of gammas
+        keeps_proportions: bool = False,
         learns_gamma: bool = True,
         learns_shares: bool = True,
         learns_alpha: bool = True,
-        has_factors: bool = False,
     ) -> None:
         self._live, self.learns_alpha = gammas > 0, learns_alpha
-        self._moves = learns_gamma & self._live
-        self._learns_shares, self._has_factors = learns_shares and len(shares) > 1, has_factors
+        self._moves, self._learns_shares = learns_gamma & self._live, learns_shares and len(shares) > 1
         self._logs = np.log(np.where(self._live, gammas, 1.0))
-        self._origin = np.log(np.where(self._live, origin, 1.0))
+        self._start, self._has_factors = self._logs if keeps_proportions else 0.0, keeps_proportions
         self._log_shares, self._log_alpha = np.log(shares), float(np.log(alpha))
         self._prior, self._least_alpha, self._alpha_rate = 2 * prior, least_alpha, alpha_rate
         self.forget()
@@ -117,7 +116,7 @@ class KernelSteps:
     @property
     def _apart(self) -> np.ndarray:
         """Deviations of the gammas of each part from their mean change."""
-        moved = np.where(self._moves, self._logs - self._origin, 0.0)
+        moved = np.where(self._moves, self._logs - self._start, 0.0)
         means = moved.sum(axis=1, keepdims=True) / np.maximum(1, self._moves.sum(axis=1, keepdims=True))
         return moved - means
 

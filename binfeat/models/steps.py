@@ -14,6 +14,7 @@ from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError
+from binfeat.length_scales.matrices import is_radial
 from binfeat.length_scales.search import LengthScaleSearch
 from binfeat.models.fitted.exact import ExactFunction, Spread
 from binfeat.models.fitted.features import FeatureFunction
@@ -323,8 +324,10 @@ def _problem_of_sizes(
 
 
 def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
-    """Return the length scales of the solution for a kernel of exact models."""
+    """Return the length scales of the solution for a kernel of exact models; of random features, from the search."""
     main = solution.kernel.main
+    if isinstance(solution.function, FeatureFunction):
+        main = (kernels.radial if is_radial(main.kernel) else kernels.binning).main
     kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
-    own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _START_ALPHA, _SPREAD_ROWS)
+    own = KernelSum([replace(main, kernel=kernel, share=1.0)], _START_ALPHA, _SPREAD_ROWS)
     return ScaledKernels(kernels.scaling, kernels.scaler, kernels.X, [Trial(own, 1.0)], learned=True)

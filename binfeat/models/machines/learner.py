@@ -134,19 +134,17 @@ class Learner:
         return self._learned(kernel, steps), error
 
     def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:
-        gammas = kernel.gammas(self._rows.frame)
         return KernelSteps(
-            gammas,
+            kernel.gammas(self._rows.frame),
             np.array([part.share for part in kernel.parts]),
             kernel.alpha,
-            origin=gammas,
             prior=TUNING.prior / len(self._rows.known),
             least_alpha=self._least_alpha,
             alpha_rate=self._plan.alpha_rate,
+            keeps_proportions=True,
             learns_gamma=learns_gamma,
             learns_shares=learns_shares,
             learns_alpha=self._learns_alpha,
-            has_factors=True,
         )
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
@@ -180,7 +178,7 @@ class Learner:
     def _learned(self, start: KernelSum, steps: KernelSteps) -> KernelSum:
         """The kernel after the steps so far, of the parts that are worth their time."""
         parts = [
-            replace(part, base=gamma / self._rows.frame.gamma(part.kernel, 1.0), factor=1.0, share=float(share))
+            replace(part, gamma=gamma / self._rows.frame.gamma(part.kernel, 1.0), share=float(share))
             for part, gamma, share in zip(start.parts, steps.gammas, steps.shares, strict=True)
         ]
         spreads = steps.shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
@@ -271,4 +269,4 @@ def second_kernel(part: KernelPart) -> KernelPart:
     """Beside a kernel that is alone: the same with longer scales; or a rough one, where few rows found a smooth one."""
     if isinstance(part.kernel, RBF):
         return replace(part, kernel=Matern(1.5))
-    return replace(part, base=TUNING.longer * part.base)
+    return replace(part, gamma=TUNING.longer * part.gamma)
