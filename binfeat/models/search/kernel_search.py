@@ -1,6 +1,6 @@
 """The selection of kernels by searches for length scales, and its result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -100,8 +100,10 @@ class Race:
     single rows are too low.
     """
 
-    def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
-        self.searches = list[LengthScaleSearch]()
+    def __init__(
+        self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem, searches: Iterable[LengthScaleSearch] = ()
+    ) -> None:
+        self.searches = list(searches)
         self._needed, self._plan, self._run = needed, plan, run
         self._negligible, self._far = (
             (0.0, np.inf) if problem.groups is not None else (problem.negligible, SEARCH.far_error)
