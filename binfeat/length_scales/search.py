@@ -159,6 +159,7 @@ class LengthScaleSearch:
         *,
         alpha: float | None = None,
         scaled: bool = True,
+        starts_shorter: bool = True,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
@@ -177,6 +178,7 @@ class LengthScaleSearch:
         self.learns_alpha = alpha is None
         self._adam = Adam(self._theta.shape)
         self._draws = _Draws(self._rng.permutation(used))
+        self._starts_shorter = starts_shorter
         self.n_rows = 0  # of a step
         self.n_done = 0  # steps, including the steps that a singular kernel made impossible
         self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
@@ -215,7 +217,7 @@ class LengthScaleSearch:
         n_used, by_work = len(self.rows.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
         affordable = max(SEARCH.fewest_step_rows, by_work)
         self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SEARCH.row_share * n_used)))
-        if not self.n_done and self._live.any():
+        if self._starts_shorter and not self.n_done and self._live.any():
             with suppress(SingularKernelError):
                 self._shorten()
         first, last = SEARCH.rates

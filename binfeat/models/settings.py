@@ -24,12 +24,20 @@ class Mechanisms:
     ranks: bool = True
     codes: bool = True
     revival: bool = True
+    rbf: bool = True  # as the radial kernel, if it does better than Matern's
+    shorter_starts: bool = True
+    exact_tuning: bool = True  # of the overall length scale and the penalty, for few rows
     second_kernel: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True
+    resplitting: bool = True  # into new cells during fine tuning
     averages: bool = True  # of trees
+    tree_choice: bool = True  # of the number of trees
     duplicates: bool = True
     global_part: bool = True  # effects of levels that all cells of a local model share
+    wide_scales: bool = True  # for single inputs of many
+    calibration_matrix: bool = True  # of probabilities
+    noise_model: bool = True  # of sizes of residuals
 
 
 @dataclass(frozen=True)

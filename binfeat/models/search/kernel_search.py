@@ -139,7 +139,7 @@ class Race:
         self._drop(lambda search: search.error > far)
         if self.may_step() and self._revived(2 * late_rows):
             late_rows = max(late_rows, min(SEARCH.most_step_rows, 2 * late_rows))
-        is_open = self._run.settings.kernel is None
+        is_open = self._run.settings.kernel is None and self._run.limits.mechanisms.rbf
         radial = [search for search in self.searches if is_open and is_radial(search.kernel)]
         self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
         self.step(plan.race, late_rows)
@@ -223,10 +223,13 @@ class KernelSearch:
         problem, settings, plan = self._problem, self._run.settings, self._plan
         rows = problem.train[: plan.n_steps * max(SEARCH.most_step_rows, plan.late_rows)]
         table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        alpha = relative_alpha(problem, settings.alpha)
+        options = {
+            "alpha": relative_alpha(problem, settings.alpha),
+            "starts_shorter": self._run.limits.mechanisms.shorter_starts,
+            "n_jobs": settings.n_jobs,
+        }
         self._race.searches = [
-            LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
-            for kernel in self._kernels_tried
+            LengthScaleSearch(kernel, *table, settings.seed, **options) for kernel in self._kernels_tried
         ]
         self._found = self._race.run()
         linear_map = self._linear_map()
