@@ -43,15 +43,21 @@ def test_figures_without_a_mechanism_over_those_with_it():
     assert rows["metric without / with"] == pytest.approx(1.1)
     assert rows["error without / with"] == pytest.approx(1.0)
     assert rows["seconds without / with"] == pytest.approx(0.5)
+    assert rows["metric without / with, usual tables"] == pytest.approx(1.0)
     assert (rows["tables worse by 2 %"], rows["tables better by 2 %"]) == (1, 0)
-    assert rows["lines of modules of its own"] == ablation._n_lines("table/unique_rows.py") > 20
+    assert rows["lines of its own"] == ablation._n_lines("models.table.unique_rows") > 20
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_lines_of_each_mechanism_are_counted(name):
+    assert all(ablation._n_lines(part) > 1 for part in ablation._PARTS.get(name, ()))
 
 
 @pytest.mark.hard
 def test_a_quick_run_compares_each_mechanism(capsys):
     rows = list(ablation.run(quick=True, off=[("ranks",), ("ranks", "averages")]))
-    assert [row.error for row in rows] == [None] * 12
-    assert rows[6].what == "ranks+averages: metric without / with"
+    assert [row.error for row in rows] == [None] * 14
+    assert rows[7].what == "ranks+averages: metric without / with"
     assert "iris, 120 rows" in capsys.readouterr().out
 
 
