@@ -268,32 +268,6 @@ class LengthScaleSearch:
         if surely_less(tries[best][1::2], mean[1::2], 2.0):
             self._theta[:-1] += np.log(factors[best])
 
-    def revive(self, n_rows: int) -> float:
-        """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
-
-        A step's few rows do not show what some inputs do together. Their gammas fall, and with them their slopes. So
-        all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
-        further. Returned is the ratio of the error to the error before.
-        """
-        parts = self.gamma * self._distance
-        least = 0.5 * parts.sum() / max(1, np.count_nonzero(self._live))
-        idle = self._live & (parts < least)
-        if not idle.any():
-            return 1.0
-        before, error = self._theta, self.error_on(n_rows)
-        raised = before.copy()
-        raised[:-1][idle] += np.log(least / parts[idle])
-        self._theta, rising = raised, np.zeros_like(idle)
-        with suppress(SingularKernelError):
-            rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
-        self._theta = np.where(np.append(rising, False), raised, before)
-        found = self.error_on(n_rows)
-        if not found < error:
-            self._theta = before
-            return 1.0
-        self._adam = Adam(before.shape)
-        return found / error
-
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""
         part = self.rows.part(rows)

@@ -23,7 +23,6 @@ class Mechanisms:
     linear_maps: bool = True
     ranks: bool = True
     codes: bool = True
-    revival: bool = True
     rbf: bool = True  # as the radial kernel, if it does better than Matern's
     shorter_starts: bool = True
     exact_tuning: bool = True  # of the overall length scale and the penalty, for few rows

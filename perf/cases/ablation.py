@@ -37,7 +37,6 @@ _PARTS = {  # modules, or classes and functions of a module, that serve nothing 
     "ranks": tuple(f"{_DERIVED}:{name}" for name in ("Ranks", "_columns_to_rank", "_is_far_from_normal")),
     "codes": tuple(f"{_DERIVED}:{name}" for name in ("Codes", "columns_of_codes", "_Recurring", "_recurring"))
     + tuple(f"{_DERIVED}:{name}" for name in ("_come_again", "_is_name", "_are_codes")),
-    "revival": ("length_scales.search:LengthScaleSearch.revive",),
     "rbf": ("length_scales.search:LengthScaleSearch.of_kernel", "models.search.kernel_search:_with_one_radial"),
     "shorter_starts": ("length_scales.search:LengthScaleSearch._shorten",),
     "exact_tuning": ("models.machines.tuning:ExactTuning._tuned", "models.machines.tuning:Descent"),

@@ -117,9 +117,7 @@ print("finite differences ", np.round(differences, 7))
 # for :math:`\theta = (\log \gamma_1, \dots, \log \gamma_d, \log \alpha)`. Each step uses the error L of *fresh*
 # training rows: 300 to about 1,000 of the N rows, without the validation set. The second term is a prior. It keeps the
 # logarithms of the d gammas close to each other if N is small. It is weaker for many inputs, because usually few of
-# them are relevant. The learning rate falls from 0.2 to 0.01 over 60 steps, or up to 150 steps for many rows. An input
-# whose gamma became negligible too early gets a second chance: after two thirds of the steps, its term in the exponent
-# is raised to half of the mean term, and stays there if the gradient on more rows supports it ("revival").
+# them are relevant. The learning rate falls from 0.2 to 0.01 over 60 steps, or up to 150 steps for many rows.
 # ``length_scales/search.py``
 #
 # The best length scales are shorter for more rows. Therefore a second step refines the result:
