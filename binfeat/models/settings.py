@@ -25,11 +25,9 @@ class Mechanisms:
     codes: bool = True
     rbf: bool = True  # as the radial kernel, if it does better than Matern's
     shorter_starts: bool = True
-    exact_tuning: bool = True  # of the overall length scale and the penalty, for few rows
     second_kernel: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True
-    resplitting: bool = True  # into new cells during fine tuning
     averages: bool = True  # of trees
     tree_choice: bool = True  # of the number of trees
     duplicates: bool = True

@@ -6,7 +6,6 @@ import inspect
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import reduce
 from importlib import import_module
 from time import perf_counter
 
@@ -31,26 +30,10 @@ _CHANGED = 0.02  # of the metric, from which on a table is worse or better
 _LOSS_FLOOR = 0.001  # added to both log-losses of a ratio
 _N_EXTREMES = 2  # tables that a second geometric mean leaves out
 _QUICK_TABLES = ("iris",)
-_DERIVED, _TARGETS = "models.table.derived", "models.table.targets"
-_PARTS = {  # modules, or classes and functions of a module, that serve nothing else
+_MODULES = {  # that serve nothing else
     "linear_maps": ("models.search.linear_maps",),
-    "ranks": tuple(f"{_DERIVED}:{name}" for name in ("Ranks", "_columns_to_rank", "_is_far_from_normal")),
-    "codes": tuple(f"{_DERIVED}:{name}" for name in ("Codes", "columns_of_codes", "_Recurring", "_recurring"))
-    + tuple(f"{_DERIVED}:{name}" for name in ("_come_again", "_is_name", "_are_codes")),
-    "rbf": ("length_scales.search:LengthScaleSearch.of_kernel", "models.search.kernel_search:_with_one_radial"),
-    "shorter_starts": ("length_scales.search:LengthScaleSearch._shorten",),
-    "exact_tuning": ("models.machines.tuning:ExactTuning._tuned", "models.machines.tuning:Descent"),
-    "second_kernel": ("models.machines.tuning:ExactTuning._best_sum", "models.machines.tuning:second_kernel"),
-    "target_transforms": ("models.steps:_choose_targets", "models.steps:_transform_trials", f"{_TARGETS}:TransformTrial")
-    + tuple(f"{_TARGETS}:{name}" for name in ("Log", "ArcsinhTarget", "transforms_to_try", "likelihood")),
-    "fine_tuning": ("models.machines.tuning:FineTuning", "models.machines.cells:CellSearch"),
-    "tree_choice": ("models.machines.local:LocalMachine._worthwhile_trees", "models.machines.forest:Forest.ambiguity"),
     "duplicates": ("models.table.unique_rows",),
     "global_part": ("models.kernel_algebra.level_effects", "models.machines.levels"),
-    "wide_scales": ("models.search.wide:WideSearch._learn", "models.search.wide:_judge"),
-    "calibration_matrix": ("_common.calibration:_Coordinates",),
-    "noise_model": tuple(f"models.steps:{name}" for name in ("_spread", "_differ", "_problem_of_sizes", "_kernel_of"))
-    + ("models.fitted.exact:Spread",),
 }
 
 
@@ -187,12 +170,10 @@ def _rows(what, found, group):
     yield Row(f"{what}: seconds without / with", geometric_mean(seconds), unit="")
     yield Row(f"{what}: tables worse by 2 %", len(worse), unit=f"of {len(ratios)}")
     yield Row(f"{what}: tables better by 2 %", len(better), unit=f"of {len(ratios)}")
-    n_lines = sum(_n_lines(part) for name in group for part in _PARTS.get(name, ()))
-    yield Row(f"{what}: lines of its own", n_lines, unit="")
+    n_lines = sum(map(_n_lines, (module for name in group for module in _MODULES.get(name, ()))))
+    yield Row(f"{what}: lines of modules of its own", n_lines, unit="")
 
 
-def _n_lines(part):
-    """Lines of a module, or of a class or function of a module, within the package."""
-    module, _, names = part.partition(":")
-    owner = reduce(getattr, names.split(".") if names else (), import_module(f"binfeat.{module}"))
-    return len(inspect.getsource(owner).splitlines())
+def _n_lines(module):
+    """Lines of a module of the package."""
+    return len(inspect.getsource(import_module(f"binfeat.{module}")).splitlines())

@@ -148,8 +148,6 @@ class ExactTuning:
         others = TUNING.group_penalties if given is None and self._problem.groups is not None else ()
         tries = [first, *(self._try(replace(first.kernel, alpha=own), first) for own in others)]
         start = min(tries, key=lambda each: each.error)
-        if not self._run.limits.mechanisms.exact_tuning:
-            return start
         descent = self._descent(is_alone=len(self._kernels.found) == 1)
         return descent.in_turn(start, learns_alpha=given is None, learns_factor=self._kernels.learned)
 
@@ -257,8 +255,7 @@ class FineTuning:
                 seed=run.settings.seed,
                 n_jobs=run.settings.n_jobs,
             )
-            splits_again = learns_gamma and run.limits.mechanisms.resplitting
-            n_trees = self._plan.n_trees if splits_again else 1  # given length scales would split the same cells
+            n_trees = self._plan.n_trees if learns_gamma else 1  # given length scales would split the same cells
             self._search(search, cells, n_trees, lambda: run.step() and run.may_continue(self._plan.phase, seconds))
             kernel, error = search.kernel, search.error
         if not rows.problem.is_judged_by_squares and self._learns_alpha:
