@@ -53,10 +53,12 @@ class Labels:
         odds = self.decision(scores)
         return np.column_stack([expit(-odds), expit(odds)]) if odds.ndim == 1 else softmax(odds, axis=1)
 
-    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "Labels":
+    def calibrated(
+        self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, has_matrix: bool = True
+    ) -> "Labels":
         """Return a copy with a calibration fitted to validation scores."""
         labels = np.searchsorted(self.classes, y)
-        return replace(self, calibration=Calibration.fitted(_by_class(scores), labels, weights))
+        return replace(self, calibration=Calibration.fitted(_by_class(scores), labels, weights, has_matrix))
 
     def log_losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the negative log-probability of each label, (n_rows,)."""
@@ -86,11 +88,15 @@ class LabelSets(Labels):
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         return expit(self.decision(scores))
 
-    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Labels:
+    def calibrated(
+        self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, has_matrix: bool = True
+    ) -> Labels:
         """Return a copy with one calibration for all labels."""
         weights = None if weights is None else np.repeat(weights, y.shape[1], axis=0)
         labels = y.ravel().astype(int)
-        return replace(self, calibration=Calibration.fitted(_by_class(scores.reshape(-1, 1)), labels, weights))
+        return replace(
+            self, calibration=Calibration.fitted(_by_class(scores.reshape(-1, 1)), labels, weights, has_matrix)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +131,11 @@ class LabelColumns:
     def probabilities(self, scores: np.ndarray) -> list[np.ndarray]:
         return [own.probabilities(part) for own, part in self._with(scores)]
 
-    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "LabelColumns":
+    def calibrated(
+        self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, has_matrix: bool = True
+    ) -> "LabelColumns":
         parts = zip(self._with(scores), columns_of(y), strict=True)
-        return LabelColumns(tuple(own.calibrated(part, column, weights) for (own, part), column in parts))
+        return LabelColumns(tuple(own.calibrated(part, column, weights, has_matrix) for (own, part), column in parts))
 
     @property
     def places(self) -> list[slice]:

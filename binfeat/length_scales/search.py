@@ -71,10 +71,6 @@ class KernelSteps:
         self._start, self._has_factors = self._logs if keeps_proportions else 0.0, keeps_proportions
         self._log_shares, self._log_alpha = np.log(shares), float(np.log(alpha))
         self._prior, self._least_alpha, self._alpha_rate = 2 * prior, least_alpha, alpha_rate
-        self.forget()
-
-    def forget(self) -> None:
-        """Start the averages of slopes anew."""
         shapes = self._logs.shape, (len(self._logs), 1), self._log_shares.shape, ()
         self._of_gammas, self._of_factors, self._of_shares, self._of_alpha = map(Adam, shapes)
 
@@ -223,6 +219,7 @@ class LengthScaleSearch:
         *,
         alpha: float | None = None,
         scaled: bool = True,
+        starts_shorter: bool = True,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
@@ -247,6 +244,7 @@ class LengthScaleSearch:
         )
         self.learns_alpha = alpha is None
         self._order, self._n_drawn = self._rng.permutation(used), 0
+        self._starts_shorter = starts_shorter
         self.n_rows = 0  # of a step
         self.n_done = 0  # steps, including the steps that a singular kernel made impossible
         self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
@@ -285,7 +283,7 @@ class LengthScaleSearch:
         n_used, by_work = len(self.rows.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
         affordable = max(SEARCH.fewest_step_rows, by_work)
         self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SEARCH.row_share * n_used)))
-        if not self.n_done and self._live.any():
+        if self._starts_shorter and not self.n_done and self._live.any():
             with suppress(SingularKernelError):
                 self._shorten()
         first, last = SEARCH.rates
@@ -340,30 +338,6 @@ class LengthScaleSearch:
         best = int(np.argmin([own[::2].mean() for own in tries]))
         if surely_less(tries[best][1::2], mean[1::2], 2.0):
             self._steps = self._steps.times(factors[best])
-
-    def revive(self, n_rows: int) -> float:
-        """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
-
-        A step's few rows do not show what some inputs do together. Their gammas fall, and with them their slopes. So
-        all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
-        further. Returned is the ratio of the error to the error before.
-        """
-        parts = self.gamma * self._distance
-        least = 0.5 * parts.sum() / max(1, np.count_nonzero(self._live))
-        idle = self._live & (parts < least)
-        if not idle.any():
-            return 1.0
-        before, error, factors = self._steps, self.error_on(n_rows), np.where(idle, quotients(least, parts), 1.0)
-        self._steps, rising = before.times(factors), np.zeros_like(idle)
-        with suppress(SingularKernelError):
-            rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
-        self._steps = before.times(np.where(rising, factors, 1.0))
-        found = self.error_on(n_rows)
-        if not found < error:
-            self._steps = before
-            return 1.0
-        self._steps.forget()
-        return found / error
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""

@@ -23,13 +23,18 @@ class Mechanisms:
     linear_maps: bool = True
     ranks: bool = True
     codes: bool = True
-    revival: bool = True
+    rbf: bool = True  # as the radial kernel, if it does better than Matern's
+    shorter_starts: bool = True
     second_kernel: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True
     averages: bool = True  # of trees
+    tree_choice: bool = True  # of the number of trees
     duplicates: bool = True
     global_part: bool = True  # effects of levels that all cells of a local model share
+    wide_scales: bool = True  # for single inputs of many
+    calibration_matrix: bool = True  # of probabilities
+    noise_model: bool = True  # of sizes of residuals
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     groups = None if settings.has_cv else rows_of(problem.groups, rows)
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels)
-    spread = _spread(problem, kernels, solution, run) if has_noise else None
+    spread = _spread(problem, kernels, solution, run) if has_noise and run.limits.mechanisms.noise_model else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
     status = "budget" if solution.status == "converged" and run.cut_short else solution.status
@@ -236,7 +236,8 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     targets = problem.targets
     if isinstance(targets, AnyLabels):
         with one_blas_thread():
-            return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows))
+            has_matrix = run.limits.mechanisms.calibration_matrix
+            return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows), has_matrix)
     if targets.is_plain:
         return targets
     targets = targets.limited(problem.y)

@@ -25,7 +25,7 @@ STAGES = {  # functions that `pipeline.fit` calls
 REST = "table and all else"
 PARTS = {  # of stages, by the module whose functions other modules of kernel models call
     "linear maps": "linear_maps.py",
-    "penalty and shares": "tuning.py",
+    "penalty and shares": "learner.py",
 }
 
 

@@ -234,7 +234,8 @@ class LocalMachine(KernelCandidate):
         forest, most = self._grown, self._most_trees
         if run.settings.n_trees is None and most > 1:
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
-            most = 1 if is_one else min(most, self._worthwhile_trees())
+            wanted = self._worthwhile_trees() if run.limits.mechanisms.tree_choice else 4
+            most = 1 if is_one else min(most, wanted)
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
             error = self._trees.grow(forest)
             self._curve.append((forest.n_trees, error))

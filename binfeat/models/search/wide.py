@@ -77,7 +77,7 @@ class WideSearch:
             self._found, is_standard = self._of_all()
             words = f"{self._found.kernel}, one for all{' standardized' * is_standard} inputs"
             run.note("length scales", words, self._found.error)
-            if run.step() and self._may_step():
+            if run.step() and self._may_step() and run.limits.mechanisms.wide_scales:
                 self._found = self._learn(self._found, is_standard)
         return self._kernels(self._found)
 
