@@ -30,7 +30,6 @@ class ContributionDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     bars_ : matplotlib BarContainer
 
     Examples

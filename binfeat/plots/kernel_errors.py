@@ -44,7 +44,6 @@ class KernelErrorDisplay:
     rms_error_ : float
         Root of the mean squared error.
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     points_ : matplotlib PathCollection
     band_ : matplotlib collection
         Band of 90 % of the pairs.

@@ -44,7 +44,6 @@ class LearningCurveDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     line_ : matplotlib Line2D
         Line of the points.
     steps_ : matplotlib Line2D or None

@@ -27,7 +27,6 @@ class RelevanceDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     bars_ : matplotlib BarContainer
 
     See Also

@@ -31,7 +31,6 @@ class ShapleyDisplay:
     order_ : ndarray of shape (n_shown,)
         Indices of the plotted inputs, in descending order of mean magnitude.
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
 
     See Also
     --------
