@@ -43,6 +43,18 @@ _NOT_QUICK = {
 }
 
 
+_LONG_WITHOUT_JIT = {  # and others run the same lines of kernels
+    "test_a_pickle_is_hardly_larger_than_the_codes",
+    "test_copies_of_features_of_a_source",
+    "test_inputs_of_several_blocks",
+    "test_number_of_threads_follows_the_limit_of_the_process",
+    "test_real_signals_leave_the_threads_to_others",
+    "test_scipy_solvers",
+    "test_threads_wait_for_work_as_the_user_says_or_shortly",
+    "test_type_of_codes",
+}
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
@@ -53,6 +65,8 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_setup(item):
     if item.get_closest_marker("hard") and "BINFEAT_HARD" not in os.environ:
         pytest.skip("takes long; BINFEAT_HARD=1 runs it")
+    if numba.config.DISABLE_JIT and getattr(item, "originalname", None) in _LONG_WITHOUT_JIT:
+        pytest.skip("takes long without JIT")
 
 
 @pytest.fixture
@@ -63,7 +77,7 @@ def rng():
 @pytest.fixture(autouse=True)
 def seed_of_the_global_generator():
     """Tests without a random_state draw the same features in each run."""
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  the generator that scikit-learn draws from
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -256,7 +256,6 @@ def test_a_dense_form_larger_than_memory_is_refused(rng, memory_of):
         matrix(rng).toarray()
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="takes long for what others cover")
 def test_type_of_codes(rng):
     assert bin_matrix.code_dtype(65_535) == np.uint16
     assert bin_matrix.code_dtype(65_536) == np.uint32

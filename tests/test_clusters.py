@@ -25,7 +25,7 @@ from binfeat import (
     blocks,
 )
 from binfeat.graph import clusters as clusters_module
-from binfeat.graph import eigenvectors, neighbours, scale, similarity, start
+from binfeat.graph import eigenvectors, neighbours, scale, similarity, spectral
 
 pd = pytest.importorskip("pandas")
 
@@ -41,7 +41,7 @@ def never_dense(monkeypatch):
 @pytest.fixture
 def least_sample(monkeypatch):
     """Set from how many rows on a sample is the start."""
-    return partial(monkeypatch.setattr, start, "_LEAST_ROWS")
+    return partial(monkeypatch.setattr, spectral, "_LEAST_ROWS")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
     Z = RandomBinning(gamma=2.0, n_grids=32, min_count=2, output="codes", random_state=0).fit_transform(X)
     graph, options = neighbours.NeighbourGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
     cold = eigenvectors.leading_eigenvectors(graph.normalised, graph.known, 2, **options)
-    near = start.start_from_sample(Z, graph, 3, **options)
+    near = spectral._start_from_sample(Z, graph, 3, **options)
     warm = eigenvectors.leading_eigenvectors(graph.normalised, graph.known, 2, start=near, **options)
     cosines = np.abs((near[:, :2] * cold.vectors).sum(axis=0)) / np.linalg.norm(near[:, :2], axis=0)
     assert cosines.min() > 0.9
@@ -108,9 +108,9 @@ def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
 def test_no_sample(rng):
     Z = RandomBinning(gamma=1.0, n_grids=32, output="codes", random_state=0).fit_transform(rng.uniform(size=(4000, 2)))
     graph, options = neighbours.NeighbourGraph(Z, 0), {"tol": 1e-3, "max_iter": 100, "seed": 0}
-    assert start.start_from_sample(Z[:3999], graph, 3, **options) is None
-    assert start.start_from_sample(Z, graph, 1000, **options) is None
-    assert start.start_from_sample(Z, similarity.SimilarityGraph(Z.tocsr()), 3, **options) is None
+    assert spectral._start_from_sample(Z[:3999], graph, 3, **options) is None
+    assert spectral._start_from_sample(Z, graph, 1000, **options) is None
+    assert spectral._start_from_sample(Z, similarity.SimilarityGraph(Z.tocsr()), 3, **options) is None
 
 
 def test_krylov_space_that_ends_early(rng, never_dense):

@@ -17,7 +17,7 @@ from interrupts import interrupted
 from limits import limited
 
 import binfeat
-from binfeat.cli import fit, main, messages, models, tables
+from binfeat.cli import commands, main, messages, models, tables
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -254,7 +254,7 @@ def test_errors_that_are_not_finite_make_no_model(capsys, monkeypatch, tmp_path,
         machine = models.load(Path("delay.skops"))
         vars(self).update(vars(machine) | {wrong: np.full_like(getattr(machine, wrong), np.nan)})
 
-    monkeypatch.setattr(fit.KernelMachineRegressor, "fit", fitted)
+    monkeypatch.setattr(commands.KernelMachineRegressor, "fit", fitted)
     said = failed(capsys, "fit", "flights.csv", "--target", "delay", "--model", tmp_path / "m.skops")
     assert "not finite, so no model was written" in said
 
@@ -430,7 +430,7 @@ def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(sio, "dump", fail)
-    monkeypatch.setattr(fit.KernelMachineRegressor, "summary", lambda self: "")
+    monkeypatch.setattr(commands.KernelMachineRegressor, "summary", lambda self: "")
     assert "no space left" in failed(capsys, "fit", "flights.csv", "--target", "delay", "--model", "delay.skops")
 
 
@@ -504,7 +504,7 @@ def test_signals_leave_nothing(capsys, monkeypatch, tmp_path, number):
         assert len(list(tmp_path.iterdir())) == 1
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(fit.KernelMachineRegressor, "predict", end)
+    monkeypatch.setattr(commands.KernelMachineRegressor, "predict", end)
     known = signal.getsignal(number)
     assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 128 + number
     assert capsys.readouterr().err == "binfeat: terminated; no file was written.\n"
@@ -513,7 +513,7 @@ def test_signals_leave_nothing(capsys, monkeypatch, tmp_path, number):
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)  # as nohup has it
     monkeypatch.setattr(os, "kill", lambda *_: None)
     monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("a handler was set"))
-    monkeypatch.setattr(fit.KernelMachineRegressor, "predict", lambda self, X: np.zeros(len(X)))
+    monkeypatch.setattr(commands.KernelMachineRegressor, "predict", lambda self, X: np.zeros(len(X)))
     assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 0
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat.cli.explain import _explained
+from binfeat.cli.commands import _explained
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

@@ -22,7 +22,6 @@ import dask  # noqa: E402
 import binfeat.distributed as remote  # noqa: E402
 from binfeat.distributed import (  # noqa: E402
     _all_rows,
-    _cells,
     _rows,
 )
 
@@ -206,7 +205,7 @@ def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
     X, y, weights = rows
     options = with_options(LOCAL, n_trees=2)
     expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, y > 0, weights))
-    killed = kill_a_worker_in(monkeypatch, client, _cells.DaskCells, "__call__", 2)
+    killed = kill_a_worker_in(monkeypatch, client, _all_rows.DaskCells, "__call__", 2)
     machine = remote.KernelMachineClassifier(**options).fit(chunked(X), y > 0, weights)
     assert killed
     assert_same_state(machine, expected)

@@ -125,31 +125,6 @@ def test_two_rows(rng):
         assert (found.gamma > 0).all()
 
 
-def test_inputs_that_act_together_are_revived(rng):
-    """A product of three inputs shows on many rows only, and not by slopes where their gammas are near 0."""
-    X = rng.uniform(-1, 1, size=(3000, 10))
-    y = X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] + X[:, 4] * X[:, 5] * X[:, 6]
-    found = search(X, y / y.std(), kernels.Matern(1.5)).run(40, 150)
-    before, error = found.gamma, found.error_on(600)
-    assert before[4:].max() < 0.2 * before[:4].min()
-    assert found.revive(600) == pytest.approx(found.error_on(600) / error)
-    assert found.error_on(600) < 0.9 * error
-    raised = found.gamma > before
-    assert raised[4:7].all()
-    np.testing.assert_array_equal(found.gamma[~raised], before[~raised])
-
-
-@pytest.mark.hard
-def test_idle_inputs_are_not_revived(rng):
-    X = rng.uniform(-1, 1, size=(1000, 6))
-    found = search(X, np.sin(4 * X[:, 0])).run(40, 150)
-    before = found.gamma
-    assert found.revive(500) == 1.0
-    np.testing.assert_array_equal(found.gamma, before)
-    constant = search(np.ones((100, 2)), X[:100, 0])
-    assert constant.revive(100) == 1.0
-
-
 def test_the_prior_keeps_gammas_of_few_rows_together(rng):
     X, y = rng.normal(size=(300, 10)), rng.normal(size=300)
     spread = {n: np.log(search(X[:n], y[:n]).run(40, 500).gamma).std() for n in (15, 300)}

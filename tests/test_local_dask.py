@@ -16,7 +16,7 @@ dask_sizeof = pytest.importorskip("dask.sizeof")
 pytest.importorskip("distributed")
 
 import binfeat.distributed as remote  # noqa: E402
-from binfeat.distributed import _cells  # noqa: E402
+from binfeat.distributed import _all_rows  # noqa: E402
 
 N_ROWS, N_SAMPLED = 1500, 500
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 150, "n_trees": 2}, "random_state": 0}
@@ -94,14 +94,14 @@ def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
     X, y, weights = noisy
     dX, options = chunked(X, CHUNKS[2]), {**GIVEN, "cv": 3}
     machine = remote.KernelMachineClassifier(**options).fit(dX, y > 0, weights)
-    tasks, called = [], _cells._called
+    tasks, called = [], _all_rows._called
 
     def noted(function, pieces, places, mean_weight, n_jobs):
         tasks.append((len(places), n_jobs))
         return called(function, pieces, places, mean_weight, n_jobs)
 
-    monkeypatch.setattr(_cells, "_MOST_PIECES", most_pieces)
-    monkeypatch.setattr(_cells, "_called", noted)
+    monkeypatch.setattr(_all_rows, "_MOST_PIECES", most_pieces)
+    monkeypatch.setattr(_all_rows, "_called", noted)
     other = remote.KernelMachineClassifier(**options, n_jobs=n_jobs).fit(dX, y > 0, weights)
     assert {threads for _, threads in tasks} == {n_jobs or 1}
     assert max(n_cells for n_cells, _ in tasks) >= 1500 // 150 // max(1, most_pieces // 7)

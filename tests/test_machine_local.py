@@ -20,7 +20,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.length_scales import kernel_sum, leave_one_out, matrices
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.machines import cells, forest, local, sizes, tuning
+from binfeat.models.machines import cells, forest, learner, local, sizes
 
 pd = pytest.importorskip("pandas")
 
@@ -295,11 +295,11 @@ def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
 
 def test_few_rows_do_not_tell_that_a_function_is_smooth():
     alone = kernel_sum.KernelPart(kernels.RBF(), np.array([0.5, 0.2]))
-    beside = tuning.second_kernel(alone)
+    beside = learner.second_kernel(alone)
     assert beside.kernel == kernels.Matern(1.5)
     np.testing.assert_array_equal(beside.gamma, alone.gamma)
-    assert tuning.second_kernel(beside).kernel == beside.kernel
-    assert (tuning.second_kernel(beside).gamma < beside.gamma).all()
+    assert learner.second_kernel(beside).kernel == beside.kernel
+    assert (learner.second_kernel(beside).gamma < beside.gamma).all()
 
 
 # Beside other machines.
@@ -485,7 +485,7 @@ def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, mon
     gammas, samples = [], cells.CellRows.samples
 
     def noted(self, kernel, most, seed):
-        if most == tuning.CELLS.set_rows:
+        if most == learner.CELLS.set_rows:
             gammas.append(kernel.parts[0].gamma.copy())
         return samples(self, kernel, most, seed)
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from perf import __main__ as command
 from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite
-from perf.cases import losses, serving
+from perf.cases import losses, serving, stages
 from perf.measure import Times
 from perf.record import Row
 
@@ -570,6 +570,16 @@ def test_pages_of_machines_in_service():
     assert '"exact, 5,000 rows", "2", "2", "2", "2", "2", "2"' in parts["kinds"]
     assert parts["beside"].split('"')[1:8:2] == ["rows of the fit", "what", "ours", "LightGBM"]
     assert '"5,000", "fit, s", "1", "3", "4"' in parts["beside"]
+
+
+def test_stages_of_a_fit_take_all_of_its_time():
+    rows = list(stages._numbers(200))
+    shares = {row.at["stage"]: row.ours for row in rows}
+    assert shares.pop("fit") > 0
+    assert sum(shares[stage] for stage in (*stages.STAGES, stages.REST)) == pytest.approx(100)
+    assert all(shares[stage] > 0 for stage in (*stages.STAGES, *stages.PARTS))
+    assert shares["linear maps"] < shares["search"]
+    assert '"numbers", "200"' in stages.parts({"rows": [row.as_dict() for row in rows]})["stages"]
 
 
 def test_parts_of_losses_are_the_ratios_of_all_tables():

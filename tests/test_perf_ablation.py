@@ -43,15 +43,21 @@ def test_figures_without_a_mechanism_over_those_with_it():
     assert rows["metric without / with"] == pytest.approx(1.1)
     assert rows["error without / with"] == pytest.approx(1.0)
     assert rows["seconds without / with"] == pytest.approx(0.5)
+    assert rows["metric without / with, usual tables"] == pytest.approx(1.0)
     assert (rows["tables worse by 2 %"], rows["tables better by 2 %"]) == (1, 0)
-    assert rows["lines of modules of its own"] == ablation._n_lines("table/unique_rows.py") > 20
+    assert rows["lines of modules of its own"] == ablation._n_lines("models.table.unique_rows") > 20
+
+
+def test_modules_of_mechanisms_are_counted():
+    assert set(ablation._MODULES) <= set(MECHANISMS)
+    assert all(ablation._n_lines(name) > 20 for names in ablation._MODULES.values() for name in names)
 
 
 @pytest.mark.hard
 def test_a_quick_run_compares_each_mechanism(capsys):
     rows = list(ablation.run(quick=True, off=[("ranks",), ("ranks", "averages")]))
-    assert [row.error for row in rows] == [None] * 12
-    assert rows[6].what == "ranks+averages: metric without / with"
+    assert [row.error for row in rows] == [None] * 14
+    assert rows[7].what == "ranks+averages: metric without / with"
     assert "iris, 120 rows" in capsys.readouterr().out
 
 

@@ -10,10 +10,8 @@ class ArrayRecord:
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def arrays(self) -> dict[str, Any]:
-        """Return the fields as arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Self:
-        """Restore an object from its `arrays()`."""
         return cls(**arrays)

@@ -1,4 +1,4 @@
-"""Quotients and moments of arrays, and reusable memory for arrays."""
+"""Quotients, moments and robust scales of arrays, and reusable memory for arrays."""
 
 import numpy as np
 
@@ -16,6 +16,16 @@ def mean_and_std(Y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray,
     own = None if weights is None else weights[:, 0]
     mean = np.average(Y, axis=0, weights=own)
     return mean, np.sqrt(np.average((Y - mean) ** 2, axis=0, weights=own))
+
+
+def robust_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the median and the interquartile range of every column.
+
+    If at least half of the values are equal, the scale is the standard deviation; for a constant column it is 1.
+    """
+    low, center, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
+    unit = np.where(high > low, high - low, values.std(axis=0))
+    return center, np.where(unit > 0, unit, 1.0)
 
 
 class Scratch:

@@ -28,12 +28,10 @@ def times_of(series: nw.Series) -> str:
 
 
 def in_zone(zone: str) -> str:
-    """Return the kind of times for dates in a time zone."""
     return _IN_ZONE + zone
 
 
 def zone_in(times: str) -> str:
-    """Return the time zone of a kind of times, or ""."""
     return times.removeprefix(_IN_ZONE) if times.startswith(_IN_ZONE) else ""
 
 
@@ -43,7 +41,6 @@ def _pandas_zone(series: nw.Series) -> tzinfo | None:
 
 
 def is_time(times: str) -> bool:
-    """Return True if a string is a kind of times."""
     return times in ("durations", "dates") or (times.startswith(_IN_ZONE) and zone_in(times) != "")
 
 

@@ -15,16 +15,6 @@ _MAX_ITER, _ENOUGH = 100, 3e-5  # steps, and minimum gain of a step as a share o
 _BLOCK_ROWS = 250  # rows per block, so that log-odds stay in the cache
 
 
-class Uncalibrated:
-    """The identity: scores are log-odds."""
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        return scores
-
-
-UNCALIBRATED = Uncalibrated()
-
-
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Log-odds of the classes, (n_rows, n_classes), as linear functions of scores and of logarithms of shares.
@@ -48,7 +38,9 @@ class Calibration:
         return cls(np.stack([factor * np.eye(n_classes), np.zeros((n_classes, n_classes))]), np.zeros(n_classes))
 
     @classmethod
-    def fitted(cls, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None) -> "Calibration":
+    def fitted(
+        cls, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, has_matrix: bool = True
+    ) -> "Calibration":
         """Return the calibration with the highest penalized likelihood; the penalty acts on differences of classes.
 
         Scores are (n_rows, n_classes), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
@@ -64,7 +56,7 @@ class Calibration:
             return loss, coordinates.slopes(*slopes)
 
         ends = {"maxiter": _MAX_ITER, "ftol": _ENOUGH * min(1.0, likelihood.entropy)}
-        coordinates = _Coordinates.of(likelihood)
+        coordinates = _Coordinates.of(likelihood) if has_matrix else _Factors(likelihood.shares.size)
         start = coordinates.values(*likelihood.as_they_are)
         found = minimize(loss_and_slopes, start, jac=True, method="L-BFGS-B", options=ends)
         intercept, coef = coordinates.parameters(found.x)
@@ -98,12 +90,10 @@ class _Likelihood:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Return the share of each class."""
         return self.targets.sum(axis=0)
 
     @property
     def entropy(self) -> float:
-        """Return the loss of constant shares."""
         return float(-(self.shares * np.log(np.maximum(self.shares, np.finfo(float).tiny))).sum())
 
     @property
@@ -151,11 +141,9 @@ class _Coordinates:
         return cls(means, root, np.linalg.inv(root), np.sqrt(curvature))
 
     def values(self, intercept: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """Convert parameters to values."""
         return np.append(self.of_intercept * (intercept + coef @ self.means), coef @ self.root)
 
     def parameters(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Convert values to intercept and coef."""
         n_classes = len(self.root) // 2
         coef = values[n_classes:].reshape(n_classes, -1) @ self.inverse
         return values[:n_classes] / self.of_intercept - coef @ self.means, coef
@@ -164,6 +152,22 @@ class _Coordinates:
         """Convert gradients by parameters to gradients by values."""
         by_coef = (by_coef - np.outer(by_intercept, self.means)) @ self.inverse.T
         return np.append(by_intercept / self.of_intercept, by_coef)
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """Coordinates if scores and logarithms have one factor each."""
+
+    n_classes: int
+
+    def values(self, intercept: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        return np.append(intercept, [np.trace(own) / self.n_classes for own in np.hsplit(coef, 2)])
+
+    def parameters(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return values[:-2], np.hstack([factor * np.eye(self.n_classes) for factor in values[-2:]])
+
+    def slopes(self, by_intercept: np.ndarray, by_coef: np.ndarray) -> np.ndarray:
+        return np.append(by_intercept, [np.trace(own) for own in np.hsplit(by_coef, 2)])
 
 
 def _features(scores: np.ndarray) -> np.ndarray:

@@ -28,19 +28,14 @@ def all_or_nothing(fit: _Method) -> _Method:
             return fit(self, *arguments, **options)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and vars(self).get("status_") == "interrupted":
-                _attach(error, self)
+                if not hasattr(error, "estimator"):
+                    error.estimator = self  # type: ignore[attr-defined]
+                    error.add_note(_KEPT.format(type(self).__name__))
             else:
                 self.__dict__ = before
             raise
 
     return run  # type: ignore[return-value]
-
-
-def _attach(interrupt: KeyboardInterrupt, estimator: object) -> None:
-    """Add a note to an interrupt on how to access the fitted estimator."""
-    if not hasattr(interrupt, "estimator"):
-        interrupt.estimator = estimator  # type: ignore[attr-defined]
-        interrupt.add_note(_KEPT.format(type(estimator).__name__))
 
 
 def fit_method(fit: _Method) -> _Method:

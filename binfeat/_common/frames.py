@@ -27,7 +27,6 @@ def collected(X: Any) -> Any:
 
 
 def is_frame(X: object) -> bool:
-    """Return True if X is a data frame in memory."""
     return nw.dependencies.is_into_dataframe(X)
 
 
@@ -41,7 +40,6 @@ def is_source(X: object) -> TypeGuard[Source]:
 
 
 def require_distinct(names: Sequence[object], table: str) -> None:
-    """Raise ValueError for repeated column names."""
     if len(set(names)) == len(names):
         return
     name, n = Counter(names).most_common(1)[0]

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from binfeat._common.arrays import quotients
 from binfeat._common.random_words import round_significant
 from binfeat._common.subsets import slices
-from binfeat._common.validation import check_gamma, is_word
+from binfeat._common.validation import check_gamma
 
 _CHUNK_BYTES = 2**22
 _NUMBERS = np.finfo(np.float64)
@@ -26,12 +27,6 @@ class Moments:
     squares: np.ndarray  # sum of squared deviations from the mean
 
     @classmethod
-    def none(cls, n_inputs: int) -> Self:
-        """Return the moments of zero rows."""
-        zeros = np.zeros(n_inputs)
-        return cls(zeros, zeros, zeros, zeros)
-
-    @classmethod
     def of(cls, X: Any, weights: np.ndarray | None = None) -> "Moments":
         """Compute moments of an ndarray or CSR (n_rows, n_inputs), with weights (n_rows,) of the rows."""
         if weights is not None:
@@ -42,8 +37,8 @@ class Moments:
     def __add__(self, other: "Moments") -> "Moments":
         """Combine the moments of two parts (Chan, Golub & LeVeque 1979)."""
         unit, n_values = np.maximum(self.unit, other.unit), self.n_values + other.n_values
-        first, second = _quotient(self.unit, unit), _quotient(other.unit, unit)
-        share = _quotient(other.n_values, n_values)
+        first, second = quotients(self.unit, unit), quotients(other.unit, unit)
+        share = quotients(other.n_values, n_values)
         apart = other.mean * second - self.mean * first
         squares = self.squares * first**2 + other.squares * second**2 + self.n_values * share * apart**2
         return Moments(n_values, unit, self.mean * first + share * apart, squares)
@@ -52,20 +47,15 @@ class Moments:
         """Return the moments of all values of the inputs in a mask, arrays of shape (1,)."""
         n_values, means, squares = self.n_values[inputs], self.mean[inputs], self.squares[inputs]
         unit, total = self.unit[inputs].max(initial=0.0, keepdims=True), n_values.sum(keepdims=True)
-        factors = _quotient(self.unit[inputs], np.broadcast_to(unit, means.shape))
-        mean = _quotient((n_values * means * factors).sum(keepdims=True), total)
+        factors = quotients(self.unit[inputs], unit)
+        mean = quotients((n_values * means * factors).sum(keepdims=True), total)
         both = squares * factors**2 + n_values * (means * factors - mean) ** 2
         return Moments(total, unit, mean, both.sum(keepdims=True))
 
     @property
     def std(self) -> np.ndarray:
         """Return the standard deviation of each input in 24 significant bits; 0 if all values are equal or missing."""
-        return round_significant(np.sqrt(_quotient(self.squares, self.n_values)), _SIGNIFICANT) * self.unit
-
-
-def _quotient(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
-    """Return quotients, and 0 where the divisor is 0."""
-    return np.divide(values, divisors, out=np.zeros(np.shape(values)), where=divisors != 0)
+        return round_significant(np.sqrt(quotients(self.squares, self.n_values)), _SIGNIFICANT) * self.unit
 
 
 def _of_dense(X: np.ndarray, weights: np.ndarray | None) -> Moments:
@@ -74,16 +64,12 @@ def _of_dense(X: np.ndarray, weights: np.ndarray | None) -> Moments:
         np.maximum(unit, np.fmax.reduce(np.abs(values), axis=0, initial=0.0), out=unit)
     for values, own in _chunks(X, weights):
         known = ~np.isnan(values)
-        total += np.sum(own * _in_units(values, unit), axis=0, where=known)
+        total += np.sum(own * quotients(values, unit), axis=0, where=known)
         n_values += np.sum(np.broadcast_to(own, values.shape), axis=0, where=known)
-    mean = _quotient(total, n_values)
+    mean = quotients(total, n_values)
     for values, own in _chunks(X, weights):
-        squares += np.sum(own * (_in_units(values, unit) - mean) ** 2, axis=0, where=~np.isnan(values))
+        squares += np.sum(own * (quotients(values, unit) - mean) ** 2, axis=0, where=~np.isnan(values))
     return Moments(n_values, unit, mean, np.where(unit > 0, squares, 0.0))
-
-
-def _in_units(values: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    return _quotient(values, np.broadcast_to(unit, values.shape))
 
 
 def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
@@ -95,8 +81,8 @@ def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
     np.maximum.at(unit, inputs, np.abs(values))
     n_stored = np.bincount(inputs, own, n_inputs)
     n_values = weights.sum() - (np.bincount(X.indices, of_entries, n_inputs) - n_stored)
-    scaled = _quotient(values, unit[inputs])
-    mean = _quotient(np.bincount(inputs, own * scaled, n_inputs), n_values)
+    scaled = quotients(values, unit[inputs])
+    mean = quotients(np.bincount(inputs, own * scaled, n_inputs), n_values)
     squares = np.bincount(inputs, own * (scaled - mean[inputs]) ** 2, n_inputs) + (n_values - n_stored) * mean**2
     return Moments(n_values, unit, mean, squares)
 
@@ -106,11 +92,6 @@ def _chunks(X: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[np.ndar
     for rows in slices(X.shape[0], max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))):
         own = 1.0 if weights is None else weights[rows, np.newaxis]
         yield np.asarray(X[rows], dtype=np.float64, order="C"), own
-
-
-def is_scale(gamma: object) -> bool:
-    """Return True if gamma is "scale", which requires the moments of the rows."""
-    return is_word(gamma, "scale")
 
 
 def gamma_of_inputs(gamma: Any, moments: Moments | None, categorical: np.ndarray, power: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.calibration import UNCALIBRATED, Calibration, Uncalibrated
+from binfeat._common.calibration import Calibration
 from binfeat._common.frames import plain_type, typed_objects
 from binfeat._common.validation import check_weights, checked_array, is_word
 
@@ -23,13 +23,12 @@ class Labels:
     """One label per row as targets: 1 for its class, -1 for the others; two classes share one target."""
 
     classes: np.ndarray
-    calibration: Calibration | Uncalibrated = UNCALIBRATED
+    calibration: Calibration | None = None  # None: scores are log-odds
 
     is_multilabel: ClassVar[bool] = False
 
     @property
     def n_targets(self) -> int:
-        """Number of targets."""
         return 1 if self.classes.size == 2 else self.classes.size
 
     @property
@@ -42,12 +41,11 @@ class Labels:
         return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        """Return the labels of predicted targets."""
-        return self.classes[self.calibration(_by_class(scores)).argmax(axis=1)]
+        return self.classes[self._odds(scores).argmax(axis=1)]
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
         """Return log-odds of each class minus their mean, (n_rows, n_classes), or of the second of two, (n_rows,)."""
-        odds = self.calibration(_by_class(scores))
+        odds = self._odds(scores)
         return odds[:, 1] - odds[:, 0] if odds.shape[1] == 2 else odds - odds.mean(axis=1, keepdims=True)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -55,15 +53,21 @@ class Labels:
         odds = self.decision(scores)
         return np.column_stack([expit(-odds), expit(odds)]) if odds.ndim == 1 else softmax(odds, axis=1)
 
-    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "Labels":
+    def calibrated(
+        self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, has_matrix: bool = True
+    ) -> "Labels":
         """Return a copy with a calibration fitted to validation scores."""
         labels = np.searchsorted(self.classes, y)
-        return replace(self, calibration=Calibration.fitted(_by_class(scores), labels, weights))
+        return replace(self, calibration=Calibration.fitted(_by_class(scores), labels, weights, has_matrix))
 
     def log_losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the negative log-probability of each label, (n_rows,)."""
-        odds = self.calibration(_by_class(scores))
+        odds = self._odds(scores)
         return logsumexp(odds, axis=1) - odds[np.arange(len(y)), np.searchsorted(self.classes, y)]
+
+    def _odds(self, scores: np.ndarray) -> np.ndarray:
+        scores = _by_class(scores)
+        return scores if self.calibration is None else self.calibration(scores)
 
 
 class LabelSets(Labels):
@@ -79,18 +83,20 @@ class LabelSets(Labels):
         return (self.decision(scores) > 0).astype(int)
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
-        """Return the log-odds of each label, (n_rows, n_labels)."""
         return super().decision(scores.reshape(-1, 1)).reshape(scores.shape)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probability of each label, (n_rows, n_labels)."""
         return expit(self.decision(scores))
 
-    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Labels:
+    def calibrated(
+        self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, has_matrix: bool = True
+    ) -> Labels:
         """Return a copy with one calibration for all labels."""
         weights = None if weights is None else np.repeat(weights, y.shape[1], axis=0)
         labels = y.ravel().astype(int)
-        return replace(self, calibration=Calibration.fitted(_by_class(scores.reshape(-1, 1)), labels, weights))
+        return replace(
+            self, calibration=Calibration.fitted(_by_class(scores.reshape(-1, 1)), labels, weights, has_matrix)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,17 +126,16 @@ class LabelColumns:
         return np.column_stack(labels if alike else [column.astype(object) for column in labels])
 
     def decision(self, scores: np.ndarray) -> list[np.ndarray]:
-        """Return the log-odds of the classes of each column."""
         return [own.decision(part) for own, part in self._with(scores)]
 
     def probabilities(self, scores: np.ndarray) -> list[np.ndarray]:
-        """Return the probabilities of the classes of each column, (n_rows, n_classes)."""
         return [own.probabilities(part) for own, part in self._with(scores)]
 
-    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "LabelColumns":
-        """Return a copy with a calibration for each column."""
+    def calibrated(
+        self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None, has_matrix: bool = True
+    ) -> "LabelColumns":
         parts = zip(self._with(scores), columns_of(y), strict=True)
-        return LabelColumns(tuple(own.calibrated(part, column, weights) for (own, part), column in parts))
+        return LabelColumns(tuple(own.calibrated(part, column, weights, has_matrix) for (own, part), column in parts))
 
     @property
     def places(self) -> list[slice]:
@@ -248,7 +253,6 @@ def check_labels(y: Any) -> np.ndarray:
 
 
 def require_two(classes: np.ndarray) -> None:
-    """Raise ValueError for fewer than two classes."""
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {np.asarray(classes).tolist()[0]!r}.")
 
@@ -271,11 +275,6 @@ def class_weights(class_weight: ClassWeight, y: np.ndarray) -> np.ndarray | None
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(f"class_weight must be finite, non-negative and not all 0, got {class_weight!r}.")
     return weights
-
-
-def counted_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted classes of some rows and their counts."""
-    return np.unique(y, return_counts=True) if y.size else (y, np.empty(0, np.int64))
 
 
 def unite_classes(counted: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

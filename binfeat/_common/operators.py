@@ -11,8 +11,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 
-class FeatureOperator(LinearOperator):
-    """Base of features that NumPy must not iterate over row by row, which is slow and fails."""
+class RowMatrix(LinearOperator):
+    """An operator with row indexing, over which NumPy must not iterate row by row, which is slow and fails.
+
+    Subclasses implement ``take(rows)``, and products with operands of one real dtype, in Fortran order, into `out` of
+    the same type: ``_matmat_into(W, out)`` and ``_rmatmat_into(V, out)``.
+    """
 
     _instead = "features of rows in memory"
 
@@ -21,14 +25,6 @@ class FeatureOperator(LinearOperator):
             f"A {type(self).__name__} is not an array. It works with CGRidge and CGRidgeClassifier; for other "
             f"estimators use {self._instead}."
         )
-
-
-class RowMatrix(FeatureOperator):
-    """An operator with row indexing.
-
-    Subclasses implement ``take(rows)``, and products with operands of one real dtype, in Fortran order, into `out` of
-    the same type: ``_matmat_into(W, out)`` and ``_rmatmat_into(V, out)``.
-    """
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -131,10 +127,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 def _in_container(method: Callable) -> Callable:
-    """Wrap a method to return arrays in the selected container. Operators cannot be converted.
+    """Wrap a method to return arrays in the selected container.
 
-    They are returned unchanged if scikit-learn's global setting selects a container, because it applies to all, and
-    raise an error if `set_output` of the estimator does.
+    Operators are returned unchanged if the global setting selects it, and raise an error if `set_output` does.
     """
 
     @functools.wraps(method)

@@ -41,7 +41,6 @@ class Progress:
         self._fit = self._stage = _Task(self._estimator, context, **self._given)
 
     def end(self) -> None:
-        """End the fit."""
         self._fit.end(**self._given)
 
     @contextmanager

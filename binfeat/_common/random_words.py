@@ -48,7 +48,6 @@ def _jumps(places: np.ndarray) -> tuple[_Halves, _Halves]:
 
 
 def _columns(numbers: list[int]) -> _Halves:
-    """High and low halves of 128-bit numbers."""
     return tuple(np.array([half(number) for number in numbers], np.uint64) for half in (lambda n: n >> 64, _low))
 
 

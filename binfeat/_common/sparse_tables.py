@@ -36,7 +36,6 @@ def _not_indices(indices: Any, name: str) -> Iterator[str]:
 
 
 def _compressed(X: Any) -> Iterator[str]:
-    """Return the fault of a CSR, CSC or BSR matrix, if any."""
     indptr, indices, n_values = X.indptr, X.indices, len(X.data)
     yield from _not_indices(indptr, "indptr")
     yield from _not_indices(indices, "indices")
@@ -55,7 +54,6 @@ def _compressed(X: Any) -> Iterator[str]:
 
 
 def _coordinates(X: Any) -> Iterator[str]:
-    """Return the fault of a COO matrix, if any."""
     coordinates = getattr(X, "coords", None) or (X.row, X.col)
     for axis, (indices, size) in enumerate(zip(coordinates, X.shape, strict=True)):
         yield from _not_indices(indices, f"coordinates of axis {axis}")
@@ -67,7 +65,6 @@ def _coordinates(X: Any) -> Iterator[str]:
 
 
 def _lists(X: Any) -> Iterator[str]:
-    """Return the fault of a LIL matrix, if any."""
     n_rows, n_columns = X.shape
     if X.rows.shape != (n_rows,) or X.data.shape != (n_rows,):
         yield f"it should have {n_rows} lists of columns and of values"
@@ -79,7 +76,6 @@ def _lists(X: Any) -> Iterator[str]:
 
 
 def _diagonals(X: Any) -> Iterator[str]:
-    """Return the fault of a DIA matrix, if any."""
     yield from _not_indices(X.offsets, "offsets")
     if X.data.ndim != 2 or len(X.data) != X.offsets.size:
         yield f"it has {X.offsets.size} offsets for {len(X.data)} diagonals"

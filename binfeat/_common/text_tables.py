@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 
 def text_line(words: Iterable[str], widths: Iterable[int]) -> str:
-    """Words in columns."""
     return "  ".join(map(str.ljust, words, widths)).rstrip()
 
 

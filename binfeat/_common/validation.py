@@ -128,7 +128,6 @@ def check_numbers(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def check_flag(value: object, name: str) -> bool:
-    """True or False; TypeError if it is anything else."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
@@ -148,7 +147,6 @@ def check_choice(value: T, name: str, choices: Collection[str | None]) -> T:
 
 
 def require_y(who: str, y: ArrayLike | None) -> ArrayLike:
-    """Return y; ValueError for None."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     return y

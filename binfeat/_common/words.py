@@ -34,7 +34,6 @@ def naming_words(values: Any, name: str) -> Iterator[None]:
 
 
 def _message(values: Any, name: str) -> str | None:
-    """Return the message about the first string, or None."""
     for column, column_values in _columns(values):
         for word in filter(_is_word, column_values):
             if name == "y":
@@ -47,7 +46,6 @@ def _message(values: Any, name: str) -> str | None:
 
 
 def _columns(values: Any) -> list[tuple[Any, list]]:
-    """Yield the name (or the number) and the values of each column."""
     array = np.asarray(values, dtype=object)
     if not array.size or not array.ndim:
         return []

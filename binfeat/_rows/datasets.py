@@ -34,7 +34,6 @@ _MARKS = {"csv": ",", "tsv": "\t"}  # default delimiters of text files
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
-    """Return True if X is a `pyarrow.dataset.Dataset`."""
     pyarrow_dataset = sys.modules.get("pyarrow.dataset")  # if X is a dataset, it has been imported
     return pyarrow_dataset is not None and isinstance(X, pyarrow_dataset.Dataset)
 
@@ -69,7 +68,6 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
 
 
 def _names_in(name: str, kind: str) -> list[str]:
-    """Return the column names of a file."""
     import pyarrow.dataset as ds
     from pyarrow.fs import LocalFileSystem
 
@@ -78,7 +76,6 @@ def _names_in(name: str, kind: str) -> list[str]:
 
 
 def is_table_name(path: Path) -> bool:
-    """Return True if a file name has the ending of a table."""
     return _ending(path) in _FORMATS
 
 
@@ -105,8 +102,6 @@ class FileBlock(tuple):
 
 @dataclass(frozen=True, eq=False)
 class DatasetBlocks:
-    """Blocks of the rows of a dataset."""
-
     dataset: "Dataset"
     schema: "pa.Schema"  # types that hold the values of all files
     inputs: list[str]

@@ -44,7 +44,6 @@ class RowSample:
         return cls(orders_of(X.shape[0], seed, first), X)._lowest()
 
     def __add__(self, other: "RowSample") -> "RowSample":
-        """Sample of the rows of both."""
         return RowSample(np.append(self.orders, other.orders), joined([self.rows, other.rows]))._lowest()
 
     def _lowest(self) -> "RowSample":
@@ -68,7 +67,6 @@ class RowSample:
         return RowSample(self.orders[kept], self.rows[kept])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The sample as arrays by name, for `from_arrays`."""
         if sparse.issparse(self.rows):
             rows = {name: getattr(self.rows, name) for name in ("data", "indices", "indptr")}
         else:
@@ -77,7 +75,6 @@ class RowSample:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_inputs: int) -> "RowSample":
-        """The sample that arrays describe."""
         if "rows" in arrays:
             return cls(arrays["orders"], arrays["rows"])
         rows = arrays["data"], arrays["indices"], arrays["indptr"]

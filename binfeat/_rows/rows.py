@@ -31,11 +31,9 @@ class Part:
     scratch: Scratch | None = field(default=None, repr=False)  # None: allocate arrays for each product
 
     def take(self, rows: np.ndarray) -> "Part":
-        """Select rows."""
         return Part(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.n_jobs)
 
     def of_targets(self, targets: slice) -> "Part":
-        """Select targets."""
         weights = self.weights if self.weights is None or self.weights.shape[1] == 1 else self.weights[:, targets]
         return Part(self.Z, self.Y[:, targets], weights, self.n_jobs)
 

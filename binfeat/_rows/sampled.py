@@ -39,7 +39,6 @@ class SampledSource:
 
     @property
     def is_whole(self) -> bool:
-        """Return True if the sample contains all rows."""
         return self.rows.size == self.summary.n_rows
 
     def sampled(self, *arrays: ArrayLike | None) -> Iterator[np.ndarray | None]:
@@ -70,9 +69,9 @@ class SampledSource:
         ]
 
 
-def rows_of_summary(summary: SourceSummary, seed: int = 0) -> tuple[Table, np.ndarray, np.ndarray | None]:
+def rows_of_summary(summary: SourceSummary) -> tuple[Table, np.ndarray, np.ndarray | None]:
     """Return a sample of the rows of a summarized source, with targets and weights."""
-    wanted, parts, start = sampled_rows(summary.n_rows, summary.n_inputs, seed), [], 0
+    wanted, parts, start = sampled_rows(summary.n_rows, summary.n_inputs, 0), [], 0
     for X in summary.rows():
         first, last = np.searchsorted(wanted, (start, start + X.shape[0]))
         parts.append(X[wanted[first:last] - start])

@@ -54,7 +54,6 @@ def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[n
 
 
 def score_of(estimator: BaseEstimator, y: ArrayLike, predicted: np.ndarray, sample_weight: ArrayLike | None) -> float:
-    """Return the accuracy of a classifier, or R^2 of a regressor."""
     from sklearn.metrics import accuracy_score, r2_score  # imported late because it is slow
 
     metric = accuracy_score if is_classifier(estimator) else r2_score

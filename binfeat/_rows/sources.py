@@ -286,11 +286,7 @@ class SourceSummary:
             raise TypeError("X must be sparse in all blocks or in none.")
 
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
-        """Return the rows for further passes, in equal blocks of about 32 MB.
-
-        `check` converts the X of a block to an array or CSR; None is the check of the summary. `width` is the number of
-        8-byte values that a row needs in addition to its inputs.
-        """
+        """Return the rows for further passes, in equal blocks of about 32 MB, with `width` more values per row."""
         step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))
         return RowBlocks(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
 

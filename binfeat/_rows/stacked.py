@@ -115,5 +115,4 @@ def _is_streamed(block: Features) -> TypeGuard[BlockFeatures]:
 
 
 def _held(block: Features) -> Features:
-    """Compute the features of some rows once."""
     return block.toarray() if is_computed(block) and is_dense(block) else block

@@ -71,7 +71,6 @@ def _ragged(line: int, n_lines: int, n_cells: int, n_columns: int, format: TextF
 
 
 def _lines(path: str, format: TextFormat) -> io.TextIOWrapper:
-    """Open a file at its header."""
     import pyarrow as pa
 
     encoding = "utf-8-sig" if format.encoding == "utf-8" else format.encoding

@@ -1,6 +1,7 @@
 """Text files as datasets: columns of codes, and thousands separators."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -19,8 +20,6 @@ _HEAD_ROWS, _BLOCK_ROWS = 10_000, 2**20  # minimum and maximum number of rows th
 
 @dataclass(frozen=True, eq=False)
 class TextFiles:
-    """Options for reading text files of one format."""
-
     format: TextFormat
     codes: list[str]  # columns of digits with leading zeros, such as postal codes, read as strings
     grouped: list[str]  # columns of numbers with thousands separators
@@ -63,7 +62,6 @@ class TextFiles:
             return ds.dataset(list(names), format=self._file_format(self.codes), partitioning=partitioning)
 
     def _file_format(self, texts: Sequence[str]) -> "FileFormat":
-        """Return CSV options that read the columns `texts` as strings."""
         import pyarrow as pa
         import pyarrow.dataset as ds
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
@@ -119,28 +117,19 @@ class TextFiles:
 
         return [name for name in self.grouped if name in schema.names and pa.types.is_floating(schema.field(name).type)]
 
-    def naming_fault(self, path: str) -> "_NamingFault":
+    @contextmanager
+    def naming_fault(self, path: str) -> Iterator[None]:
         """Convert errors of reading a file to an OSError that names the file, the line and a remedy."""
-        return _NamingFault(path, self.format)
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            raise OSError(f"File ({path}) cannot be read: {first_fault(path, self.format) or error}") from error
 
     def require_whole(self, path: str, n_rows: int) -> None:
         """Raise ValueError if most lines of a file ended up inside cells, given its number of rows."""
         if path not in self._whole:
             require_whole(path, n_rows, self.format)
             self._whole.add(path)
-
-
-class _NamingFault:
-    def __init__(self, path: str, format: TextFormat) -> None:
-        self._path, self._format = path, format
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
-        if isinstance(error, OSError | ValueError):
-            words = first_fault(self._path, self._format) or error
-            raise OSError(f"File ({self._path}) cannot be read: {words}") from error
 
 
 def _codes(heads: "list[pa.RecordBatch]", digits: list[str]) -> list[str]:

@@ -29,8 +29,6 @@ _PLAIN = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class TextFormat:
-    """Format of text files."""
-
     delimiter: str
     decimal: str
     encoding: str
@@ -77,7 +75,6 @@ class TextFormat:
 
 
 def encoding_name(encoding: str) -> str:
-    """Return the usual name of an encoding."""
     return _ENCODINGS.get(encoding, encoding)
 
 

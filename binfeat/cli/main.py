@@ -3,7 +3,6 @@
 import argparse
 import math
 import sys
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -53,8 +52,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(name: str, arguments: dict[str, Any]) -> int:
     arguments["text"] = {option: arguments.pop(option) for option in ("delimiter", "decimal", "encoding")}
-    command = getattr(import_module(f"binfeat.cli.{name}"), name)  # imported late, so that --help is fast
-    code = command(**arguments) or 0
+    from binfeat.cli import commands  # late, so that --help is fast
+
+    code = getattr(commands, name)(**arguments) or 0
     try:
         sys.stdout.flush()
     except OSError:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def say(text: object) -> None:
-    """Print a line on standard error."""
     print(f"binfeat: {printable(text)}", file=sys.stderr, flush=True)
 
 
@@ -27,7 +26,6 @@ def one_line(words: object) -> str:
 
 @contextmanager
 def spoken_warnings() -> Iterator[None]:
-    """Print warnings as lines within this context."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"warning: {one_line(message)}")
         yield

@@ -25,7 +25,6 @@ def require_finite(machine: KernelMachineBase) -> None:
 
 
 def save(machine: KernelMachineBase, target: str, path: Path) -> None:
-    """Write a model and the name of its target to a file."""
     machine._target = target
     with written(path) as out:
         skops_io().dump(machine, out)

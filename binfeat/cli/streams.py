@@ -65,12 +65,10 @@ class TerminalBytes:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def write(self, content: bytes | memoryview) -> int:
-        """Print UTF-8 bytes."""
         self._stream.write(printable_lines(self._decoder.decode(bytes(content))))
         return len(content)
 
     def flush(self) -> None:
-        """Flush the terminal."""
         self._stream.flush()
 
     def close(self) -> None:

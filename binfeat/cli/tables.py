@@ -123,7 +123,6 @@ def for_machine(table: DatasetBlocks, machine: KernelMachineBase, target: str | 
 
 
 def read(table: DatasetBlocks) -> "pa.Table":
-    """Read all rows as an Arrow table."""
     import pyarrow as pa
 
     return pa.Table.from_batches((batch for batch, _ in table.batches()), _schema(table))
@@ -148,3 +147,26 @@ def _require(table: DatasetBlocks, wanted: list[str]) -> None:
         raise ValueError(
             f"The table has no column {', '.join(map(repr, missing))}. Its columns are {', '.join(table.inputs)}."
         )
+
+
+def as_numbers(table: "pa.Table") -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """Return names of all columns with values, the columns as numbers, and a mask of the categorical ones."""
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    names, columns, categorical = [], [], []
+    for name, column in zip(table.column_names, table.columns):
+        kind = column.type
+        if column.null_count == len(column):
+            continue
+        if kinds.is_temporal(kind) and not kinds.is_duration(kind):
+            column = pc.cast(pc.cast(column, "timestamp[us]"), "int64")
+        is_number = kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_decimal(column.type)
+        if not is_number:
+            column = pc.dictionary_encode(column).combine_chunks().indices
+        names.append(name)
+        columns.append(np.asarray(pc.cast(column, "float64"), dtype=np.float64))
+        categorical.append(not is_number)
+    if not names:
+        raise ValueError("The table has no column with values. Pass a table with at least one non-empty column.")
+    return np.array(names, dtype=object), columns, np.array(categorical)

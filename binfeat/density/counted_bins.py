@@ -47,7 +47,6 @@ def draw_grids(levels: list[Level], n_grids: int, seed: int, categorical: np.nda
 
 
 def dense(X: CheckedRows) -> np.ndarray:
-    """Rows as float64 in C order."""
     if type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous:
         return X
     return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
@@ -123,7 +122,6 @@ class Counts:
 
     @classmethod
     def united(cls, parts: list["Counts"]) -> "Counts":
-        """Counts of the rows of all parts."""
         rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("hashes", "orders"))
         return cls(unite_bins([part.bins for part in parts]), *rows)
 
@@ -144,8 +142,6 @@ def _with_least(bins: Bins, least: int) -> Bins:
 
 @dataclass(frozen=True)
 class CountedBins:
-    """The grids of `draw_grids`, and what they have counted."""
-
     grids: Grids
     turns: Turns
     counts: Counts
@@ -165,7 +161,6 @@ class CountedBins:
 
     @property
     def n_grids(self) -> int:
-        """Number of grids of the mixture."""
         return len(self.grids) - 1
 
     def plus(self, X: CheckedRows, orders: np.ndarray) -> "CountedBins":

@@ -53,9 +53,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     n_grids : int, default=64
         Number of grids. The random error of a score is proportional to ``1 / sqrt(n_grids)``.
     max_samples : int or None, default=4096
-        Mean number of training rows that a grid counts. Every grid draws its own rows, so all training rows are used if
-        there are at most ``n_grids * max_samples``. None counts all rows in every grid, which is slower for large
-        tables. Increase it if small groups, with fewer than 1 in 4,096 of the rows, are not outliers.
+        Mean number of training rows that a grid counts; every grid draws its own rows. None counts all rows in every
+        grid. Increase it if small groups, with fewer than 1 in 4,096 of the rows, are not outliers.
     contamination : "auto" or float, default="auto"
         Share of outliers among the training rows, above 0 and at most 0.5. With "auto", the threshold is the first
         quartile of the scores of the training rows minus 1.5 interquartile ranges, or their 1 % quantile if it is
@@ -75,10 +74,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Inverse length scale of each input before multiplication by `fineness`.
     n_rows_ : int
         Number of training rows.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     See Also
     --------

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.derived import Derived
-from binfeat._common.gamma_scale import gamma_of_varying_inputs, is_scale
+from binfeat._common.gamma_scale import gamma_of_varying_inputs
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
     CheckedRows,
@@ -41,8 +41,6 @@ _FENCE = 1.5  # interquartile ranges below the first quartile, Tukey's rule
 
 
 class CountingEstimator(WithKernel, Persistent):
-    """Base of estimators that count training rows in the bins of a mixture of grids."""
-
     _check_state = staticmethod(check_detector)
 
     gamma: Any
@@ -79,7 +77,6 @@ class CountingEstimator(WithKernel, Persistent):
         ]
 
     def _check(self, X: Table, reset: bool = False) -> CheckedRows:
-        """X as an array or CSR."""
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)
@@ -99,7 +96,6 @@ class CountingEstimator(WithKernel, Persistent):
         )
 
     def _blocks(self, X: Table) -> Iterator[CheckedRows]:
-        """Checked rows in memory, or blocks of the rows of a source."""
         if is_source(X):
             yield from SourceSummary(X, lambda rows, _: self._check(rows)).rows()
         else:
@@ -112,7 +108,7 @@ class CountingEstimator(WithKernel, Persistent):
         turns = Turns.of(n_grids, None if self.max_samples is None else int(self.max_samples), n_rows)
         self.gamma_ = (
             gamma_of_varying_inputs(sample.rows, self._categorical)
-            if is_scale(self.gamma)
+            if is_word(self.gamma, "scale")
             else check_gamma(self.gamma, n_inputs, words=("scale",))
         )
         levels = self._levels(n_rows * turns.width / 2**64, self.gamma_, n_inputs)

@@ -17,7 +17,6 @@ _MOST = 2**53  # rows
 
 
 def check_detector(state: State) -> None:
-    """Raise ValueError for an `OutlierDetector` with inconsistent arrays."""
     if "_bin_keys" not in state:
         return
     sizes = {"inputs": check_inputs(state)}

@@ -1,12 +1,13 @@
 """All rows on the workers, for the final fit of a kernel model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
+from dask import delayed
 from dask.delayed import Delayed
 from sklearn.base import BaseEstimator
 
@@ -14,11 +15,11 @@ from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Unfinished
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
-from binfeat.distributed._bins import number_bins, renumber
-from binfeat.distributed._cells import DaskCells
-from binfeat.distributed._chunks import Chunks, gathered, persist, reduce_in_tree, shared, split_rows
+from binfeat._threads import side_by_side
+from binfeat.distributed._chunks import Chunks, compute, gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._table import DaskTable, Given
+from binfeat.distributed.binning import number_bins, renumber
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import Bins, rank_bins, starts_of, unite_bins
 from binfeat.features.binning.code_store import code_budget
@@ -27,6 +28,7 @@ from binfeat.features.fourier.features import FourierMap
 from binfeat.length_scales.matrices import Frame
 from binfeat.models.fitted.cell_trees import ColumnRows
 from binfeat.models.machines.all_rows import AllRows, Whole
+from binfeat.models.machines.cells import CellFunction
 from binfeat.models.machines.growth import Map
 from binfeat.models.problem import Beyond, Problem
 from binfeat.models.run import Run
@@ -34,6 +36,8 @@ from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.table.targets import Targets
 
 Encode = Callable[[Any], np.ndarray]  # of a chunk of the raw table
+
+_MOST_PIECES = 10_000  # each piece of a chunk is a task, and the scheduler is slow with many tasks
 
 
 class AllDaskRows(AllRows):
@@ -86,8 +90,51 @@ class AllDaskRows(AllRows):
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, *given)
 
 
+class DaskCells:
+    """Call functions for cells of rows, which are on the workers as one Part of encoded rows per chunk."""
+
+    def __init__(self, parts: Chunks, lengths: Sequence[int], mean_weight: float, n_jobs: int | None) -> None:
+        self._parts, self._lengths, self._mean_weight, self._n_jobs = parts, lengths, mean_weight, n_jobs
+
+    def __call__(self, function: CellFunction, cells: list[np.ndarray]) -> list[Any]:
+        """Return the results of ``function(columns, targets, weights)`` for cells, which are arrays of row numbers.
+
+        A task computes one cell, or several cells if there are many chunks and cells.
+        """
+        if not cells:
+            return []
+        n_tasks = min(len(cells), max(1, _MOST_PIECES // len(self._lengths)))
+        blocks, function, call = self._parts.alive().blocks, shared(function), delayed(_called)
+        tasks = []
+        for numbers in np.array_split(np.arange(len(cells)), n_tasks):
+            own = [cells[number] for number in numbers]
+            rows = np.sort(np.concatenate(own))
+            places = [np.searchsorted(rows, cell).astype(np.int32) for cell in own]
+            pieces = [
+                delayed(Part.take)(block, some.astype(np.int32))
+                for block, some in zip(blocks, split_rows(rows, self._lengths), strict=True)
+                if len(some)
+            ]
+            tasks.append(call(function, pieces, places, self._mean_weight, self._n_jobs))
+        return [found for task in compute(tasks) for found in task]
+
+
+def _called(
+    function: CellFunction, pieces: list[Part], places: list[np.ndarray], mean_weight: float, n_jobs: int | None
+) -> list[Any]:
+    """Return the results of a function for cells, given the positions of their rows in the pieces."""
+    Z, Y = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("Z", "Y"))
+    weights: list[Any] = [piece.weights for piece in pieces]
+    relative = None if weights[0] is None else np.concatenate(weights)[:, 0] / mean_weight
+
+    def call(rows: np.ndarray) -> Any:
+        X, own_weights = np.ascontiguousarray(Z[rows].T), None if relative is None else relative[rows]
+        return function(X, Y[rows].astype(np.float32), own_weights)
+
+    return side_by_side(call, places, n_jobs)
+
+
 def _with_columns(X: Any, part: Part, encoding: Encode, frame: Frame, is_weighted: bool) -> Part:
-    """Return the part with encoded and scaled rows."""
     return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
 
@@ -109,7 +156,7 @@ class DaskTrainingRows:
         n_jobs: int,
     ) -> None:
         self._chunks, self._lengths, self._encoding, self._n_jobs = chunks, lengths, shared(encoding), n_jobs
-        self._whole = replace(chunks, blocks=parts, kind=None)
+        self._whole = replace(chunks, blocks=parts, check=None)
         self._parts = replace(self._whole, blocks=persist(self._whole.alive().each(_without, own=[held_out])))
         self.n_rows, self.n_targets = sum(lengths), n_targets
 
@@ -131,7 +178,6 @@ class DaskTrainingRows:
         return DaskRows(parts, self._lengths, features.n_components, self.n_targets, dtype, dense)
 
     def weigh_held_out(self) -> None:
-        """Restore the weights of the validation rows."""
         self._keep(self._parts.alive().each(_with_weights, own=[self._whole.blocks]))
 
     def _keep(self, parts: list[Delayed]) -> None:
@@ -167,7 +213,6 @@ def _numbered(X: Any, encoding: Encode, grids: Grids, n_jobs: int) -> tuple[Bins
 
 
 def _with_grids(part: Part, numbered: tuple[Bins, np.ndarray], united: Bins) -> Part:
-    """Return the part with appended grids."""
     bins, fresh = numbered
     offsets, n_known = united.starts, 0
     Z: Any = part.Z  # a BinMatrix, or None before the first grids

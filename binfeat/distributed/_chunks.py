@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from operator import attrgetter
+from functools import partial, reduce
+from operator import add, attrgetter
 from traceback import clear_frames
 from typing import Any, Self
 from uuid import uuid4
@@ -46,11 +47,9 @@ _NO_WORKER = "No worker was available to run {} within the time limit of the sch
 
 @dataclass
 class Chunks:
-    """The rows of a collection, as delayed chunks."""
-
     blocks: list[Delayed]
     name: str  # for errors
-    kind: Any = None  # the expected _ArrayKind or _FrameKind of every chunk; None for checked chunks
+    check: Callable[[Any], None] | None = None  # raises an error for a wrong chunk; None for checked chunks
     lengths: tuple[int, ...] | None = None  # None if unknown
     width: int = 1  # number of columns; 1 for one-dimensional chunks
     dtype: np.dtype = _FLOAT64  # float32 if the whole collection has this dtype
@@ -66,7 +65,7 @@ class Chunks:
         sent = shared(common) if common else ()
         return [
             call(
-                *(function, f"Chunk {i} of {self.name}", self.kind, sent, block, *own_arguments, *arguments),
+                *(function, f"Chunk {i} of {self.name}", self.check, sent, block, *own_arguments, *arguments),
                 dask_key_name=f"{name}-chunk{i}-{uuid4().hex}",
             )
             for i, (block, *own_arguments) in enumerate(zip(self.blocks, *own, strict=True))
@@ -79,49 +78,35 @@ class Chunks:
         return self
 
 
-@dataclass(frozen=True)
-class _ArrayKind:
-    """Number of columns and dtype of the chunks of an array."""
-
-    shape: tuple
-    dtype: np.dtype
-
-    def check(self, chunk: Any) -> None:
-        if chunk.shape[1:] != self.shape:
-            raise ValueError(f"it must have the shape (n_rows, {self.shape[0]}), got {chunk.shape}.")
-        if chunk.dtype != self.dtype and not chunk.dtype.kind == self.dtype.kind in "SU":
-            raise TypeError(f"it must have the dtype of the collection, {self.dtype}; got {chunk.dtype}.")
+def _check_array(shape: tuple, dtype: np.dtype, chunk: Any) -> None:
+    if chunk.shape[1:] != shape:
+        raise ValueError(f"it must have the shape (n_rows, {shape[0]}), got {chunk.shape}.")
+    if chunk.dtype != dtype and not chunk.dtype.kind == dtype.kind in "SU":
+        raise TypeError(f"it must have the dtype of the collection, {dtype}; got {chunk.dtype}.")
 
 
-@dataclass(frozen=True)
-class _FrameKind:
-    """Names and dtypes of the columns of a frame; None is any dtype."""
-
-    columns: dict
-
-    def check(self, chunk: Any) -> None:
-        dtypes = {chunk.name: chunk.dtype} if chunk.ndim == 1 else dict(chunk.dtypes)
-        if list(dtypes) != list(self.columns):
-            raise ValueError(f"its columns must be {list(self.columns)}, got {list(dtypes)}.")
-        for name, wanted in self.columns.items():
-            if wanted is not None and dtypes[name] != wanted:
-                raise TypeError(
-                    f"column {name!r} must have the dtype of the collection, {wanted!r}; got {dtypes[name]!r}."
-                )
+def _check_frame(columns: dict, chunk: Any) -> None:
+    """Raise an error for other columns, or another dtype than the dtype of a column; None is any dtype."""
+    dtypes = {chunk.name: chunk.dtype} if chunk.ndim == 1 else dict(chunk.dtypes)
+    if list(dtypes) != list(columns):
+        raise ValueError(f"its columns must be {list(columns)}, got {list(dtypes)}.")
+    for name, wanted in columns.items():
+        if wanted is not None and dtypes[name] != wanted:
+            raise TypeError(f"column {name!r} must have the dtype of the collection, {wanted!r}; got {dtypes[name]!r}.")
 
 
 def _call(
     function: Callable[..., Any],
     where: str,
-    kind: _ArrayKind | _FrameKind | None,
+    check: Callable[[Any], None] | None,
     common: tuple,
     chunk: Any,
     *arguments: Any,
 ) -> Any:
     try:
-        if kind is not None:
+        if check is not None:
             check_sparse(chunk, "it")
-            kind.check(chunk)
+            check(chunk)
         return function(chunk, *arguments, *common)
     except (TypeError, ValueError, MemoryError) as error:
         error_type = next(known for known in (TypeError, ValueError, MemoryError) if isinstance(error, known))
@@ -146,9 +131,9 @@ def chunks_of(X: Any, name: str) -> Chunks:
         known = not np.isnan(X.chunks[0]).any()
         if known and X.shape[0] == 0:
             raise ValueError(f"{name} has no rows in any chunk; at least one is needed.")
-        kind: _ArrayKind | _FrameKind = _ArrayKind(X.shape[1:], X.dtype)
+        check = partial(_check_array, X.shape[1:], X.dtype)
         blocks, lengths = list(X.to_delayed().ravel()), X.chunks[0] if known else None
-        return Chunks(blocks, name, kind, lengths, (*X.shape, 1)[1], _float_type([X.dtype]))
+        return Chunks(blocks, name, check, lengths, (*X.shape, 1)[1], _float_type([X.dtype]))
     if not hasattr(X, "to_delayed") or not hasattr(X, "dtypes"):
         raise TypeError(
             f"{name} must be a Dask array of one or two dimensions or a Dask dataframe, got {type(X).__name__}."
@@ -156,10 +141,10 @@ def chunks_of(X: Any, name: str) -> Chunks:
     columns = {column.name: column for column in ([X] if X.ndim == 1 else (X[own] for own in X.columns))}
     dtypes = {own: column.dtype for own, column in columns.items()}
     unknown = [own for own, dtype in dtypes.items() if hasattr(dtype, "categories") and not columns[own].cat.known]
-    kind = _FrameKind(dtypes | dict.fromkeys(unknown))
+    check = partial(_check_frame, dtypes | dict.fromkeys(unknown))
     # Dask's optimization would put several files into one chunk if only few of their columns are read.
     blocks = X.simplify().to_delayed(optimize_graph=False)
-    return Chunks(blocks, name, kind, None, len(columns), _float_type(dtypes.values()))
+    return Chunks(blocks, name, check, None, len(columns), _float_type(dtypes.values()))
 
 
 def _float_type(dtypes: Iterable[Any]) -> np.dtype:
@@ -259,7 +244,6 @@ def _take(chunk: Any, rows: np.ndarray, length: int) -> Any:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Concatenate chunks of rows."""
     if hasattr(parts[0], "iloc"):
         import pandas as pd
 
@@ -278,7 +262,7 @@ def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
 def moments_of(chunks: Chunks, twin: Delayed, sample_weight: Any = None) -> Moments:
     """Return the `Moments` of all rows, checked by the estimator `twin`, with weights."""
     weights = [] if sample_weight is None else [beside(chunks, sample_weight, "sample_weight").blocks]
-    return sum(compute(chunks.each(_moments, twin, own=weights)), Moments.none(chunks.width))
+    return reduce(add, compute(chunks.each(_moments, twin, own=weights)))
 
 
 def _moments(X: Any, *own: Any) -> Moments:
@@ -347,7 +331,6 @@ def letting_go() -> Iterator[None]:
 
 
 def compute(values: Iterable[Any]) -> list[Any]:
-    """Compute a list of delayed values."""
     with _explaining_losses():
         return list(dask.compute(*values))
 

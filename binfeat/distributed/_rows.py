@@ -20,11 +20,7 @@ _VISIT_COST = 9  # cost of a scheduler round, relative to a product
 
 
 class DaskRows(Rows):
-    """Rows on the workers, as delayed Parts with weights.
-
-    `dtype` and `dense` describe the features. `traffic` lists the bytes of coefficients sent and of sums
-    received, for each product and for the Gram matrix.
-    """
+    """Rows on the workers, as delayed Parts with weights; `traffic` lists bytes sent and received for each product."""
 
     visit_cost = _VISIT_COST
 
@@ -86,7 +82,6 @@ class _Predictions(LinearOperator):
         super().__init__(rows.dtype, rows.shape)
 
     def take(self, rows: np.ndarray) -> "_Predictions":
-        """Select rows."""
         return self._rows.take(rows).design
 
     def _matmat(self, W: np.ndarray) -> np.ndarray:

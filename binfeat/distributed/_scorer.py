@@ -1,16 +1,18 @@
 """Predictions and `score` of estimators with rows on workers."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-import dask.array as da
 from dask.delayed import Delayed
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import DTypeLike
 from binfeat._common.validation import require_y
 from binfeat._rows.scored import score_of
 from binfeat.distributed._chunks import compute, inputs_of, is_chunked, results_of
+
+Kind: TypeAlias = tuple[tuple[int, ...], DTypeLike]  # shape and dtype of the result for a row
 
 
 class DaskScorer:
@@ -23,10 +25,12 @@ class DaskScorer:
         """Return the in-memory model, sent to workers once."""
         raise NotImplementedError
 
-    def _by_chunk(self, method: str, X: Any, tail: tuple[int, ...], dtype: DTypeLike) -> da.Array:
-        """Return the result of a method of the model for each chunk, of shape (n_rows, *tail)."""
-        twin = self._on_worker()
-        return results_of(inputs_of(self, X, reset=False), twin, method, tail, dtype)
+    def _by_chunk(self, method: str, X: Any, needs: str, kind: Callable[[], Kind]) -> Any:
+        """Call a method of the model, which needs a fitted attribute, for rows in memory or for each chunk."""
+        if not is_chunked(X):
+            return getattr(self._in_memory, method)(self, X)
+        check_is_fitted(self, needs)
+        return results_of(inputs_of(self, X, reset=False), self._on_worker(), method, *kind())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of predicted numbers, or accuracy of predicted labels.

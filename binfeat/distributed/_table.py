@@ -1,8 +1,9 @@
 """A raw table on Dask with its targets and weights: a first pass over all chunks, and a sample of the rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from dask.sizeof import sizeof
@@ -26,8 +27,38 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
-from binfeat.distributed._facts import Facts, places_of_rows, require_targets
 from binfeat.models.table.targets import TargetTransform, as_columns
+
+
+@dataclass(frozen=True)
+class Facts:
+    n_rows: int
+    weight: float
+    y_shape: tuple  # shape of the targets of a row
+    classes: np.ndarray
+    counts: np.ndarray
+    kind: Any  # of X: the types of its columns, or True for dense features
+
+    @classmethod
+    def of(cls, y: np.ndarray, weights: np.ndarray, kind: Any, has_classes: bool) -> Self:
+        classes, counts = np.unique(y if has_classes else y[:0], return_counts=True)
+        return cls(len(y), float(weights.sum()), y.shape[1:], classes, counts, kind)
+
+
+def places_of_rows(facts: Sequence[Facts]) -> list[int]:
+    """Return the numbers of non-empty chunks; ValueError if all chunks are empty."""
+    places = [place for place, fact in enumerate(facts) if fact.n_rows]
+    if not places:
+        raise ValueError("X has no rows in any chunk; at least one is needed.")
+    return places
+
+
+def require_targets(facts: Sequence[Facts]) -> None:
+    """Raise ValueError if targets of chunks have different columns, or all weights are 0."""
+    for fact in facts:
+        if fact.y_shape != facts[0].y_shape:
+            raise ValueError(f"y must have the same columns in all chunks, got {fact.y_shape} and {facts[0].y_shape}.")
+    check_weights([fact.weight for fact in facts], len(facts))
 
 
 @dataclass
@@ -39,7 +70,6 @@ class Given:
     types: list
 
     def take(self, rows: np.ndarray) -> "Given":
-        """Select rows."""
         return Given(self.y[rows], self.weights[rows], self.types)
 
 
@@ -57,7 +87,7 @@ class DaskTable:
     def __init__(self, estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, groups: Any, seed: int) -> None:
         chunks, classify = inputs_of(estimator, X, reset=True), is_classifier(estimator)
         own = values_beside(chunks, y, sample_weight)
-        given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), kind=None)
+        given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), check=None)
         facts = compute(given.each(_facts, classify))
         self._all_lengths = tuple(fact.n_rows for fact in facts)
         self._groups = None if groups is None else beside(replace(chunks, lengths=self._all_lengths), groups, "groups")
@@ -76,7 +106,6 @@ class DaskTable:
 
     @property
     def is_whole(self) -> bool:
-        """Return True if the sample contains all rows."""
         return self.rows.size == self.n_rows
 
     def sample(self) -> tuple[Table, np.ndarray, np.ndarray | None, np.ndarray | None]:

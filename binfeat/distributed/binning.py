@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import is_scale
-from binfeat._common.validation import check_categorical
-from binfeat.distributed._bins import number_bins, renumber
+from binfeat._common.validation import CheckedRows, check_categorical, is_word
+from binfeat._engine.bin_tables import recode
 from binfeat.distributed._chunks import (
     Chunks,
     array_of,
@@ -29,8 +29,24 @@ from binfeat.features.binning.base import as_output
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of, csr_container
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
+from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.random_binning import RandomBinning as InMemory
-from binfeat.features.binning.tables import count_bins
+from binfeat.features.binning.tables import codes_among, count_bins
+
+# Dask schedules tasks by these sizes; its default is a few bytes for both types.
+sizeof.register(BinMatrix, lambda Z: Z.nbytes)
+sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
+
+
+def number_bins(X: CheckedRows, grids: Grids, n_jobs: int | None = 1) -> tuple[Bins, np.ndarray]:
+    """Return the bins of rows, and the number of the bin of each row in each grid."""
+    store = CodeStore(X.shape[0], len(grids))
+    return count_bins(grids, [X], X.shape[0], codes=store, n_jobs=n_jobs), store.array
+
+
+def renumber(codes: np.ndarray, bins: Bins, united: Bins, out: np.ndarray, n_jobs: int | None = 1) -> None:
+    """Write the numbers of merged bins for rows with the numbers `codes` among `bins`."""
+    recode(codes, codes_among(bins, united, n_jobs), bins.starts, out, n_jobs=n_jobs)
 
 
 class BinBlocks:
@@ -65,7 +81,6 @@ class BinBlocks:
         return list(self._blocks)
 
     def _as_chunks(self, name: str) -> Chunks:
-        """Return the blocks as `Chunks`."""
         return Chunks(self._blocks, name, None, self._lengths, self.shape[1], self.dtype)
 
     def persist(self) -> "BinBlocks":
@@ -112,11 +127,9 @@ class RandomBinning(InMemory):
 
     Notes
     -----
-    Each worker counts the bins of its chunks, with one thread per task. The bins of chunks are merged in a tree: each
-    bin of each chunk sends 16 bytes, and each worker receives the merged bins once. ``gamma="scale"`` reads the rows
-    one more time. Hashed columns (an int `n_features`) need no pass over the rows. `fit_transform` hashes each row
-    once, and keeps the codes on the workers: 2 or 4 bytes per row and grid. If a worker is lost, Dask computes its
-    codes again.
+    Each worker counts the bins of its chunks, with one thread per task, and the bins of chunks are merged in a tree.
+    ``gamma="scale"`` reads the rows one more time. Hashed columns (an int `n_features`) need no pass over the rows.
+    `fit_transform` hashes each row once, and keeps the codes on the workers: 2 or 4 bytes per row and grid.
 
     Examples
     --------
@@ -146,7 +159,7 @@ class RandomBinning(InMemory):
         chunks = self._begin_chunks(X, y, sample_weight)
         if self._hashed:
             return as_output(self.encode(X).persist(), self.output)
-        numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
+        numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), check=None)
         self._unite(numbered.each(itemgetter(0)))
         blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
         return as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist(), self.output)
@@ -174,12 +187,11 @@ class RandomBinning(InMemory):
             raise TypeError("warm_start=True takes rows in memory or a source of blocks; set it to False on Dask.")
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None
+        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_word(self.gamma, "scale") else None
         self._draw(self._chosen_gamma(None, moments, checked_sample, self, X, y, sample_weight))
         return chunks
 
     def _unite(self, counted: list[Delayed]) -> None:
-        """Set the bins to all bins of the chunks."""
         united = reduce_in_tree(counted, unite_bins)
         n_rows = united.counts[: united.starts[1]].sum()
         if n_rows == 0:
@@ -188,7 +200,6 @@ class RandomBinning(InMemory):
 
 
 def _count(X: Any, twin: InMemory) -> Bins:
-    """Return the bins of a chunk."""
     if not X.shape[0]:
         return Bins.none(len(twin._grids))
     return count_bins(twin._grids, [twin._check(X)], X.shape[0], n_jobs=1)
@@ -205,7 +216,6 @@ def _number(X: Any, twin: InMemory) -> tuple[Bins, np.ndarray]:
 
 
 def _renumber(numbered: tuple[Bins, np.ndarray], twin: InMemory, dtype: np.dtype) -> BinMatrix:
-    """The features of a chunk whose bins are numbered."""
     bins, codes = numbered
     known = Bins(twin._bin_keys, twin.bin_counts_, twin.bin_offsets_)
     out = np.empty(codes.shape, code_dtype_of(twin.bin_offsets_))
@@ -214,6 +224,5 @@ def _renumber(numbered: tuple[Bins, np.ndarray], twin: InMemory, dtype: np.dtype
 
 
 def _encode(X: Any, twin: InMemory, dtype: np.dtype) -> BinMatrix:
-    """The features of a chunk."""
     codes = twin.encode(X).codes if X.shape[0] else np.empty((len(twin._grids), 0), code_dtype_of(twin.bin_offsets_))
     return BinMatrix._trusted(codes, twin.bin_offsets_, dtype, 1)

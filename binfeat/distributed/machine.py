@@ -27,8 +27,6 @@ from binfeat.models.training_data import GivenRows
 
 
 class _OnDask(DaskScorer, KernelMachineBase):
-    """Base class of kernel models with rows on workers."""
-
     _in_memory: ClassVar[Any]
 
     @fit_method
@@ -123,24 +121,18 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
     -----
     **Method.** Hyperparameters are selected on a random sample of up to 200,000 rows, which this process fetches. If
     the sample contains all rows, the model is the same as for rows in memory. Otherwise a local model is fitted to all
-    rows, if their inputs in float32 fit into `max_bytes` of this process. If they do not fit, the model uses binning
-    features, and the overall length scale, the penalty, the number of grids and the coefficients are fitted to all
-    rows. Results do not depend on the chunks.
+    rows, or, if their inputs in float32 do not fit into `max_bytes` of this process, a model of binning features.
+    Results do not depend on the chunks.
 
     **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels require all rows in
     memory. "n_posterior_samples" in `solver_params` requires rows in memory or a source of blocks. A transformer for
     `target_transform` is fitted to the sample.
 
-    **Memory.** For a local model, the collection is read three times, and this process stores 4 bytes per input value
-    and 8 per target of all rows. For binning features, the collection is read again for each overall length scale and
-    whenever grids are added; persist it if the workers have enough memory. The workers store 32 bytes per row, 8 per
-    target, and 2 or 4 per row and grid, twice as much while grids are added. `max_bytes` limits the memory of this
-    process; None is half of the computer's memory for binning features, and a quarter for a local model.
-
-    **Workers.** A task uses `n_jobs` threads, or one thread for None. One worker per computer, with `n_jobs` equal to
-    the number of cores, needs fewer tasks than many workers of one thread. If a worker is lost, Dask recomputes its
-    results, provided that the collection can be computed again from its source. For models above 10 MB, ignore Dask's
-    warning about a large graph.
+    **Memory and workers.** `max_bytes` limits the memory of this process; None is half of the computer's memory for
+    binning features, and a quarter for a local model. A task uses `n_jobs` threads, or one thread for None. One worker
+    per computer, with `n_jobs` equal to the number of cores, needs fewer tasks than many workers of one thread. For
+    models above 10 MB, ignore Dask's warning about a large graph. The guide describes the memory of the workers and
+    lost workers: :doc:`/user_guide/plot_05_many_computers`.
 
     Examples
     --------
@@ -169,10 +161,11 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets as in `binfeat`; for a Dask collection without ``return_std``, a Dask array."""
-        if not is_chunked(X) or return_std:
+        if return_std:
             return super().predict(X, return_std)
-        check_is_fitted(self, "feature_coef_")
-        return self._by_chunk("predict", X, () if self._one_target else self.intercept_.shape, np.float64)
+        return self._by_chunk(
+            "predict", X, "feature_coef_", lambda: (() if self._one_target else self.intercept_.shape, np.float64)
+        )
 
 
 class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
@@ -193,22 +186,22 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
 
     def decision_function(self, X: Any) -> Any:
         """Log-odds of the classes as in `binfeat`; for a Dask collection, a Dask array."""
-        if not is_chunked(X):
-            return super().decision_function(X)
-        check_is_fitted(self, "feature_coef_")
-        tail = self.classes_.shape if self.multilabel_ or self.classes_.size > 2 else ()
-        return self._by_chunk("decision_function", X, tail, np.float64)
+        return self._by_chunk(
+            "decision_function",
+            X,
+            "feature_coef_",
+            lambda: (self.classes_.shape if self.multilabel_ or self.classes_.size > 2 else (), np.float64),
+        )
 
     def predict(self, X: Any) -> Any:
         """Predict labels as in `binfeat`; for a Dask collection, a Dask array."""
-        if not is_chunked(X):
-            return super().predict(X)
-        check_is_fitted(self, "feature_coef_")
-        return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+        return self._by_chunk(
+            "predict",
+            X,
+            "feature_coef_",
+            lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype),
+        )
 
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities as in `binfeat`; for a Dask collection, a Dask array."""
-        if not is_chunked(X):
-            return super().predict_proba(X)
-        check_is_fitted(self, "feature_coef_")
-        return self._by_chunk("predict_proba", X, self.classes_.shape, np.float64)
+        return self._by_chunk("predict_proba", X, "feature_coef_", lambda: (self.classes_.shape, np.float64))

@@ -80,7 +80,6 @@ class OutlierDetector(InMemory):
 
 
 def _sample(X: Any, first: int, twin: InMemory, seed: int) -> RowSample:
-    """Return the sample of a chunk; its first row has the number `first`."""
     return RowSample.of(twin._check(X), seed, first)
 
 

@@ -25,8 +25,8 @@ def learn_gamma(
 ) -> LearnedGamma:
     """Learn length scales, as `binfeat.learn_gamma`, from a random sample of the rows of a Dask collection.
 
-    This process fetches the sample. The sample depends only on the seed and the number of rows, not on the chunks. If
-    it contains all rows, the result is the same as the result of `binfeat.learn_gamma`.
+    This process fetches the sample, which does not depend on the chunks. If it contains all rows, the result is the
+    result of `binfeat.learn_gamma`.
 
     Parameters
     ----------

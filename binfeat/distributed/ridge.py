@@ -11,7 +11,6 @@ from dask import delayed
 from dask.delayed import Delayed
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
@@ -29,9 +28,9 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
-from binfeat.distributed._facts import Facts, places_of_rows, require_targets
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
+from binfeat.distributed._table import Facts, places_of_rows, require_targets
 from binfeat.linear import classifier, regressor
 from binfeat.linear.classifier import lacks_probabilities
 from binfeat.linear.design import check_design, numeric_targets
@@ -42,8 +41,6 @@ Encoder: TypeAlias = tuple[Callable[[Part], Part], int, bool]
 
 
 class _OnDask(DaskScorer, CGRidgeBase):
-    """Base class of ridge models with rows on workers."""
-
     traffic_: np.ndarray
     _encoder: Callable[[Sequence[Facts]], Encoder]
 
@@ -138,16 +135,10 @@ class CGRidge(_OnDask, regressor.CGRidge):
     Notes
     -----
     Features, targets and weights stay on the workers. An iteration sends the search direction to each worker, one
-    number per column and target, and receives a sum of the same size. `traffic_` contains these bytes. Sums of chunks
-    are added in a tree, 8 in each task. Use a few large chunks per worker.
-
-    If a worker is lost, Dask recomputes its results and the fit continues, provided that the collection can be computed
-    again from its source. `alphas` and `early_stopping` use the same validation set as in memory. They fetch y to this
-    process, and predictions of the validation set for each score.
-
-    One billion rows on 100 workers, with 64 grids of 50,000 bins, should take about 10 s for the codes (1.3 GB per
-    worker) and 3 to 4 s per iteration. This is an estimate from a computer with two workers of one thread: binning
-    takes 17 ns per row and grid, an iteration 3 ns per row and grid, and a worker receives a byte in 2 ns.
+    number per column and target, and receives a sum of the same size. `traffic_` contains these bytes. Use a few large
+    chunks per worker. If a worker is lost, Dask recomputes its results and the fit continues, provided that the
+    collection can be computed again from its source. `alphas` and `early_stopping` use the same validation set as in
+    memory. They fetch y to this process, and predictions of the validation set for each score.
 
     Examples
     --------
@@ -171,10 +162,11 @@ class CGRidge(_OnDask, regressor.CGRidge):
         """Predict targets, as `binfeat.CGRidge` does; for a Dask collection, a lazy Dask array."""
         if not is_chunked(X):
             return super().predict(X, return_std)
-        check_is_fitted(self)
         if check_flag(return_std, "return_std"):
             raise ValueError("return_std=True needs X in memory; got a Dask collection.")
-        return self._by_chunk("predict", X, self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
+        return self._by_chunk(
+            "predict", X, "coef_", lambda: (self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
+        )
 
 
 class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
@@ -210,30 +202,26 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
 
     def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
-        if not is_chunked(X):
-            return super().decision_function(X)
-        check_is_fitted(self)
-        tail = () if len(self.coef_) == 1 else (len(self.coef_),)
-        return self._by_chunk("decision_function", X, tail, self.coef_.dtype)
+        return self._by_chunk(
+            "decision_function",
+            X,
+            "coef_",
+            lambda: (() if len(self.coef_) == 1 else (len(self.coef_),), self.coef_.dtype),
+        )
 
     def predict(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Predict labels, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
-        if not is_chunked(X):
-            return super().predict(X)
-        check_is_fitted(self)
-        return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+        return self._by_chunk(
+            "predict", X, "coef_", lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+        )
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Class probabilities, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
-        if not is_chunked(X):
-            return super().predict_proba(X)
-        check_is_fitted(self, "calibration_coef_")
-        return self._by_chunk("predict_proba", X, self.classes_.shape, np.dtype(np.float64))
+        return self._by_chunk("predict_proba", X, "calibration_coef_", lambda: (self.classes_.shape, np.float64))
 
 
 def _part(Z: Any, y: Any, weights: Any, twin: BaseEstimator, dtype: np.dtype) -> Part:
-    """The checked rows of a chunk, with unchanged targets."""
     n_rows = Z.shape[0]
     weights = weights_of_chunk(weights, y, n_rows)
     if n_rows == 0:

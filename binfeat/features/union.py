@@ -57,10 +57,8 @@ class RandomFeatureUnion(FeatureMap, Persistent):
     ----------
     transformers_ : list of (str, transformer)
         The fitted maps.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     See Also
     --------

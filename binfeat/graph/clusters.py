@@ -41,12 +41,11 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
         Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
-        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
-        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
-        meaning defined by `features`. None keeps the gamma of `features`.
+        contains 3 rows (geometric mean over rows and grids); features other than bins define their own meaning. None
+        keeps the gamma of `features`.
     gammas : sequence, default=None
-        Candidate values of `gamma`. The value with the widest eigengap is selected. The eigengap is the difference
-        between the last eigenvalue used and the next eigenvalue.
+        Candidate values of `gamma`. The value with the widest gap between the last eigenvalue used and the next is
+        selected.
     tol : float, default=1e-3
         Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
     max_iter : int, default=200
@@ -62,21 +61,18 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         Coordinates of the training rows. The degree-weighted mean square of a coordinate is about its squared
         eigenvalue.
     eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalized similarities in descending order, without the first eigenvalue 1 of the
-        constant vector. One more than the number of coordinates.
+        Largest eigenvalues of the normalized similarities after the first, which is 1, in descending order. One more
+        than the number of coordinates.
     eigengaps_ : ndarray of shape (n_gammas,)
         Eigengap for each value of `gammas`. Only with `gammas`.
     n_iter_ : int
-        Number of products with a block of vectors. For bins and 4,000 rows or more, the first block is computed from a
-        quarter of the rows, at most 50,000; these products are not counted.
+        Number of products of all rows with a block of vectors.
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     features_ : transformer
         The fitted map.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     Warns
     -----
@@ -206,12 +202,11 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
         Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
-        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
-        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
-        meaning defined by `features`. None keeps the gamma of `features`.
+        contains 3 rows (geometric mean over rows and grids); features other than bins define their own meaning. None
+        keeps the gamma of `features`.
     gammas : sequence, default=None
-        Candidate values of `gamma`. The value with the widest eigengap is selected. The eigengap is the difference
-        between the last eigenvalue used and the next eigenvalue.
+        Candidate values of `gamma`. The value with the widest gap between the last eigenvalue used and the next is
+        selected.
     tol : float, default=1e-3
         Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
     max_iter : int, default=200
@@ -230,21 +225,18 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
         Centers of the clusters in normalized coordinates.
     eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalized similarities in descending order, without the first eigenvalue 1 of the
-        constant vector. One more than the number of coordinates.
+        Largest eigenvalues of the normalized similarities after the first, which is 1, in descending order. One more
+        than the number of coordinates.
     eigengaps_ : ndarray of shape (n_gammas,)
         Eigengap for each value of `gammas`. Only with `gammas`.
     n_iter_ : int
-        Number of products with a block of vectors. For bins and 4,000 rows or more, the first block is computed from a
-        quarter of the rows, at most 50,000; these products are not counted.
+        Number of products of all rows with a block of vectors.
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     features_ : transformer
         The fitted map.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     Warns
     -----
@@ -370,6 +362,5 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
 
 def _directions(coordinates: np.ndarray) -> np.ndarray:
-    """Normalized vectors of 1 and the coordinates."""
     whole = np.column_stack([np.ones(len(coordinates)), coordinates])
     return whole / np.linalg.norm(whole, axis=1, keepdims=True)

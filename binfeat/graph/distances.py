@@ -38,7 +38,6 @@ class ScaledRows:
         return cls(numbers, np.ascontiguousarray(X[:, categorical].T), scale[categorical] ** 2)
 
     def squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Squared distances of rows (n,) from others (n, k)."""
         if sparse.issparse(self.numbers):
             return self._sparse_squares(rows, others)
         squares = np.zeros(others.shape)
@@ -78,16 +77,10 @@ def _filled_sparse(X: sparse.csr_array, scale: np.ndarray) -> sparse.csr_array:
 def nearest_of(
     rows: ScaledRows, order: np.ndarray, neighbours: np.ndarray, met: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """Mask of the candidates that are the 7 nearest rows, or copies of a row.
+    """Mask of the candidates that are the 7 nearest rows, or copies of a row, which do not count.
 
-    Copies do not count: rows that occur often would otherwise be linked to their copies only.
-
-    Parameters
-    ----------
-    rows : the rows of X
-    order : (n_rows,) numbers of the rows, by place
-    neighbours : (n_rows, n_candidates) places of candidates, for rows by place
-    met : (n_rows, n_candidates) whether a candidate is one, and not the row itself
+    `order` has the numbers of the rows by place, `neighbours` (n_rows, n_candidates) places of candidates, and `met`
+    whether a candidate is one, and not the row itself.
     """
     near = np.empty(neighbours.shape, dtype=bool)
 

@@ -102,7 +102,6 @@ class _KrylovSpace:
         return self._size == self._basis.shape[1]
 
     def grow(self) -> None:
-        """Add the product with the newest block."""
         newest = slice(self._size - self._width, self._size)
         image = self._multiply(self._basis[:, newest])
         space, block = self._basis[:, : self._size], image.copy(order="F")
@@ -165,7 +164,6 @@ class _KrylovSpace:
         return values, shares, np.linalg.norm(self._coupling @ shares[-self._width :], axis=0)
 
     def vectors(self, shares: np.ndarray) -> np.ndarray:
-        """Vectors with these coefficients in the basis."""
         made = np.empty((len(self._basis), shares.shape[1]), order="F")
         self._set(made, self._basis[:, : len(shares)], shares)
         return made

@@ -23,7 +23,6 @@ from binfeat.features.binning.random_binning import RandomBinning
 from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
 from binfeat.graph.scale import doubt_units, gamma_by_occupancy, without_copies
 from binfeat.graph.similarity import ColumnMeans, Graph, SimilarityGraph
-from binfeat.graph.start import rows_of_sample
 
 _N_GRIDS = 256
 _SAMPLE_ROWS = 10_000  # for the choice of a length scale
@@ -31,8 +30,6 @@ _MANY_ALONE = 0.1  # share of rows without neighbors from which a warning is due
 
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
-    """Base of estimators that see rows as a graph."""
-
     gamma_: np.ndarray
     features_: Any
     n_iter_: int
@@ -111,7 +108,6 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made, Z, graph
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        """The graph of rows X with codes Z of their bins."""
         return NeighbourGraph(Z, seed_of(self.random_state))
 
     def _keep_map(self, made: Any) -> None:
@@ -132,3 +128,8 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         known = hasattr(self.features, "__sklearn_tags__")
         tags.input_tags.allow_nan = self.features is None or (known and get_tags(self.features).input_tags.allow_nan)
         return tags
+
+
+def rows_of_sample(n_rows: int, seed: int, n_wanted: int) -> np.ndarray:
+    """Numbers of a random sample of the rows, in rising order."""
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_wanted])

@@ -53,9 +53,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Feature map of this package; it is cloned. None is ``RandomBinning(n_grids=256, min_count=2)``.
     gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
         Inverse length scale, one for all inputs or one per input. "scale" selects the gamma at which the bin of a row
-        contains 3 rows, as the geometric mean over rows and grids. For fewer than 9 rows, 3 is replaced by the square
-        root of their number; for more than 10,000 rows, a sample is used. For features other than bins, "scale" has the
-        meaning defined by `features`. None keeps the gamma of `features`.
+        contains 3 rows (geometric mean over rows and grids); features other than bins define their own meaning. None
+        keeps the gamma of `features`.
     tol : float, default=1e-8
         Tolerance of the residual of the linear system, relative to its right-hand side Y; see Notes.
     max_iter : int, default=200
@@ -79,10 +78,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         Inverse length scale of each input.
     features_ : transformer
         The fitted map.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     Warns
     -----
@@ -211,7 +208,6 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         return labelled, labels
 
     def _keep(self, graph: Graph, scores: np.ndarray, result: Result, tol: float | None) -> None:
-        """Set the attributes of a solution."""
         shares = np.maximum(scores, 0.0)
         total = shares.sum(axis=1, keepdims=True)
         self.label_distributions_ = quotients(shares, total)
@@ -279,9 +275,7 @@ class _SpreadingSystem:
         return image
 
     def intercept(self, V: np.ndarray) -> np.ndarray:
-        """Zeros: there is no intercept."""
         return np.zeros(V.shape[1])
 
     def scores(self, solution: np.ndarray) -> np.ndarray:
-        """F of all rows."""
         return solution + self._known

@@ -30,8 +30,7 @@ _FEW_GRIDS = 3  # grids whose bins determine the order of rows
 class BinMembers(ArrayRecord):
     """Up to 16 random rows of each bin, with which all rows of the bin are compared.
 
-    Rows have numbers by their places in an order that puts similar rows side by side. So successive rows read the same
-    part of the cache: that takes a third of the time for 10^6 rows.
+    Rows have numbers by their places in an order that puts similar rows side by side, for the cache.
     """
 
     weights: np.ndarray  # (n_columns,) float64: what a bin adds to the similarity of two of its rows
@@ -105,10 +104,7 @@ class NeighbourMeans(BinMembers):
 
 
 class NeighbourGraph(Graph):
-    """Similarities of all rows with their 15 most similar other rows.
-
-    A similarity is halved if only one of two rows is among the 15 rows of the other. In a bin of more than 16 rows, the
-    rows are compared with only 16 rows, which the seed draws, the same 16 for all rows.
+    """Similarities of all rows with their 15 most similar other rows; halved if only one is among the 15 of the other.
 
     With `rows`, the `ScaledRows` of the table, all similarities are 1, of the 7 nearest rows by distance among the 31
     most similar ones.

@@ -22,13 +22,11 @@ _COLUMNS = {"columns": (np.float64, "columns", "values with a weight")}
 
 
 def check_embedding(state: dict[str, Any]) -> None:
-    """Raise ValueError for a fitted `SpectralEmbedding` with inconsistent attributes."""
     sizes = _check_spectral(state)
     check_arrays(state, {"embedding_": (np.float64, "rows", "values")}, sizes, order="any")
 
 
 def check_clusters(state: dict[str, Any]) -> None:
-    """Raise ValueError for a fitted `SpectralClustering` with inconsistent attributes."""
     sizes = _check_spectral(state)
     sizes["coordinates"] = sizes["values"] + 1
     check_arrays(state, {"cluster_centers_": (np.float64, "clusters", "coordinates")}, sizes, order="any")
@@ -37,7 +35,6 @@ def check_clusters(state: dict[str, Any]) -> None:
 
 
 def check_spread_labels(state: dict[str, Any]) -> None:
-    """Raise ValueError for a fitted `LabelSpreading` with inconsistent attributes."""
     sizes = _check_graph(state)
     if sizes["values"] != check_classes(state["classes_"]):
         raise ValueError(f"classes_ should be {sizes['values']} labels, got {len(state['classes_'])}.")

@@ -1,7 +1,7 @@
 """The base of graphs of similar rows, and the graph of all similarities, by products with the features alone."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -11,14 +11,6 @@ from binfeat._common.arrays import quotients
 from binfeat._rows.products import Features, product, transposed_product
 
 _ALONE = 1e-9  # smaller degrees are rounding errors
-
-
-class Means(Protocol):
-    """Means of values over training rows, for other rows."""
-
-    def arrays(self) -> dict[str, np.ndarray]: ...
-
-    def of_rows(self, Z: Any) -> np.ndarray: ...
 
 
 class Graph:
@@ -58,7 +50,7 @@ class Graph:
         """``W V``, in Fortran order."""
         raise NotImplementedError
 
-    def means(self, values: np.ndarray) -> tuple[Means, np.ndarray]:
+    def means(self, values: np.ndarray) -> tuple[Any, np.ndarray]:
         """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
         raise NotImplementedError
 
@@ -71,7 +63,6 @@ class SimilarityGraph(Graph):
         super().__init__(self._product(np.ones((Z.shape[0], 1), order="F"))[:, 0])
 
     def _of_columns(self, V: np.ndarray) -> np.ndarray:
-        """``Z' V``."""
         sums = np.empty((self._Z.shape[1], V.shape[1]), order="F")
         transposed_product(self._Z, np.asfortranarray(V), sums)
         return sums

@@ -36,14 +36,9 @@ class KernelPart:
     """One kernel of a sum, with an inverse length scale for each input."""
 
     kernel: Kernel
-    base: np.ndarray  # (n_inputs,): gamma as the search for length scales found it
+    gamma: np.ndarray  # (n_inputs,)
     share: float = 1.0
     linear_map: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
-    factor: float = 1.0  # of all gammas, chosen after the search
-
-    @property
-    def gamma(self) -> np.ndarray:
-        return self.factor * self.base
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +70,7 @@ class KernelSum:
 
     def scaled(self, factor: float) -> "KernelSum":
         """The same kernels with all gammas times a factor."""
-        return replace(self, parts=[replace(part, factor=part.factor * factor) for part in self.parts])
+        return replace(self, parts=[replace(part, gamma=factor * part.gamma) for part in self.parts])
 
     def matrices(self, categorical: np.ndarray, n_jobs: int | None) -> list[DifferentiableMatrix]:
         """The kernel of each part, for rows as columns."""
@@ -100,7 +95,6 @@ class Trial:
     n_steps: int = 0  # of the search that led to it
     losses: np.ndarray | None = None  # (n_rows,), of the rows that determine the error
     predictions: np.ndarray | None = None  # (n_rows, n_targets), for these rows
-    K: np.ndarray | None = None  # float32: values for pairs of known rows, then of validation rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,6 +43,80 @@ class Adam:
         return quotients(direction, scale)
 
 
+class KernelSteps:
+    """Adam on the logarithms of the gammas of all parts of a kernel, of their shares, and of the penalty.
+
+    A step goes down the mean slope of the logarithms of the leave-one-out errors of some sets of rows, plus a prior:
+    the gammas of a part stay together, or they stay in proportion to the gammas at the start. Then a common factor of
+    each part moves next to its gammas.
+    """
+
+    def __init__(
+        self,
+        gammas: np.ndarray,  # (n_parts, n_inputs), of columns in a frame; those of 0 stay
+        shares: np.ndarray,  # (n_parts,)
+        alpha: float,
+        *,
+        prior: float,
+        least_alpha: float,
+        alpha_rate: float = 1.0,  # over the rate of gammas
+        keeps_proportions: bool = False,
+        learns_gamma: bool = True,
+        learns_shares: bool = True,
+        learns_alpha: bool = True,
+    ) -> None:
+        self._live, self.learns_alpha = gammas > 0, learns_alpha
+        self._moves, self._learns_shares = learns_gamma & self._live, learns_shares and len(shares) > 1
+        self._logs = np.log(np.where(self._live, gammas, 1.0))
+        self._start, self._has_factors = self._logs if keeps_proportions else 0.0, keeps_proportions
+        self._log_shares, self._log_alpha = np.log(shares), float(np.log(alpha))
+        self._prior, self._least_alpha, self._alpha_rate = 2 * prior, least_alpha, alpha_rate
+        shapes = self._logs.shape, (len(self._logs), 1), self._log_shares.shape, ()
+        self._of_gammas, self._of_factors, self._of_shares, self._of_alpha = map(Adam, shapes)
+
+    @property
+    def gammas(self) -> np.ndarray:
+        return np.exp(self._logs) * self._live
+
+    @property
+    def shares(self) -> np.ndarray:
+        shares = np.exp(self._log_shares)
+        return shares / shares.sum()
+
+    @property
+    def alpha(self) -> float:
+        return float(np.exp(self._log_alpha))
+
+    def times(self, factors: np.ndarray | float) -> Self:
+        """The same with gammas times factors."""
+        other = copy(self)
+        other._logs = self._logs + np.log(factors)
+        return other
+
+    def step(self, left_out: list[LeaveOneOut], rate: float) -> None:
+        """A step by the slopes of some sets of rows with positive errors."""
+        slopes = np.mean([own.slopes / own.error for own in left_out], axis=0)
+        by_gamma, by_share = slopes[: self._logs.size].reshape(self._logs.shape), slopes[self._logs.size :]
+        by_gamma = np.where(self._moves, by_gamma + self._prior * self._apart, 0.0)
+        steps = self._of_gammas.step(by_gamma)
+        if self._has_factors:
+            steps += self._of_factors.step(by_gamma.sum(axis=1, keepdims=True)) * self._moves
+        self._logs = self._logs - rate * steps
+        if self._learns_shares:
+            self._log_shares = self._log_shares - rate * self._of_shares.step(by_share - self.shares * by_share.sum())
+        if self.learns_alpha:
+            slope = float(np.mean([own.alpha_slope / own.error for own in left_out]))
+            moved = self._log_alpha - self._alpha_rate * rate * float(self._of_alpha.step(slope))
+            self._log_alpha = float(np.clip(moved, np.log(self._least_alpha), np.log(MOST_ALPHA)))
+
+    @property
+    def _apart(self) -> np.ndarray:
+        """Deviations of the gammas of each part from their mean change."""
+        moved = np.where(self._moves, self._logs - self._start, 0.0)
+        means = moved.sum(axis=1, keepdims=True) / np.maximum(1, self._moves.sum(axis=1, keepdims=True))
+        return moved - means
+
+
 @dataclass(frozen=True)
 class SearchPlan:
     """Numbers of steps, and of rows of a step; and the steps after which searches are compared."""
@@ -126,20 +200,6 @@ class SearchRows:
         return thinned(self.used, most)
 
 
-class _Draws:
-    """Draws of rows in random order: every row is drawn once before any row is drawn again."""
-
-    def __init__(self, order: np.ndarray) -> None:
-        self._order, self._place = order, 0
-
-    def next(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the numbers of the rows of a step."""
-        if self._place + n_rows > len(self._order):
-            self._order, self._place = rng.permutation(np.sort(self._order)), 0
-        self._place += n_rows
-        return self._order[self._place - n_rows : self._place]
-
-
 class LengthScaleSearch:
     """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
 
@@ -159,6 +219,7 @@ class LengthScaleSearch:
         *,
         alpha: float | None = None,
         scaled: bool = True,
+        starts_shorter: bool = True,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
@@ -171,12 +232,19 @@ class LengthScaleSearch:
         distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
         share = SEARCH.start_exponent / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
-            gamma = quotients(share, distance)
-            logs = np.log(self.rows.frame.gamma(kernel, gamma))
-        self._theta = np.append(logs, np.log(alpha or 0.5))
+            gamma = self.rows.frame.gamma(kernel, quotients(share, distance))
+        prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(gamma))) / len(used)
+        self._steps = KernelSteps(
+            gamma[np.newaxis],
+            np.ones(1),
+            alpha or 0.5,
+            prior=prior,
+            least_alpha=LEAST_ALPHA,
+            learns_alpha=alpha is None,
+        )
         self.learns_alpha = alpha is None
-        self._adam = Adam(self._theta.shape)
-        self._draws = _Draws(self._rng.permutation(used))
+        self._order, self._n_drawn = self._rng.permutation(used), 0
+        self._starts_shorter = starts_shorter
         self.n_rows = 0  # of a step
         self.n_done = 0  # steps, including the steps that a singular kernel made impossible
         self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
@@ -190,11 +258,11 @@ class LengthScaleSearch:
     @property
     def framed_gamma(self) -> np.ndarray:
         """Gammas for columns of the rows."""
-        return np.exp(self._theta[:-1])
+        return self._steps.gammas[0]
 
     @property
     def alpha(self) -> float:
-        return float(np.exp(self._theta[-1]))
+        return self._steps.alpha
 
     @property
     def error(self) -> float:
@@ -215,7 +283,7 @@ class LengthScaleSearch:
         n_used, by_work = len(self.rows.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
         affordable = max(SEARCH.fewest_step_rows, by_work)
         self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SEARCH.row_share * n_used)))
-        if not self.n_done and self._live.any():
+        if self._starts_shorter and not self.n_done and self._live.any():
             with suppress(SingularKernelError):
                 self._shorten()
         first, last = SEARCH.rates
@@ -223,18 +291,23 @@ class LengthScaleSearch:
             self.n_done += 1
             if self._live.any():
                 with suppress(SingularKernelError):
-                    self._step(
-                        self._draws.next(self.n_rows, self._rng), first + (last - first) * max(k / n_steps, progress)
-                    )
+                    self._step(self._drawn(), first + (last - first) * max(k / n_steps, progress))
         return self
+
+    def _drawn(self) -> np.ndarray:
+        """Numbers of the rows of a step: every row is drawn once before any row is drawn again."""
+        if self._n_drawn + self.n_rows > len(self._order):
+            self._order, self._n_drawn = self._rng.permutation(np.sort(self._order)), 0
+        self._n_drawn += self.n_rows
+        return self._order[self._n_drawn - self.n_rows : self._n_drawn]
 
     def of_kernel(self, kernel: Kernel, n_done: int) -> "LengthScaleSearch":
         """A search that goes on from here with another kernel of the same power, as if `n_done` steps were done."""
         other, rng = copy(self), deepcopy(self._rng)
         other.kernel, other.matrix = kernel, differentiable_matrix(kernel, self.matrix.categorical, self.matrix.n_jobs)
-        other._theta, other._adam = self._theta.copy(), deepcopy(self._adam)
-        other._rng, other.n_done, other.errors, other.gammas = rng, n_done, [*self.errors], [*self.gammas]
-        other._scratch, other._draws = Scratch(), copy(self._draws)
+        other._steps, other._rng, other.n_done = deepcopy(self._steps), rng, n_done
+        other.errors, other.gammas = [*self.errors], [*self.gammas]
+        other._scratch = Scratch()
         return other
 
     def error_on(self, most: int) -> float:
@@ -264,33 +337,7 @@ class LengthScaleSearch:
         tries = [losses(factor) for factor in factors]
         best = int(np.argmin([own[::2].mean() for own in tries]))
         if surely_less(tries[best][1::2], mean[1::2], 2.0):
-            self._theta[:-1] += np.log(factors[best])
-
-    def revive(self, n_rows: int) -> float:
-        """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
-
-        A step's few rows do not show what some inputs do together. Their gammas fall, and with them their slopes. So
-        all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
-        further. Returned is the ratio of the error to the error before.
-        """
-        parts = self.gamma * self._distance
-        least = 0.5 * parts.sum() / max(1, np.count_nonzero(self._live))
-        idle = self._live & (parts < least)
-        if not idle.any():
-            return 1.0
-        before, error = self._theta, self.error_on(n_rows)
-        raised = before.copy()
-        raised[:-1][idle] += np.log(least / parts[idle])
-        self._theta, rising = raised, np.zeros_like(idle)
-        with suppress(SingularKernelError):
-            rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
-        self._theta = np.where(np.append(rising, False), raised, before)
-        found = self.error_on(n_rows)
-        if not found < error:
-            self._theta = before
-            return 1.0
-        self._adam = Adam(before.shape)
-        return found / error
+            self._steps = self._steps.times(factors[best])
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""
@@ -308,14 +355,4 @@ class LengthScaleSearch:
         self.errors.append(left_out.error)
         self.gammas.append(self.gamma)
         if left_out.error > 0:
-            self._theta -= rate * self._adam.step(self._slopes(left_out))
-            if self.learns_alpha:
-                self._theta[-1] = np.clip(self._theta[-1], np.log(LEAST_ALPHA), np.log(MOST_ALPHA))
-
-    def _slopes(self, left_out: LeaveOneOut) -> np.ndarray:
-        """Slopes of the logarithm of the error plus the prior, by the logarithms of gamma and alpha."""
-        logs = self._theta[:-1]
-        apart = np.where(self._live, logs, 0.0) - logs[self._live].mean()
-        prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(logs))) / len(self.rows.used)
-        gammas = np.where(self._live, left_out.slopes / left_out.error + 2 * prior * apart, 0.0)
-        return np.append(gammas, self.learns_alpha * left_out.alpha_slope / left_out.error)
+            self._steps.step([left_out], rate)

@@ -3,7 +3,7 @@
 import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -49,20 +49,8 @@ class Splitter(Protocol):
     def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator: ...
 
 
-class RidgeEstimator(Protocol):
-    """The part of a ridge estimator that the choice of a penalty uses."""
-
-    alphas: ArrayLike | None
-    cv: object
-    alpha_: float | np.ndarray
-    alphas_: np.ndarray
-    path_scores_: np.ndarray
-
-
 class HeldOutScore:
-    """Score of coefficients on the validation set."""
-
-    def __init__(self, estimator: RidgeEstimator, Z: Features, y: np.ndarray, flat: bool) -> None:
+    def __init__(self, estimator: Any, Z: Features, y: np.ndarray, flat: bool) -> None:
         self._machine = clone(estimator)
         for name in ("n_features_in_", "classes_", "multilabel_"):
             if hasattr(estimator, name):
@@ -78,16 +66,14 @@ class HeldOutScore:
 HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # training rows, and the score on the validation rows
 
 
-def held_out_parts(
-    estimator: RidgeEstimator, rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
-) -> HeldOutParts:
+def held_out_parts(estimator: Any, rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> HeldOutParts:
     """Yield training rows and scores on validation rows, split on demand; `flat` is for one-dimensional y."""
     for train, held_out in split_rows(estimator, rows, y, groups):
         yield rows.take(train), HeldOutScore(estimator, rows.take(held_out).design, y[held_out], flat)
 
 
 def split_rows(
-    estimator: RidgeEstimator, rows: Rows, y: np.ndarray, groups: ArrayLike | None
+    estimator: Any, rows: Rows, y: np.ndarray, groups: ArrayLike | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield increasing numbers of training and of validation rows; ValueError if rows of X cannot be selected."""
     if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
@@ -99,7 +85,7 @@ def split_rows(
         yield np.sort(train), np.sort(held_out)
 
 
-def n_solves(estimator: RidgeEstimator) -> int | None:
+def n_solves(estimator: Any) -> int | None:
     """Return the number of solves (paths on all splits, and the last solve); None without paths or if unknown."""
     n_parts = 1 if estimator.cv is None else estimator.cv
     if estimator.alphas is None or not isinstance(n_parts, numbers.Integral):
@@ -107,7 +93,7 @@ def n_solves(estimator: RidgeEstimator) -> int | None:
     return int(n_parts) * np.size(estimator.alphas) + 1
 
 
-def choose_alpha(estimator: RidgeEstimator, parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
+def choose_alpha(estimator: Any, parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
     """Return the penalty in `alphas` with the best mean validation score, and set `path_scores_`."""
     estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []
@@ -151,7 +137,6 @@ class EarlyStop:
         return stopped or self._since >= _PATIENCE
 
     def best(self, result: Result) -> Result:
-        """Return the result with the best iterate as its solution."""
         if self._since >= _PATIENCE and result.status == "stopped":
             result = replace(result, status="early_stopped")
         if self._best is None:

@@ -56,19 +56,18 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Ridge penalty, at least 0; an array contains one penalty per target. Increase it if the test error is much
         higher than the training error.
     alphas : array-like of shape (n_alphas,), default=None
-        Candidate penalties. The penalty with the best mean validation score is used to fit all rows, and `alpha` is
-        ignored.
+        Candidate penalties, instead of `alpha`. The one with the best mean validation score is used to fit all rows.
     fit_intercept : bool, default=True
         If True, fit an intercept, which is not penalized. Sparse features stay sparse.
     tol : float, default=None
-        Stopping tolerance. None stops when four iterations have decreased the objective by at most 0.04 %: on 29 tables
-        with four penalties each, test errors were then within 1 % of the converged errors. A number is a tolerance for
-        the residual of the normal equations, relative to their right-hand side. Use 1e-6 for nearly exact coefficients.
+        None stops when four iterations have decreased the objective by at most 0.04 %: on 29 tables with four penalties
+        each, test errors were then within 1 % of the converged errors. A number is a tolerance for the residual of the
+        normal equations, relative to their right-hand side; 1e-6 gives nearly exact coefficients.
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
-        iterable yields pairs of training and validation rows. None uses one random validation set.
+        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`. None uses
+        one random validation set.
     validation_fraction : float, default=0.1
         Share of the rows in the random validation set.
     scoring : str or callable, default=None
@@ -81,9 +80,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     random_state : int, RandomState instance or None, default=None
         Seed of the random validation set.
     loss : {"squared_error", "squared_hinge"}, default="squared_error"
-        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``. The squared hinge
-        is minimized in the primal by Newton's method. With it, ``tol=None`` means 1e-2: test losses were then within
-        0.5 % of the converged losses.
+        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``, which Newton's
+        method minimizes in the primal, with ``tol=None`` as 1e-2.
     class_weight : dict or "balanced", default=None
         Class weights, which multiply the sample weights. "balanced" gives all classes the same total weight.
     probability : bool, default=False
@@ -101,8 +99,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     multilabel_ : bool
         True if y was an indicator matrix.
     solver_ : {"cg", "gram", "newton-cg"}
-        The solver used: conjugate gradients, the Gram matrix of dense features, or, for the squared hinge, Newton's
-        method with conjugate gradients.
+        The solver used: conjugate gradients, the Gram matrix of dense features, or Newton's method.
     alpha_ : float or ndarray of shape (n_targets,)
         The penalty used.
     alphas_ : ndarray of shape (n_alphas,)
@@ -119,10 +116,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
         Why the solver stopped: "converged" if it reached `tol`, "breakdown" if the system is not positive definite in
         working precision, "stopped" by a callback.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names, when X has string column names.
 
     Warns
     -----

@@ -37,8 +37,6 @@ from binfeat.linear.solve import solve_once
 
 
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
-    """Base of `CGRidge` and `CGRidgeClassifier`."""
-
     alpha: ArrayLike
     alphas: ArrayLike | None
     fit_intercept: bool
@@ -147,7 +145,6 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 raise
 
     def _forget(self, *names: str) -> None:
-        """Remove attributes of an earlier fit."""
         for name in names:
             self.__dict__.pop(name, None)
 

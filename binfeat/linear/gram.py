@@ -77,7 +77,6 @@ class GramSystem:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the matrix and the right-hand sides."""
         return self.matrix.nbytes + self.right.nbytes
 
     def intercept(self, W: np.ndarray) -> np.ndarray:

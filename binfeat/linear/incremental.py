@@ -26,7 +26,6 @@ class AccumulatedRows:
 
     @classmethod
     def first(cls, rows: ProcessRows) -> Self:
-        """Copy the rows of the caller."""
         Z: Any = rows.Z
         if isinstance(Z, BinMatrix):
             Z = BinMatrix._trusted(np.array(Z.codes, order="C"), Z.offsets, Z.dtype, Z.n_jobs)
@@ -36,7 +35,6 @@ class AccumulatedRows:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None) -> Self:
-        """Restore the state from its `arrays()`."""
         if "codes" in arrays:
             Z: Any = BinMatrix(arrays["codes"], arrays["offsets"], dtype=dtype, n_jobs=n_jobs)
         elif "indptr" in arrays:
@@ -48,7 +46,6 @@ class AccumulatedRows:
         return cls(Z, arrays["Y"], arrays.get("weights"))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state as arrays by name."""
         rows = self.to_solve
         kept = {"Y": rows.Y} if rows.weights is None else {"Y": rows.Y, "weights": rows.weights}
         if isinstance(rows.Z, np.ndarray):
@@ -81,12 +78,10 @@ class AccumulatedSums:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], dtype: np.dtype) -> Self:
-        """Restore the state from its `arrays()`."""
         sums = {name: arrays[name] for name in _SUMS}
         return cls(GramSystem(**sums, dtype=dtype, total=float(arrays["total"])), bool(arrays["fit_intercept"]))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state as arrays by name."""
         system = self.to_solve
         others = {"total": np.array(system.total), "fit_intercept": np.array(self._fit_intercept)}
         return {name: getattr(system, name) for name in _SUMS} | others
@@ -141,7 +136,6 @@ def kept_with(estimator: BaseEstimator, rows: ProcessRows, flat: bool) -> Accumu
 def kept_of(
     arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None = None
 ) -> AccumulatedRows | AccumulatedSums:
-    """Restore the state of an estimator from arrays."""
     if "matrix" in arrays:
         return AccumulatedSums.from_arrays(arrays, dtype)
     return AccumulatedRows.from_arrays(arrays, n_columns, dtype, n_jobs)

@@ -71,7 +71,6 @@ class MergedBins:
             W[bins] = 0
 
     def _sums_of_rows(self, W: np.ndarray) -> np.ndarray:
-        """Return the sum over the merged bins of each row."""
         out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
         self._all._multiply(W.T, 1.0, out.T)
         return out

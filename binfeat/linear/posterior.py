@@ -63,11 +63,9 @@ def ridge_posterior(
 ) -> RidgePosterior:
     """Compute the posterior of a ridge model with positive `alpha`: exact with a Gram matrix, otherwise by samples.
 
-    A sample w is drawn from the prior, targets are simulated from it with noise, and the ridge solution for these
-    targets is subtracted (Wilson et al. 2021, "Pathwise Conditioning of Gaussian Processes"). The difference d
-    of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e``, whose right-hand side has the covariance
-    ``A + alpha``: a solve from 0 is equally exact in all directions, for any penalty. `system` contains the equations
-    of the rows, if they are known.
+    The difference d of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e`` (Wilson et al. 2021),
+    whose right-hand side has the covariance ``A + alpha``: a solve from 0 is equally exact in all directions. `system`
+    contains the equations of the rows, if they are known.
     """
     system = ridge_system(rows, 1, options) if system is None else system
     if isinstance(system, GramSystem):

@@ -35,19 +35,18 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Ridge penalty, at least 0; an array contains one penalty per target. Increase it if the test error is much
         higher than the training error.
     alphas : array-like of shape (n_alphas,), default=None
-        Candidate penalties. The penalty with the best mean validation score is used to fit all rows, and `alpha` is
-        ignored.
+        Candidate penalties, instead of `alpha`. The one with the best mean validation score is used to fit all rows.
     fit_intercept : bool, default=True
         If True, fit an intercept, which is not penalized. Sparse features stay sparse.
     tol : float, default=None
-        Stopping tolerance. None stops when four iterations have decreased the objective by at most 0.04 %: on 29 tables
-        with four penalties each, test errors were then within 1 % of the converged errors. A number is a tolerance for
-        the residual of the normal equations, relative to their right-hand side. Use 1e-6 for nearly exact coefficients.
+        None stops when four iterations have decreased the objective by at most 0.04 %: on 29 tables with four penalties
+        each, test errors were then within 1 % of the converged errors. A number is a tolerance for the residual of the
+        normal equations, relative to their right-hand side; 1e-6 gives nearly exact coefficients.
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
-        iterable yields pairs of training and validation rows. None uses one random validation set.
+        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`. None uses
+        one random validation set.
     validation_fraction : float, default=0.1
         Share of the rows in the random validation set.
     scoring : str or callable, default=None
@@ -60,9 +59,9 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     random_state : int, RandomState instance or None, default=None
         Seed of the random validation set.
     n_posterior_samples : int, default=None
-        Number of posterior samples that `fit` draws for ``predict(X, return_std=True)``. With 32 samples, the standard
-        error of a standard deviation is 1/8 of its value. None draws no samples. Not available for penalties that
-        differ between targets, or on Dask.
+        Number of posterior samples [1]_ that `fit` draws for ``predict(X, return_std=True)``. With 32 samples, the
+        standard error of a standard deviation is 1/8 of its value. Not available for penalties that differ between
+        targets, or on Dask.
 
     Attributes
     ----------
@@ -85,10 +84,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
         Why the solver stopped: "converged" if it reached `tol`, "breakdown" if the system is not positive definite in
         working precision, "stopped" by a callback.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of features, and their names, when X has string column names.
 
     Warns
     -----
@@ -103,14 +100,10 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     Notes
     -----
     The normal equations are centered implicitly and solved in the primal, with a Jacobi preconditioner. All targets
-    share each product with the features. If vectors of all targets need more than a quarter of the memory, groups of
-    targets are solved one after the other. The norm of the residual is weighted by the inverse diagonal of the normal
-    equations. For few dense features, the Gram matrix is computed and solved exactly, in one iteration.
-
-    Posterior samples [1]_ are computed like additional targets, and need 4 bytes per feature and sample. With the Gram
-    matrix, standard deviations are exact for any number of samples, and need 4 bytes per pair of features.
-    `noise_variance_` is the weighted sum of squared residuals, divided by the number of rows minus the trace of the hat
-    matrix. The guide describes the stopping rule and the choice of alpha: :doc:`/user_guide/plot_15_linear_models`.
+    share each product with the features. For few dense features, the Gram matrix is computed and solved exactly, in one
+    iteration; standard deviations are then exact for any number of samples. `noise_variance_` is the weighted sum of
+    squared residuals, divided by the number of rows minus the trace of the hat matrix. The guide describes the stopping
+    rule, the choice of alpha and error bars: :doc:`/user_guide/plot_15_linear_models`.
 
     References
     ----------
@@ -161,8 +154,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     def partial_fit(self, X: Design, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to the rows of all earlier calls, and fit the model to all of them.
 
-        Coefficients equal the result of `fit` on all rows so far, for any `tol`. `fit` discards these rows and stores
-        none, so the next call of `partial_fit` starts again, with a warning. Parameters can change between calls.
+        Coefficients equal the result of `fit` on all rows so far, for any `tol`. After `fit`, which stores no rows,
+        `partial_fit` starts again, with a warning. Parameters can change between calls.
 
         Parameters
         ----------
@@ -187,11 +180,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Notes
         -----
-        The solver starts from 0, because a start from the last coefficients would stop elsewhere. Each iteration visits
-        all rows. The model and its files contain a copy of the rows: 2 or 4 bytes per row and grid for codes of binning
-        features, 12 or more per entry for CSR. For an array with more rows than features, and a Gram matrix of at most
-        an eighth of the computer's memory, only the Gram matrix is stored (8 bytes per pair of features for any number
-        of rows), and each call solves exactly.
+        Each call solves for all rows, from 0. The model and its files contain a copy of the rows, or, for an array with
+        more rows than features, only their Gram matrix.
         """
         Z, _ = check_next(self, X)
         _, rows, flat = self._encode(Z, y, sample_weight)
@@ -211,9 +201,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         std : ndarray like y
-            Only with ``return_std=True``: posterior standard deviations of ``w' z + b``, without noise, for the prior
-            ``w ~ N(0, s2 / alpha)`` with s2 = `noise_variance_`. With codes of `RandomBinning`, bins without training
-            rows add their prior variance; with CSR they add nothing.
+            Only with ``return_std=True``: posterior standard deviations of ``w' z + b``, without noise. With codes of
+            `RandomBinning`, bins without training rows add their prior variance; with CSR they add nothing.
 
         Raises
         ------

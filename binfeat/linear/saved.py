@@ -39,7 +39,6 @@ _POSTERIOR = {
 
 
 def check_ridge(state: dict[str, Any]) -> None:
-    """Raise ValueError for a fitted `CGRidge` with inconsistent attributes."""
     expand(state)
     if "classes_" in state:
         raise ValueError("classes_ belong to a classifier.")
@@ -47,7 +46,6 @@ def check_ridge(state: dict[str, Any]) -> None:
 
 
 def check_ridge_classifier(state: dict[str, Any]) -> None:
-    """Raise ValueError for a fitted `CGRidgeClassifier` with inconsistent attributes."""
     expand(state)
     sizes = {"features": check_inputs(state)}
     check_numbers_of(state, multilabel_=bool)

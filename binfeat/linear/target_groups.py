@@ -1,7 +1,7 @@
 """Ridge models for many targets, with groups of targets one after the other if vectors need too much memory."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from binfeat._common.memory import allowed_bytes
 from binfeat._common.subsets import slices
 from binfeat._engine.fours import FOUR
 from binfeat._rows.rows import Rows
-from binfeat.linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
+from binfeat.linear.result import Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
 
 VECTORS = 5  # of the solver, for each target: solution, right-hand side, residual, direction and image
 _MEMORY_PART = 4  # these vectors may need a quarter of the memory
@@ -22,33 +22,11 @@ def targets_at_a_time(rows: Rows, max_bytes: int | None = None) -> int:
     return rows.n_targets if most >= rows.n_targets else int(max(FOUR, most // FOUR * FOUR))
 
 
-@dataclass
-class _GroupIterate:
-    """State of a solve for callbacks: the current group of targets, and all others as they are."""
-
-    whole: Result
-    targets: slice
-    state: Iterate
-
-    @property
-    def solution(self) -> np.ndarray:
-        return self._with(self.whole.solution, self.state.solution)
-
-    @property
-    def intercept(self) -> np.ndarray:
-        return self._with(self.whole.intercept, self.state.intercept)
-
-    def _with(self, values: np.ndarray, own: np.ndarray) -> np.ndarray:
-        values = values.copy(order="K")
-        values[..., self.targets] = own
-        return values
-
-
 class GroupedTargets:
     """Normal equations of groups of targets, computed when the group is solved; a `RidgeSystem`.
 
     `system_of` returns the equations of rows with some of the targets. For a path of penalties, each group starts from
-    its solution for the last penalty.
+    its solution for the last penalty. Callbacks see the iterates of the current group.
     """
 
     def __init__(self, rows: Rows, n_together: int, system_of: Callable[[Rows], RidgeSystem]) -> None:
@@ -67,10 +45,9 @@ class GroupedTargets:
     def _solved(self, alphas: np.ndarray, options: SolverOptions, start: np.ndarray | None) -> Result:
         result = self._unsolved(options.fit_intercept, start)
         for targets in self._groups:
-            own = self._watched(options, result, targets)
             system = self._system_of(self._rows.of_targets(targets))
             try:
-                part = next(system.solve([alphas[targets]], own, None if start is None else start[:, targets]))
+                part = next(system.solve([alphas[targets]], options, None if start is None else start[:, targets]))
             except SolveInterrupted as error:
                 raise SolveInterrupted(_joined(result, targets, error.result)) from error
             result = _joined(result, targets, part)
@@ -85,13 +62,6 @@ class GroupedTargets:
         means = sums / np.maximum(weight, np.finfo(float).tiny) if fit_intercept else np.zeros(shape[1])
         solution = np.zeros(shape, self._rows.dtype, order="F") if start is None else np.array(start, order="F")
         return Result(solution, means, 1, np.ones((1, shape[1])), "converged")
-
-    @staticmethod
-    def _watched(options: SolverOptions, result: Result, targets: slice) -> SolverOptions:
-        watch = options.callback
-        if watch is None:
-            return options
-        return replace(options, callback=lambda state: watch(_GroupIterate(result, targets, state)))
 
 
 def _joined(result: Result, targets: slice, part: Result) -> Result:

@@ -14,6 +14,7 @@ from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError
+from binfeat.length_scales.matrices import is_radial
 from binfeat.length_scales.search import LengthScaleSearch
 from binfeat.models.fitted.exact import ExactFunction, Spread
 from binfeat.models.fitted.features import FeatureFunction
@@ -152,7 +153,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     groups = None if settings.has_cv else rows_of(problem.groups, rows)
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels)
-    spread = _spread(problem, kernels, solution, run) if has_noise else None
+    spread = _spread(problem, kernels, solution, run) if has_noise and run.limits.mechanisms.noise_model else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
     status = "budget" if solution.status == "converged" and run.cut_short else solution.status
@@ -268,7 +269,8 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     targets = problem.targets
     if isinstance(targets, AnyLabels):
         with one_blas_thread():
-            return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows))
+            has_matrix = run.limits.mechanisms.calibration_matrix
+            return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows), has_matrix)
     if targets.is_plain:
         return targets
     targets = targets.limited(problem.y)
@@ -313,8 +315,9 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     residuals = problem.Y[rows] - solution.predictions[known]
     own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
     some = own.train if is_grouped else thinned(own.train, _SPREAD_TUNED_ROWS)
-    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
-    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
+    kernel = _kernel_of(kernels, solution)
+    own_kernel = kernel.found[0].kernel.main.kernel  # alone
+    quiet = run.quiet(0, replace(run.settings, alpha=None, kernel=own_kernel, refits=False))
     tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
     logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
     expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
@@ -354,8 +357,10 @@ def _problem_of_sizes(
 
 
 def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
-    """Return the length scales of the solution for a kernel of exact models."""
+    """Return the length scales of the solution for a kernel of exact models; of random features, from the search."""
     main = solution.kernel.main
+    if isinstance(solution.function, FeatureFunction):
+        main = (kernels.radial if is_radial(main.kernel) else kernels.binning).main
     kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
-    own = KernelSum([replace(main, kernel=kernel, share=1.0, factor=1.0)], _START_ALPHA, _SPREAD_ROWS)
+    own = KernelSum([replace(main, kernel=kernel, share=1.0)], _START_ALPHA, _SPREAD_ROWS)
     return ScaledKernels(kernels.X, [Trial(own, 1.0)], learned=True)

@@ -23,13 +23,18 @@ class Mechanisms:
     linear_maps: bool = True
     ranks: bool = True
     codes: bool = True
-    revival: bool = True
+    rbf: bool = True  # as the radial kernel, if it does better than Matern's
+    shorter_starts: bool = True
     second_kernel: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True
     averages: bool = True  # of trees
+    tree_choice: bool = True  # of the number of trees
     duplicates: bool = True
     global_part: bool = True  # effects of levels that all cells of a local model share
+    wide_scales: bool = True  # for single inputs of many
+    calibration_matrix: bool = True  # of probabilities
+    noise_model: bool = True  # of sizes of residuals
 
 
 @dataclass(frozen=True)
@@ -196,22 +201,16 @@ class SizeLimits:
 class TuningLimits:
     """Figures of the choice of kernel and penalty of exact and local models."""
 
-    rounds: int = 2  # rounds of penalty and overall factor, because finer kernels have other penalties
-    factor: float = 1.5  # ratio of two overall factors
     penalty_factor: float = np.sqrt(10.0)  # ratio of two penalties; NumPy's type keeps products with float32 in float64
-    parallel_rows: int = 400  # rows from which a trial takes longer than the start of threads
     group_penalties: tuple[float, ...] = (0.1, 1.0, 10.0)  # initial; nearly equal single rows have far smaller ones
-    shares: tuple[float, ...] = (0.75, 0.5)  # shares of the better kernel in a sum of two
-    start_share: float = 0.75  # share of the better kernel at the start of a search in cells
-    start_penalty: float = 0.2  # penalty at the start of a search in cells, over the penalty of a sample of rows
+    start_share: float = 0.75  # share of the better kernel at the start
+    start_penalty: float = 0.2  # penalty at the start, over the penalty of a sample of rows
     longer: float = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
     fewest_cell_rows: int = 150  # rows of a cell that is learned from
-    step_cells: int = 2  # cells of a step
-    looks: int = 6  # looks at the clock during a search
-    scored_cells: int = 8  # cells that choose the penalty of losses other than squares
+    looks: int = 6  # looks at the clock during the steps
+    scored_cells: int = 8  # cells that determine the penalty of losses other than squares
     rate: float = 0.15  # longest steps of logarithms at the start
     last_rate: float = 0.1  # share of the rate at the end
-    alpha_rate: float = 2.0  # rate of the penalty, over the rate of length scales
     prior: float = 50.0  # weight of squared deviations of log gamma from their mean, in rows
     least_worth: float = 0.05  # share of a kernel that is kept in the differences of rows
 

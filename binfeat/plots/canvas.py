@@ -1,16 +1,21 @@
-"""Axes of displays, and their scales."""
+"""Axes of displays, and checks that displays share."""
 
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._common.array_types import ArrayLike
+from binfeat.models.classifier import KernelMachineClassifier
+from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.regressor import KernelMachineRegressor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+Machine: TypeAlias = KernelMachineRegressor | KernelMachineClassifier
 OptionalAxes: TypeAlias = "Axes | None"
-_DECADE = 8.0  # ratio of the largest to the smallest value from which an axis is logarithmic
-_FEW = 8  # up to this number of points, every point gets a tick
 
 
 def canvas(display: object, ax: OptionalAxes, figsize: tuple[float, float]) -> "tuple[Figure | SubFigure, Axes]":
@@ -26,31 +31,21 @@ def canvas(display: object, ax: OptionalAxes, figsize: tuple[float, float]) -> "
     return ax.figure, ax
 
 
-def spans_decades(values: np.ndarray) -> bool:
-    """Return True if the values are positive and span a factor of 8 or more, as for a logarithmic axis."""
-    return len(values) > 0 and values.min() > 0 and values.max() >= _DECADE * values.min()
+def require_machine(machine: object, attribute: str) -> None:
+    """Raise TypeError for anything but a kernel model, NotFittedError for a model that is not fitted."""
+    if not isinstance(machine, KernelMachineBase):
+        raise TypeError(
+            "machine must be a KernelMachineRegressor or KernelMachineClassifier (for a pipeline, pass its last step); "
+            f"got {type(machine).__name__}."
+        )
+    check_is_fitted(machine, attribute)
 
 
-def scale_x(ax: "Axes", x: np.ndarray) -> None:
-    """Use a logarithmic axis if x spans decades, with the points as ticks if there are few; otherwise integer ticks."""
-    from matplotlib.ticker import MaxNLocator
-
-    if not spans_decades(x):
-        if (x == np.round(x)).all():
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        return
-    ax.set_xscale("log")
-    if len(x) <= _FEW:
-        ax.set_xticks(x, [f"{value:,g}" for value in x])
-        ax.set_xticks([], minor=True)
-
-
-def scale_errors(ax: "Axes", errors: np.ndarray) -> None:
-    """Use a logarithmic axis if errors span decades, with tick labels in plain numbers."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    if spans_decades(errors):
-        ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.yaxis.set_minor_formatter(NullFormatter())
+def names_of(feature_names: ArrayLike | None, values: np.ndarray, what: str) -> list[str]:
+    """Return one name per row of `values`; ValueError if the number of given names differs."""
+    if feature_names is None:
+        return [f"x{j}" for j in range(len(values))]
+    names = [str(name) for name in np.atleast_1d(np.asarray(feature_names, dtype=object))]
+    if len(names) != len(values):
+        raise ValueError(f"feature_names must have one name per {what}; got {len(names)} for shape {values.shape}.")
+    return names

@@ -9,8 +9,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import as_text
 from binfeat._common.validation import check_integer, check_numbers
 from binfeat.density.detector import OutlierDetector
-from binfeat.plots.canvas import OptionalAxes, canvas
-from binfeat.plots.checks import names_of
+from binfeat.plots.canvas import OptionalAxes, canvas, names_of
 
 _ABNORMAL, _NORMAL = "#c44e52", "0.75"
 
@@ -31,7 +30,6 @@ class ContributionDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     bars_ : matplotlib BarContainer
 
     Examples

@@ -41,7 +41,6 @@ class IntervalDisplay:
     inside_ : float
         Share of all targets inside their intervals.
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     bars_ : matplotlib LineCollection
     points_ : matplotlib PathCollection
 

@@ -44,7 +44,6 @@ class KernelErrorDisplay:
     rms_error_ : float
         Root of the mean squared error.
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     points_ : matplotlib PathCollection
     band_ : matplotlib collection
         Band of 90 % of the pairs.
@@ -183,7 +182,6 @@ class KernelErrorDisplay:
 def _exact_kernel(
     estimator: BaseEstimator, X: np.ndarray, kernel: Callable[..., np.ndarray] | None, gamma: ArrayLike | None
 ) -> np.ndarray:
-    """Compute the kernel matrix that a map approximates."""
     if kernel is not None:
         if not callable(kernel):
             raise TypeError(f"kernel must be callable, got {kernel!r}.")

@@ -2,16 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import as_text
 from binfeat._common.validation import check_numbers
-from binfeat.plots.canvas import OptionalAxes, canvas, scale_errors, scale_x
-from binfeat.plots.checks import Machine, require_machine
-from binfeat.plots.curves import curve_of, draw_points, draw_steps, label_x, places_behind
+from binfeat.plots.canvas import Machine, OptionalAxes, canvas, require_machine
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.lines import Line2D
+
+_GAP = 0.15  # distance between two points after the search, as a share of the steps
+_STYLE: dict[str, Any] = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth": 2}
+_DECADE = 8.0  # ratio of the largest to the smallest value from which an axis is logarithmic
+_FEW = 8  # up to this number of points, every point gets a tick
 
 
 @dataclass(eq=False, repr=False)
@@ -36,7 +44,6 @@ class LearningCurveDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     line_ : matplotlib Line2D
         Line of the points.
     steps_ : matplotlib Line2D or None
@@ -86,7 +93,7 @@ class LearningCurveDisplay:
             If `machine` is not a kernel model.
         """
         require_machine(machine, "learning_curve_")
-        return cls(**curve_of(machine)).plot(ax, **line_kwargs)
+        return cls(**_curve_of(machine)).plot(ax, **line_kwargs)
 
     def plot(self, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
         """Draw the curve, and return the display. Axes are logarithmic if values span a factor of 8 or more.
@@ -109,23 +116,25 @@ class LearningCurveDisplay:
         """
         x, error, steps = self._checked()
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.0, 4.0))
-        places = x if self.x_labels is None and not len(steps) else places_behind(len(steps), len(x))
-        self.steps_ = draw_steps(self.ax_, steps) if len(steps) else None
-        self.line_, self.band_ = draw_points(self.ax_, places, error, **line_kwargs)
+        places, self.steps_ = x, None
+        if self.x_labels is not None or len(steps):
+            places = len(steps) + max(1.0, _GAP * len(steps)) * np.arange(1, len(x) + 1)
+        if len(steps):
+            (self.steps_,) = self.ax_.plot(np.arange(1, len(steps) + 1), steps, color="0.55", linewidth=1.5)
+        self.line_, self.band_ = _draw_points(self.ax_, places, error, **line_kwargs)
         if places is x:
-            scale_x(self.ax_, x)
+            _scale_x(self.ax_, x)
         else:
             labels = [f"{value:,g}" for value in x] if self.x_labels is None else list(map(as_text, self.x_labels))
-            label_x(self.ax_, len(steps), places, labels)
+            _label_x(self.ax_, len(steps), places, labels)
         if len(steps):
-            scale_errors(self.ax_, np.append(error.ravel(), steps))
+            _scale_errors(self.ax_, np.append(error.ravel(), steps))
         self.ax_.grid(axis="y", color="0.92")
         self.ax_.set_axisbelow(True)
         self.ax_.set(xlabel=as_text(self.x_name), ylabel=as_text(self.error_name))
         return self
 
     def _checked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `x`, `error` and `steps` as checked arrays."""
         x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
         steps = check_numbers([] if self.steps is None else self.steps, "steps")
         if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):
@@ -135,3 +144,80 @@ class LearningCurveDisplay:
         if steps.ndim != 1:
             raise ValueError(f"steps must have one error per step; got shape {steps.shape}.")
         return x, error, steps
+
+
+def _curve_of(machine: Machine) -> dict[str, Any]:
+    """Return the arguments of `LearningCurveDisplay` for a kernel model."""
+    steps, curve = machine.length_scale_errors_, machine.learning_curve_
+    if len(steps) < 2 and len(curve) < 2:
+        decisions = machine.decisions_
+        names = {"x_labels": decisions["what"], "x_name": "Decision", "error_name": "Error after the decision"}
+        return {"x": np.arange(len(decisions)), "error": decisions["error"], **names}
+    if machine.scoring is not None and len(steps):
+        steps, curve = (steps[:0], curve) if len(curve) > 1 else (steps, curve[:0])
+    is_random = machine.features_ not in ("exact", "local")  # their errors are leave-one-out errors, unless `cv` is set
+    name = "Validation error" if machine.scoring is None else "Negative validation score"
+    found: dict[str, Any] = {"x": curve[:, 0], "error": curve[:, 1], "error_name": name}
+    if not len(steps):
+        return found
+    if not len(curve):
+        name = "Leave-one-out error"
+    elif is_random:
+        name = "Leave-one-out, then validation error"
+    found |= {"steps": steps, "x_name": "Step of the search", "error_name": name}
+    if len(curve) and (machine.n_grids_ or machine.n_trees_):
+        return {**found, "x_name": f"Step of the search, then {'grids' if machine.n_grids_ else 'trees'}"}
+    return {**found, "x_labels": [machine.features_] * len(curve)}
+
+
+def _draw_points(
+    ax: "Axes", x: np.ndarray, error: np.ndarray, **line_kwargs: Any
+) -> "tuple[Line2D, PolyCollection | None]":
+    """Draw mean errors, and a band of one standard error for several errors per point; return line and band."""
+    mean = error.reshape(len(x), -1).mean(axis=1) if len(x) else error
+    (line,) = ax.plot(x, mean, **{**_STYLE, **line_kwargs})
+    if error.ndim == 1 or error.shape[1] == 1:
+        return line, None
+    spread = error.std(axis=1, ddof=1) / np.sqrt(error.shape[1])
+    return line, ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.18, linewidth=0)
+
+
+def _label_x(ax: "Axes", n_steps: int, places: np.ndarray, labels: list[str]) -> None:
+    """Set ticks at a few integer numbers of steps, and at the points after them."""
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = MaxNLocator(4, integer=True).tick_values(1, n_steps) if n_steps else []
+    steps = [int(tick) for tick in ticks if 1 <= tick <= n_steps]
+    ax.set_xticks([*steps, *places], [*(f"{step:,}" for step in steps), *labels])
+    if n_steps and len(places):
+        ax.axvline((n_steps + places[0]) / 2, color="0.8", linewidth=0.8, linestyle=":")
+
+
+def _spans_decades(values: np.ndarray) -> bool:
+    """Return True if the values are positive and span a factor of 8 or more, as for a logarithmic axis."""
+    return len(values) > 0 and values.min() > 0 and values.max() >= _DECADE * values.min()
+
+
+def _scale_x(ax: "Axes", x: np.ndarray) -> None:
+    """Use a logarithmic axis if x spans decades, with the points as ticks if there are few; otherwise integer ticks."""
+    from matplotlib.ticker import MaxNLocator
+
+    if not _spans_decades(x):
+        if (x == np.round(x)).all():
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        return
+    ax.set_xscale("log")
+    if len(x) <= _FEW:
+        ax.set_xticks(x, [f"{value:,g}" for value in x])
+        ax.set_xticks([], minor=True)
+
+
+def _scale_errors(ax: "Axes", errors: np.ndarray) -> None:
+    """Use a logarithmic axis if errors span decades, with tick labels in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    if _spans_decades(errors):
+        ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())

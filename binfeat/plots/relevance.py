@@ -8,12 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_relevances
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat.plots.canvas import OptionalAxes, canvas
-from binfeat.plots.checks import Machine, given_or_seen, names_of, require_machine
-
-__all__ = [
-    "RelevanceDisplay",
-]
+from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_machine
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +27,6 @@ class RelevanceDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
     bars_ : matplotlib BarContainer
 
     See Also
@@ -80,8 +74,9 @@ class RelevanceDisplay:
             If `machine` is not a kernel model.
         """
         require_machine(machine, "feature_relevances_")
-        names = given_or_seen(feature_names, machine)
-        return cls(machine.feature_relevances_, names).plot(ax, max_features=max_features)
+        if feature_names is None:
+            feature_names = getattr(machine, "feature_names_in_", None)
+        return cls(machine.feature_relevances_, feature_names).plot(ax, max_features=max_features)
 
     def plot(self, ax: OptionalAxes = None, *, max_features: int = 20, **bar_kwargs: Any) -> Self:
         """Draw the bars in descending order, and return the display.

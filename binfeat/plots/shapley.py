@@ -8,8 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_swarm, draw_waterfall
 from binfeat._common.validation import check_choice, check_integer, check_numbers
-from binfeat.plots.canvas import OptionalAxes, canvas
-from binfeat.plots.checks import Machine, names_of, require_machine
+from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_machine
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +31,6 @@ class ShapleyDisplay:
     order_ : ndarray of shape (n_shown,)
         Indices of the plotted inputs, in descending order of mean magnitude.
     ax_, figure_ : matplotlib Axes and Figure
-        Axes with the plot, and their figure.
 
     See Also
     --------

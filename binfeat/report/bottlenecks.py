@@ -19,8 +19,6 @@ _MUCH = 0.03  # a smaller relative reduction of the error is not worth more grid
 
 @dataclass(frozen=True)
 class Limit:
-    """A possible limit of the error."""
-
     title: str
     text: str
     is_relevant: bool
@@ -43,11 +41,7 @@ def _time(model: ServedMachineBase) -> Limit:
 
 
 def _grids(model: ServedMachineBase) -> Limit:
-    """Extrapolate the learning curve to infinitely many grids or trees.
-
-    The random error of features is proportional to 1 / n_grids, and the error at the borders of cells to 1 / n_trees.
-    So a line in 1 / n through the last two points of the curve has the limit as its intercept.
-    """
+    """Extrapolate the learning curve to infinitely many grids or trees, by a line in 1 / n through two points."""
     curve = model.learning_curve_
     if model.features_ == "exact":
         return Limit("Random features", "The model is exact and uses no random features.", False)

@@ -84,8 +84,6 @@ def _last(probabilities: list[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """Shapley values of one output."""
-
     values: np.ndarray  # (n_rows, n_inputs)
     base: np.ndarray  # (n_rows,)
     data: np.ndarray  # (n_rows, n_inputs), numbers and codes

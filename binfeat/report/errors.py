@@ -22,8 +22,6 @@ _FEWEST = 10  # test rows
 
 @dataclass(frozen=True)
 class Measure:
-    """An error and its standard error."""
-
     name: str
     value: float
     spread: float
@@ -65,8 +63,6 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class RegressionEvaluation(Evaluation):
-    """Test rows of a regressor."""
-
     y: np.ndarray  # (n_rows, n_targets)
     predicted: np.ndarray
 
@@ -108,8 +104,6 @@ class RegressionEvaluation(Evaluation):
 
 @dataclass(frozen=True, eq=False)
 class ClassificationEvaluation(Evaluation):
-    """Test rows of a classifier."""
-
     labels: np.ndarray  # (n_rows,), numbers of the classes
     guesses: np.ndarray  # (n_rows,), numbers of the predicted classes
     probabilities: np.ndarray  # (n_rows, n_classes)

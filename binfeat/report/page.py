@@ -42,7 +42,6 @@ _PAGE = """<!DOCTYPE html>
 
 
 def write_page(model: ServedMachineBase, path: str | PathLike, X: RawTable, y: ArrayLike | None) -> None:
-    """Write the report on a fitted model; see `Reporting.report`."""
     if (X is None) != (y is None):
         raise ValueError(f"Only {'y' if X is None else 'X'} was given. Pass both X and y, or neither.")
     require_writable(Path(path))
@@ -71,7 +70,6 @@ def _page(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
 
 
 def escape(value: object) -> str:
-    """Escape a value for the page."""
     return html.escape(printable(value))
 
 
@@ -129,7 +127,6 @@ def _errors(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
 
 
 def _criterion(model: ServedMachineBase) -> str:
-    """Return the name of the criterion that hyperparameters minimize."""
     if model.scoring is not None:
         return "negative score"
     if model.loss not in SQUARES:

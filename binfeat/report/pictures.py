@@ -78,7 +78,6 @@ def short(name: object, most: int = _LONGEST) -> str:
 
 
 def _width(text: str) -> float:
-    """Return the width of a text in points."""
     return TextPath((0, 0), as_text(text), size=_STYLE["font.size"]).get_extents().width if text.strip() else 0.0
 
 
@@ -88,7 +87,6 @@ def word(name: object, most: int = _LONGEST) -> str:
 
 
 def importances(ax: Axes, values: np.ndarray, names: list[str]) -> None:
-    """Draw a bar for each of the most important inputs."""
     shown = np.argsort(-values, kind="stable")[:BARS]
     draw_relevances(ax, values[shown], [short(names[j]) for j in shown], BARS, color=_BLUE)
     ax.set_xlabel("importance")
@@ -112,13 +110,11 @@ def _largest(sizes: np.ndarray) -> np.ndarray:
 
 
 def search(ax: Axes, errors: np.ndarray) -> None:
-    """Draw the error at each step of the search for length scales."""
     ax.plot(np.arange(1, len(errors) + 1), errors, color=_BLUE)
     ax.set(xlabel="step", ylabel="leave-one-out error", ylim=(0, None))
 
 
 def growth(ax: Axes, curve: np.ndarray, grown: str) -> None:
-    """Draw the error as a function of the number of grids or trees."""
     ax.plot(*curve.T, color=_BLUE, marker="o", markersize=4)
     ax.set(xlabel=grown, ylabel="validation error", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
 
@@ -165,7 +161,6 @@ def _add_legend(figure: Figure, lines: list[Line2D], names: list[str]) -> None:
 
 
 def observed(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
-    """Draw targets against predictions."""
     y, predicted = _some(y, predicted)
     ax.scatter(predicted, y, s=7, alpha=0.4, linewidths=0, color=_BLUE, rasterized=True)
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
@@ -174,7 +169,6 @@ def observed(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
 
 
 def residuals(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
-    """Draw residuals against predictions, with their quartiles."""
     groups = equal_groups(predicted, 15, 10)
     centres = [predicted[group].mean() for group in groups]
     quartiles = np.array([np.quantile((y - predicted)[group], (0.25, 0.5, 0.75)) for group in groups]).T

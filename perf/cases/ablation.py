@@ -2,15 +2,15 @@
 
 import argparse
 import gc
+import inspect
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from importlib import import_module
 from time import perf_counter
 
 import numpy as np
 
-import binfeat.models as machine_folder
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.settings import Limits, Mechanisms
 from perf.record import Row
@@ -28,11 +28,12 @@ NAMES = tuple(field.name for field in fields(Mechanisms))
 N_SPLITS, _SMALL = 3, 5_000  # splits of tables with at most so many rows; of others one
 _CHANGED = 0.02  # of the metric, from which on a table is worse or better
 _LOSS_FLOOR = 0.001  # added to both log-losses of a ratio
+_N_EXTREMES = 2  # tables that a second geometric mean leaves out
 _QUICK_TABLES = ("iris",)
-_MODULES = {  # that hold nothing else
-    "linear_maps": ("search/linear_maps.py",),
-    "duplicates": ("table/unique_rows.py",),
-    "global_part": ("kernel_algebra/level_effects.py", "machines/levels.py"),
+_MODULES = {  # that serve nothing else
+    "linear_maps": ("models.search.linear_maps",),
+    "duplicates": ("models.table.unique_rows",),
+    "global_part": ("models.kernel_algebra.level_effects", "models.machines.levels"),
 }
 
 
@@ -158,10 +159,13 @@ def _rows(what, found, group):
         np.sum([own[group].seconds for own in outcomes]) / np.sum([own[()].seconds for own in outcomes])
         for outcomes in found.values()
     ]
+    by_size = sorted(ratios.values(), key=lambda ratio: abs(np.log(ratio)))
+    usual = by_size[: max(1, len(by_size) - _N_EXTREMES)]
     worse = [name for name, ratio in ratios.items() if ratio >= 1 + _CHANGED]
     better = [name for name, ratio in ratios.items() if ratio <= 1 - _CHANGED]
     at = {"panel": "ablation", "off": what, "ratios": ratios}
     yield Row(f"{what}: metric without / with", geometric_mean(list(ratios.values())), unit="", at=at)
+    yield Row(f"{what}: metric without / with, usual tables", geometric_mean(usual), unit="")
     yield Row(f"{what}: error without / with", geometric_mean(errors), unit="")
     yield Row(f"{what}: seconds without / with", geometric_mean(seconds), unit="")
     yield Row(f"{what}: tables worse by 2 %", len(worse), unit=f"of {len(ratios)}")
@@ -171,5 +175,5 @@ def _rows(what, found, group):
 
 
 def _n_lines(module):
-    """Lines of a module of kernel machines."""
-    return len((Path(machine_folder.__file__).parent / module).read_text().splitlines())
+    """Lines of a module of the package."""
+    return len(inspect.getsource(import_module(f"binfeat.{module}")).splitlines())

@@ -1,14 +1,14 @@
 """The steps of a fit of `RandomBinning`."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.operators import FeatureMap
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
@@ -45,12 +45,6 @@ from binfeat.features.binning.input_checks import (
 from binfeat.features.binning.more_grids import EarlierFit
 from binfeat.features.binning.tables import BinningInput, count_bins
 from binfeat.kernels.lookup import binning_kernel
-
-
-class HasCSR(Protocol):
-    """Features as codes, in memory or on Dask."""
-
-    def tocsr(self) -> Any: ...
 
 
 class BinningBase(FeatureMap):
@@ -95,13 +89,8 @@ class BinningBase(FeatureMap):
         return X
 
     def _require_memory(self, X: CheckedRows, n_grids: int) -> None:
-        """Raise an error if features of the rows in this number of grids do not fit in memory."""
         beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, n_grids, beside_a_code)
-
-    def _scale_of(self, X: CheckedRows, weights: np.ndarray | None = None) -> Moments | None:
-        """Return the `Moments` of rows for ``gamma="scale"``, otherwise None."""
-        return Moments.of(X, weights) if is_scale(self.gamma) else None
 
     def _draw(self, gamma: np.ndarray, earlier: EarlierFit | None = None) -> None:
         """Draw the grids for one gamma per input; ValueError if an earlier fit has other grids."""
@@ -125,7 +114,7 @@ class BinningBase(FeatureMap):
         earlier = EarlierFit.of(self)
         if is_source(X):
             check_alone(y, sample_weight)
-            summary = SourceSummary(X, self._check, self._scale_of if is_word(self.gamma, "scale") else None)
+            summary = SourceSummary(X, self._check, Moments.of if is_word(self.gamma, "scale") else None)
             self._draw(self._chosen_gamma(earlier, summary.sum, rows_of_summary, summary), earlier)
             table = BinningInput.of_source(summary, self.max_bytes)
             return table.watched(Progress(self, X, None), int(self.n_grids)), earlier
@@ -133,7 +122,7 @@ class BinningBase(FeatureMap):
         if encodes:
             self._require_memory(X, int(self.n_grids))
         weights = check_weights(sample_weight, X.shape[0])
-        moments = self._scale_of(X, flat(weights))
+        moments = Moments.of(X, flat(weights)) if is_word(self.gamma, "scale") else None
         self._draw(self._chosen_gamma(earlier, moments, lambda *rows: rows, X, y, sample_weight), earlier)
         if self._hashed:  # bins are not counted
             warn_of_rows(self._grids, X, self.n_jobs)
@@ -197,7 +186,6 @@ class BinningBase(FeatureMap):
         return self._derived.get(self._bin_keys, lambda: BinMap(self._grids, self._bin_keys, self.bin_offsets_))
 
     def _keep(self, learned: LearnedBins) -> None:
-        """Set the attributes that describe the bins of all rows."""
         coded, rare = learned.coded, learned.rare
         self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
         self.n_bins_, self.kappa_ = coded.keys.size, coded.keys.size / coded.sizes.size
@@ -214,7 +202,7 @@ class BinningBase(FeatureMap):
         return codes
 
 
-def as_output(matrix: HasCSR, output: str) -> Any:
+def as_output(matrix: Any, output: str) -> Any:
     """Return codes, or their CSR form for ``output="csr"``."""
     return matrix if is_word(output, "codes") else matrix.tocsr()
 

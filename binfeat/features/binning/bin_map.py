@@ -26,7 +26,6 @@ class BinMap:
 
     @classmethod
     def none(cls, n_inputs: int) -> Self:
-        """Return a map without grids."""
         floats, words = np.empty((0, n_inputs)), np.empty((0, n_inputs), np.uint64)
         return cls(Grids(floats, floats, words, words), np.empty(0, np.uint64), np.zeros(1, np.int64))
 
@@ -39,7 +38,6 @@ class BinMap:
         return self._derived.get(self.keys, lambda: BinTables(self.keys, self.starts, n_jobs))
 
     def encode(self, table: BinningInput, n_jobs: int | None = None) -> CodeStore:
-        """Return a store with the codes of the rows of a table."""
         store = CodeStore(table.n_rows, len(self.grids), table.max_bytes, code_dtype_of(self.starts))
         write_codes(self.tables(n_jobs), self.grids, table.blocks, store.array, n_jobs, table.tell)
         return store

@@ -48,7 +48,6 @@ class Bins:
         return np.diff(self.starts)
 
     def of(self, grids: slice) -> "Bins":
-        """Return the bins of a slice of the grids."""
         starts = self.starts[grids.start : grids.stop + 1]
         bins = slice(starts[0], starts[-1])
         return Bins(self.keys[bins], self.counts[bins], starts - starts[0])
@@ -87,7 +86,6 @@ class LearnedBins:
     starts: np.ndarray  # (n_grids + 1,)
 
     def fineness(self) -> Fineness:
-        """Return the fineness of the grids for the counted rows."""
         return Fineness.of_counts(np.concatenate([self.coded.counts, self.rare.counts]), self.coded.sizes.size)
 
     @property

@@ -44,7 +44,6 @@ class CodeStore:
 
     @property
     def in_file(self) -> bool:
-        """Return True if the codes are in a scratch file."""
         return self._file is not None
 
     def __getitem__(self, grids: slice) -> np.ndarray:
@@ -55,7 +54,6 @@ class CodeStore:
         return self._buffer[: shape[0] * shape[1] * dtype.itemsize].view(dtype).reshape(shape)
 
     def grow(self, n_grids: int) -> None:
-        """Append grids."""
         self._n_grids = n_grids
         self._make_room()
 

@@ -105,16 +105,11 @@ def warn_of_collisions(codes: np.ndarray, offsets: np.ndarray) -> None:
         )
 
 
-def unseen_shares(codes: np.ndarray, none: np.integer) -> np.ndarray:
-    """Return the share of grids without a bin for each row of codes (n_grids, n_rows)."""
-    return np.mean(codes == none, axis=0)
-
-
 def warn_of_unseen(codes: np.ndarray, none: np.integer, n_training_rows: int) -> None:
     """Warn if most rows of a batch share almost no bin with the training rows."""
     if codes.shape[1] <= _FEWEST_ROWS or n_training_rows <= _FEWEST_ROWS:
         return
-    shares = unseen_shares(codes[:, :: max(1, codes.shape[1] // _SAMPLE_ROWS)], none)
+    shares = np.mean(codes[:, :: max(1, codes.shape[1] // _SAMPLE_ROWS)] == none, axis=0)
     far = np.mean(shares > _UNSEEN)
     if far > 0.5 and not _in_search():
         warn(

@@ -1,6 +1,6 @@
 """Random grids, and hashes of rows in them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self, cast
 
@@ -74,6 +74,14 @@ class Grids:
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.scale, self.shift, self.keys, self.nan_keys
 
+    def box(self, p: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds (n_inputs,) of the bin of a row x in grid p, ``lower < x <= upper``; infinite if ignored."""
+        scale, shift = self.scale[p], self.shift[p]
+        cells = np.ceil(x * scale - shift)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lower, upper = (cells - 1 + shift) / scale, (cells + shift) / scale
+        return np.where(scale == 0, -np.inf, lower), np.where(scale == 0, np.inf, upper)
+
     def hash(self, X: CheckedRows, n_jobs: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """Return hashes (n_grids, n_rows), uint64, of the rows of an ndarray or CSR (n_rows, n_inputs)."""
         hashes = np.empty((len(self), X.shape[0]), np.uint64) if out is None else out
@@ -128,11 +136,15 @@ def _sizes(n_grids: int, n_rows: int) -> tuple[int, int]:
 
 
 def hash_blocks(
-    grids: Grids, blocks: Iterable[CheckedRows], n_jobs: int | None = None
+    grids: Grids,
+    blocks: Iterable[CheckedRows],
+    n_jobs: int | None = None,
+    tell: Callable[[], object] | None = None,
 ) -> Iterator[tuple[slice, int, np.ndarray]]:
     """Hash all rows in all grids: in each block of rows, by groups of grids of a size set by the first block.
 
-    Yields slices of the grids, the number of the first row, and hashes (n_grids, n_rows), overwritten by the next.
+    Yields slices of the grids, the number of the first row, and hashes (n_grids, n_rows), overwritten by the next;
+    calls `tell` after each.
     """
     memory, first_row, width = np.empty(0, np.uint64), 0, 0
     for X in blocks:
@@ -145,4 +157,6 @@ def hash_blocks(
                 shape = part.stop - part.start, min(step, X.shape[0] - start)
                 hashes = memory[: shape[0] * shape[1]].reshape(shape)
                 yield part, first_row + start, grids[part].hash(X[start : start + step], n_jobs, out=hashes)
+                if tell is not None:
+                    tell()
         first_row += X.shape[0]

@@ -13,7 +13,6 @@ _LARGEST_CATEGORY = 2**51 - 1
 
 
 def require_grids_memory(n_grids: int, n_inputs: int) -> None:
-    """Raise an error if grids do not fit in memory."""
     require_memory(64 * n_grids * n_inputs, f"drawing {n_grids} grids of {n_inputs} inputs", "Use fewer grids.")
 
 

@@ -26,9 +26,6 @@ from binfeat._rows.streamed import StreamedFeatures
 from binfeat.features.binning.base import BinningBase, as_output, lacks_bins, lacks_gamma
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import Bins
-from binfeat.features.binning.bounds import box
-from binfeat.features.binning.coded_features import no_bin
-from binfeat.features.binning.fineness import unseen_shares
 from binfeat.features.binning.more_grids import bins_of
 from binfeat.features.binning.saved import check_binning, check_offsets
 from binfeat.features.binning.tables import BinningInput
@@ -92,10 +89,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         the hash. Only for ``n_features=None``.
     kappa_ : float
         Mean number of occupied bins per grid. Only for ``n_features=None``.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     Warns
     -----
@@ -332,8 +327,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         shares : ndarray of shape (n_rows,)
             0 for training rows. Near 1 for rows far from all training rows, which have nearly empty features.
         """
-        codes = self.encode(X).codes
-        return unseen_shares(codes, no_bin(codes.dtype))
+        return self.encode(X)._unseen_shares()
 
     def bin_bounds(self, X: Any, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the bounds of the box in input space that a column represents, to interpret linear coefficients.
@@ -365,7 +359,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         if not inside.size:
             raise ValueError(f"No row of X lies in the bin of column {column}; pass rows that include training rows.")
         row = X[[inside[0]]]
-        return box(self._grids, p, np.ravel(row.toarray() if sparse.issparse(row) else row).astype(np.float64))
+        return self._grids.box(p, np.ravel(row.toarray() if sparse.issparse(row) else row).astype(np.float64))
 
     @staticmethod
     def min_grids(standard_error: float, kernel_value: float = 0.5) -> int:

@@ -23,7 +23,6 @@ _BINS = {
 
 
 def check_binning(state: dict[str, Any]) -> None:
-    """Raise ValueError for a fitted `RandomBinning` with inconsistent attributes."""
     sizes = {"inputs": check_inputs(state)}
     check_grids(state, sizes)
     check_arrays(state, _OF_INPUTS, sizes)
@@ -40,7 +39,6 @@ def check_binning(state: dict[str, Any]) -> None:
 
 
 def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1) -> None:
-    """Raise ValueError for grids with inconsistent arrays."""
     check_arrays(state, GRIDS, sizes)
     check_bounds(state, "_scale", least=0.0)
     check_bounds(state, "_shift", least=0.0, most=1.0)

@@ -56,12 +56,10 @@ class BinningInput:
         return replace(self, progress=progress)
 
     def end(self) -> None:
-        """End the progress of a fit."""
         if self.progress is not None:
             self.progress.end()
 
     def store(self, n_grids: int) -> CodeStore:
-        """Return a store for the codes of the rows."""
         return CodeStore(self.n_rows, n_grids, self.max_bytes)
 
 
@@ -140,18 +138,16 @@ def count_bins(
     """Find the bins of all rows in blocks, number them in order of appearance, and count their rows.
 
     Bins that are `known` have numbers already and keep them. `codes`, a CodeStore or uint32 (n_grids, n_rows), is
-    filled with the numbers of the rows' bins from `first_grid` on. `tell` is called after every block of `hash_blocks`.
+    filled with the numbers of the rows' bins from `first_grid` on.
     """
     known = Bins.none(len(grids)) if known is None else known
     tables: dict[int, _GrowingTables] = {}
     counted: dict[int, Bins] = {}
-    for part, start, hashes in hash_blocks(grids, blocks, n_jobs):
+    for part, start, hashes in hash_blocks(grids, blocks, n_jobs, tell):
         if part.start not in tables:
             tables[part.start] = _GrowingTables(known.of(part))
         place = slice(first_grid + part.start, first_grid + part.stop)
         tables[part.start].add(hashes, codes, place, start, n_rows, n_jobs)
-        if tell is not None:
-            tell()
         if start + hashes.shape[1] == n_rows:
             counted[part.start] = tables.pop(part.start).bins()  # needs less memory
     return Bins.join(list(counted.values()))
@@ -172,11 +168,9 @@ def write_codes(
     n_jobs: int | None,
     tell: Callable[[], object] | None = None,
 ) -> None:
-    """Write codes (n_grids, n_rows) of rows in blocks; `tell` is called after every block of `hash_blocks`."""
-    for part, start, hashes in hash_blocks(grids, blocks, n_jobs):
+    """Write codes (n_grids, n_rows) of rows in blocks."""
+    for part, start, hashes in hash_blocks(grids, blocks, n_jobs, tell):
         tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
-        if tell is not None:
-            tell()
 
 
 class BinTables:

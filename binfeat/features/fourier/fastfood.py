@@ -50,5 +50,4 @@ class Fastfood:
         return self.signs, self.order, self.normals, self.norms
 
     def astype(self, dtype: DTypeLike) -> "Fastfood":
-        """Return the same frequencies in `dtype`."""
         return Fastfood(self.signs.astype(dtype), self.order, self.normals.astype(dtype), self.norms.astype(dtype))

@@ -4,17 +4,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
+from binfeat._common.array_types import DTypeLike
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
 from binfeat._common.validation import CheckedRows
+from binfeat._engine.projections import project_fastfood, project_sparse
 from binfeat._engine.trig import WRITERS
 from binfeat._threads import share_blocks, thread_count
 from binfeat.features.fourier.fastfood import Fastfood
-from binfeat.features.fourier.projection import by_fastfood, by_weights, read_only
 
 _SCRATCH_BYTES = 2**20  # the projection of a block of rows fits in the second-level cache
 _FEWEST_ROWS = 256  # minimum of rows in a block, because the matrix passes through the cache once per block
+_SPARSE = 0.25  # density below which the kernel for CSR is faster than a matrix product of dense rows
 _OVERFLOW = (
     "X contains large values, and their products with the frequencies overflow {}. Scale X, decrease gamma, or pass "
     "float64 instead of float32."
@@ -55,7 +58,7 @@ class FourierMap:
         )
         Z = np.empty((n_rows, self.n_components), X.dtype)
         frequencies = self.frequencies
-        project = by_fastfood(X, frequencies) if isinstance(frequencies, Fastfood) else by_weights(X, frequencies)
+        project = _by_fastfood(X, frequencies) if isinstance(frequencies, Fastfood) else _by_weights(X, frequencies)
         _fill(Z, project, _writer(self.offset, self.n_components, X.dtype), (step, self.n_frequencies), self.n_jobs)
         return Z
 
@@ -66,7 +69,7 @@ def _writer(offset: np.ndarray | None, n_components: int, dtype: np.dtype) -> Ca
     scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs, too, which have two components per frequency
     if offset is None:
         return lambda projection, out: write_pairs(projection, scale, out)
-    shift = read_only(offset, dtype)
+    shift = _read_only(offset, dtype)
     return lambda projection, out: write_shifted(projection, shift, scale, out)
 
 
@@ -89,3 +92,35 @@ def _fill(
                 raise ValueError(_OVERFLOW.format(Z.dtype))
 
     share_blocks(work, slices(len(Z), scratch[0]), Z.size, n_jobs)
+
+
+def _read_only(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
+    """Return a read-only array in C order, so that kernels are compiled for one signature only."""
+    view = np.ascontiguousarray(array, dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _dense(X: CheckedRows, rows: slice) -> np.ndarray:
+    return X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
+
+
+def _by_weights(X: CheckedRows, weights: np.ndarray) -> Callable[[slice, np.ndarray], object]:
+    """Return a function ``(rows, out)`` that writes a slice of rows of X times weights (n_inputs, n_frequencies)."""
+    weights = _read_only(weights, X.dtype)
+    if not sparse.issparse(X) or X.nnz > _SPARSE * X.shape[0] * X.shape[1]:
+        return lambda rows, out: np.matmul(_dense(X, rows), weights, out=out)
+    values, inputs, starts = (_read_only(array) for array in (X.data, X.indices, X.indptr))
+    return lambda rows, out: project_sparse(values, inputs, starts[rows.start : rows.stop + 1], weights, out)
+
+
+def _by_fastfood(X: CheckedRows, frequencies: Fastfood) -> Callable[[slice, np.ndarray], object]:
+    """Return the function of `_by_weights` for `Fastfood` frequencies."""
+    signs, order, normals, norms = frequencies.arrays
+    arrays = _read_only(signs, X.dtype), _read_only(order), _read_only(normals, X.dtype), _read_only(norms, X.dtype)
+
+    def project(rows: slice, out: np.ndarray) -> None:
+        first, second = np.empty((2, order.shape[1]), X.dtype)
+        project_fastfood(_read_only(_dense(X, rows)), *arrays, first, second, out)
+
+    return project

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
@@ -100,10 +100,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     fastfood_signs_, fastfood_order_, fastfood_normals_, fastfood_norms_ : ndarrays
         Random signs times the factor of each input (n_blocks, n_inputs), permutations and normals
         (n_blocks, length), and norms (n_frequencies,). Only with fastfood.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
+        Number of inputs, and their names, when X has string column names.
 
     See Also
     --------
@@ -125,8 +123,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
       inputs (1 to 1.4). The time per row is proportional to ``n_components log(n_inputs)``: 8 times as fast as the
       other samplers with 1,024 inputs.
 
-    CSR input is converted to dense blocks of rows for fastfood, or if more than a quarter of its values are stored. The
-    last digits of a row's features can depend on the other rows of X, because of rounding in BLAS products.
+    The last digits of a row's features can depend on the other rows of X, because of rounding in BLAS products.
 
     References
     ----------
@@ -215,13 +212,13 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self._check_parameters()
         if is_source(X):
             check_alone(y, sample_weight)
-            summary = SourceSummary(X, self._check, Moments.of if is_scale(self.gamma) else None)
+            summary = SourceSummary(X, self._check, Moments.of if is_word(self.gamma, "scale") else None)
             dtype = float_dtype(summary.dtype)
             self._draw(dtype, self._chosen_gamma(dtype, summary.sum, rows_of_summary, summary))
         else:
             X = self._check(X, reset=True)
             weights = check_weights(sample_weight, X.shape[0])
-            moments = Moments.of(X, flat(weights)) if is_scale(self.gamma) else None
+            moments = Moments.of(X, flat(weights)) if is_word(self.gamma, "scale") else None
             self._draw(X.dtype, self._chosen_gamma(X.dtype, moments, lambda *rows: rows, X, y, sample_weight))
         return self
 
@@ -248,7 +245,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         return gamma_for_features(self.kernel, *parts, features_of_parts, self.n_jobs)
 
     def _draw(self, dtype: np.dtype, gamma: np.ndarray) -> None:
-        """Draw the frequencies for rows of this type and a gamma of each input."""
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
         rotation = _checked_rotation(self.rotation, n_inputs)
@@ -338,7 +334,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
     @property
     def _map(self) -> FourierMap:
-        """The map from checked rows to features."""
         is_fast = self.sampler_ == "fastfood"
         if is_fast:
             check_fastfood(self.__dict__, {"inputs": self.n_features_in_})
@@ -378,7 +373,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
 
 def _checked_rotation(rotation: ArrayLike | None, n_inputs: int) -> np.ndarray | None:
-    """A rotation as float64, or None."""
     if rotation is None:
         return None
     values = check_numbers(rotation, "rotation")

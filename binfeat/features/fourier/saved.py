@@ -24,7 +24,6 @@ _SAMPLERS = "fastfood", "iid", "orthogonal", "qmc"
 
 
 def check_fourier(state: dict[str, Any]) -> None:
-    """Raise ValueError for a fitted `RandomFourier` with inconsistent attributes."""
     sizes = {"inputs": check_inputs(state)}
     check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes)
     check_bounds(state, "gamma_", least=0.0)

@@ -109,5 +109,4 @@ def learn_gamma(
 
 
 def check_size(max_steps: int, max_rows: int) -> tuple[int, int]:
-    """Check the numbers of steps and rows of a search, and return them."""
     return check_integer(max_steps, "max_steps", 1, _MOST_STEPS), check_integer(max_rows, "max_rows", 2)

@@ -8,15 +8,15 @@ import numpy as np
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
-from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve
+from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.minimum import minimise
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
+from binfeat.models.machines.learner import ALL_ROWS, FEW_ROWS, Learner
 from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
-from binfeat.models.machines.tuning import ALL_ROWS, ExactTuning, FineTuning
 from binfeat.models.run import Phase, Run
 
 _MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
@@ -31,13 +31,12 @@ class ExactMachine(KernelCandidate):
 
     def tuned(self) -> Trial:
         """Kernels and penalty, in cells where rows are many."""
-        rows, seconds = self._rows, exact_seconds(*self._problem.table.shape)
-        if len(rows.all) > TUNING_ROWS and not rows.is_wide:  # gradients in many inputs take longer than all else
-            # Between what rounding allows in a set of rows and in the solution.
-            least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
-            return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
-        tuning = ExactTuning(self._tuning_rows, self._run, self._kernels, seconds)
-        return tuning.best() if self._known is None else tuning.of(self._known.kernel)
+        rows, plan, seconds = self._rows, ALL_ROWS, exact_seconds(*self._problem.table.shape)
+        # Between what rounding allows in a set of rows and in the solution.
+        least = LEAST_ALPHA * float(np.sqrt(plan.set_rows * len(rows.all)))
+        if len(rows.all) <= TUNING_ROWS or rows.is_wide:
+            rows, plan, least = self._tuning_rows, FEW_ROWS, least_alpha(len(rows.all))
+        return Learner(rows, self._kernels, self._run, plan, least).of(self._known, seconds)
 
     @property
     def _tuning_rows(self) -> KernelRows:

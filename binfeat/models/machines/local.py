@@ -14,9 +14,9 @@ from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.machines.all_rows import AllRows, Whole
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.forest import Forest
+from binfeat.models.machines.learner import CELLS, Learner, with_best_penalty
 from binfeat.models.machines.levels import LevelSearch
 from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tree_seconds
-from binfeat.models.machines.tuning import CELLS, Descent, FineTuning
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
@@ -147,7 +147,7 @@ class LocalMachine(KernelCandidate):
         if known is not None:  # its penalty is for weights of mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
-        tuned = FineTuning(self._rows, self._kernels, run, CELLS, LOCAL.least_alpha).of(known, self._seconds)
+        tuned = Learner(self._rows, self._kernels, run, CELLS, LOCAL.least_alpha).of(known, self._seconds)
         first = self._trees.first(tuned.kernel, cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
@@ -188,10 +188,10 @@ class LocalMachine(KernelCandidate):
             is_open = best.error > self._problem.negligible and not self._kernels.is_perfect
             return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
-        def one_tree(kernel: KernelSum, near: _OneTree) -> _OneTree:
-            return self._trees.first(kernel, near.forest.most)
+        def one_tree(kernel: KernelSum) -> _OneTree:
+            return self._trees.first(kernel, start.forest.most)
 
-        return Descent(one_tree, may_gain, (LOCAL.least_alpha, MOST_ALPHA)).penalty(start)
+        return with_best_penalty(start, one_tree, may_gain, (LOCAL.least_alpha, MOST_ALPHA))
 
     def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
         """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on."""
@@ -215,7 +215,8 @@ class LocalMachine(KernelCandidate):
         forest, most = self._grown, self._most_trees
         if run.settings.n_trees is None and most > 1:
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
-            most = 1 if is_one else min(most, self._worthwhile_trees())
+            wanted = self._worthwhile_trees() if run.limits.mechanisms.tree_choice else 4
+            most = 1 if is_one else min(most, wanted)
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
             error = self._trees.grow(forest)
             self._curve.append((forest.n_trees, error))

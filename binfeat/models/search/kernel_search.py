@@ -1,6 +1,6 @@
 """The selection of kernels by searches for length scales, and its result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -97,8 +97,10 @@ class Race:
     single rows are too low.
     """
 
-    def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
-        self.searches = list[LengthScaleSearch]()
+    def __init__(
+        self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem, searches: Iterable[LengthScaleSearch] = ()
+    ) -> None:
+        self.searches = list(searches)
         self._needed, self._plan, self._run = needed, plan, run
         self._negligible, self._far = (
             (0.0, np.inf) if problem.groups is not None else (problem.negligible, SEARCH.far_error)
@@ -126,7 +128,7 @@ class Race:
 
     def run(self) -> list[Trial]:
         """Run the searches, stop those that fall behind, and compare the results."""
-        plan, late_rows = self._plan, self._plan.late_rows
+        plan = self._plan
         if self._needed:
             self.step(plan.half, plan.rows)
             enough = SEARCH.better_error * min(search.error for search in self.searches if self._is_needed(search))
@@ -134,14 +136,12 @@ class Race:
         self.step(plan.early, plan.rows)
         far = self._far * min(search.error for search in self.searches)
         self._drop(lambda search: search.error > far)
-        if self.may_step() and self._revived(2 * late_rows):
-            late_rows = max(late_rows, min(SEARCH.most_step_rows, 2 * late_rows))
-        is_open = self._run.settings.kernel is None
+        is_open = self._run.settings.kernel is None and self._run.limits.mechanisms.rbf
         radial = [search for search in self.searches if is_open and is_radial(search.kernel)]
         self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
-        self.step(plan.race, late_rows)
+        self.step(plan.race, plan.late_rows)
         self.searches = _with_one_radial(self.searches)
-        self.step(plan.n_steps, late_rows)
+        self.step(plan.n_steps, plan.late_rows)
         return self._compared()
 
     def _side_by_side(self, act: Callable[[LengthScaleSearch], _Result]) -> list[_Result]:
@@ -153,12 +153,6 @@ class Race:
     def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
         """Give up the searches that are not needed and fall behind."""
         self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
-
-    def _revived(self, n_rows: int) -> bool:
-        """Return True if seemingly irrelevant inputs lower the error on this number of rows by a tenth."""
-        if not self._run.limits.mechanisms.revival:
-            return False
-        return min(self._side_by_side(lambda search: search.revive(n_rows))) < 0.9
 
     def _compared(self) -> list[Trial]:
         """Return the results, with errors on the same rows."""
@@ -220,9 +214,11 @@ class KernelSearch:
         problem, settings, plan = self._problem, self._run.settings, self._plan
         rows = problem.train[: plan.n_steps * max(SEARCH.most_step_rows, plan.late_rows)]
         table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        alpha = relative_alpha(problem, settings.alpha)
+        alpha, starts_shorter = relative_alpha(problem, settings.alpha), self._run.limits.mechanisms.shorter_starts
         self._race.searches = [
-            LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
+            LengthScaleSearch(
+                kernel, *table, settings.seed, alpha=alpha, starts_shorter=starts_shorter, n_jobs=settings.n_jobs
+            )
             for kernel in self._kernels_tried
         ]
         self._found = self._race.run()

@@ -51,7 +51,7 @@ class LinearMapSearch:
         """The kernel with the map: its rows get norm 1, so gammas are inverse length scales along inputs."""
         norms, known = np.linalg.norm(self.linear_map, axis=1), self._search.found
         part = known.kernel.main
-        part = replace(part, base=part.base * norms**2, linear_map=self.linear_map / norms[:, np.newaxis])
+        part = replace(part, gamma=part.gamma * norms**2, linear_map=self.linear_map / norms[:, np.newaxis])
         return replace(known, kernel=replace(known.kernel, parts=[part], alpha=self.alpha), error=self.error)
 
     def run(self, n_steps: int, goes_on: Callable[[], bool]) -> Self:

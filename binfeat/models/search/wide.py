@@ -21,7 +21,7 @@ from binfeat.length_scales.search import MOST_INPUTS, LengthScaleSearch, SearchP
 from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, without_scoring
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.search.kernel_search import Race, ScaledKernels
 from binfeat.models.settings import Settings
 
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
@@ -76,7 +76,7 @@ class WideSearch:
             self._found, is_standard = self._of_all()
             words = f"{self._found.kernel}, one for all{' standardized' * is_standard} inputs"
             run.note("length scales", words, self._found.error)
-            if run.step() and self._may_step():
+            if run.step() and self._may_step() and run.limits.mechanisms.wide_scales:
                 self._found = self._learn(self._found, is_standard)
         return self._kernels(self._found)
 
@@ -125,26 +125,21 @@ class WideSearch:
         unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
         search = self._search_of(start.kernel.main.kernel, seen, is_standard)
+        race = Race(set(), plan, self._run, self._problem, [search])
         judge = _judge(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
         _, before = judge(start)
         for until, n_deviations in ((plan.n_steps // 2, 0.0), (plan.n_steps, SEARCH.least_gain)):
-            self._step(search, plan, until)
+            if self._may_step():
+                race.step(until, plan.late_rows)
             if not search.errors:
                 return start
             found, losses = judge(search.found)
             if not surely_less(losses, before, n_deviations):
                 return start
         self._unseen = unseen
-        self._history = [(found.kernel.main.kernel, np.array(search.errors), np.array(search.gammas))]
+        self._history = race.histories
         self._run.note("length scales", f"{found.kernel}, {found.n_steps} steps", found.error)
         return found
-
-    def _step(self, search: LengthScaleSearch, plan: SearchPlan, last: int) -> None:
-        """Steps of the search up to the last one, while time and callbacks allow more."""
-        while search.n_done < last and self._may_step():
-            until = min(search.n_done + SEARCH.look_steps, last)
-            search.run(plan.n_steps, plan.late_rows, until, self._run.clock.gone(Phase.SEARCH))
-            self._run.step()
 
     def _search_of(self, kernel: Kernel, rows: np.ndarray, is_standard: bool) -> LengthScaleSearch:
         problem, settings = self._problem, self._run.settings

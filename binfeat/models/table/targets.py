@@ -6,8 +6,7 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from binfeat._common.arrays import mean_and_std
-from binfeat._common.robust_scale import robust_scale
+from binfeat._common.arrays import mean_and_std, robust_scale
 from binfeat._common.validation import is_word
 
 _WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform"

@@ -117,30 +117,30 @@ print("finite differences ", np.round(differences, 7))
 # for :math:`\theta = (\log \gamma_1, \dots, \log \gamma_d, \log \alpha)`. Each step uses the error L of *fresh*
 # training rows: 300 to about 1,000 of the N rows, without the validation set. The second term is a prior. It keeps the
 # logarithms of the d gammas close to each other if N is small. It is weaker for many inputs, because usually few of
-# them are relevant. The learning rate falls from 0.2 to 0.01 over 60 steps, or up to 150 steps for many rows. An input
-# whose gamma became negligible too early gets a second chance: after two thirds of the steps, its term in the exponent
-# is raised to half of the mean term, and stays there if the gradient on more rows supports it ("revival").
+# them are relevant. The learning rate falls from 0.2 to 0.01 over 60 steps, or up to 150 steps for many rows.
 # ``length_scales/search.py``
 #
-# The best length scales are shorter for more rows. Therefore a second step refines the result:
+# The best length scales are shorter for more rows. Therefore one learner refines the result for the rows of the model:
+# all gammas, the shares of a sum, and :math:`\alpha`, by Adam on the gradient of :math:`\log L`. The prior has the
+# weight 50 instead of :math:`\lambda`, and pulls each gamma towards its earlier value times one free common factor per
+# kernel. The kinds of models differ in the rows of a step:
 #
-# - Up to 1,500 rows, one common factor, the penalty, and the shares of a sum are selected by L of all rows.
-# - With more rows, all gammas, the shares and :math:`\alpha` are learned once more by the gradient of L, in sets of
-#   rows that are as dense as the table. Exact models use 30 steps on sets of 750 rows, alternately a cell of a tree and
-#   a random sample, because an input that the tree splits hardly varies within a cell. Local models use 60 steps on
-#   cells of 500 rows, and build the tree again twice, with the current kernel. The prior has the weight 50 instead of
-#   :math:`\lambda`, and pulls each gamma towards its earlier value times one free common factor.
-#   ``models/machines/tuning.py``, ``cells.py``
+# - Exact models of up to 1,500 rows use 16 steps on random samples of 60 % of the rows, at most 750. Then L of all
+#   rows, or the loss of the validation rows, selects :math:`\alpha` by steps of :math:`\sqrt{10}`.
+# - Exact models of more rows use 30 steps on two sets of 750 rows: a cell of a tree, whose rows are as dense as the
+#   table, and a random sample, because an input that the tree splits hardly varies within a cell.
+# - Local models use 60 steps on two cells of 500 rows, and build the tree again twice, with the current kernel.
+#
+# ``models/machines/learner.py``
 #
 # Kernels
 # -------
 # With ``kernel="auto"``, length scales are searched for the Laplacian, ``Matern(1.5)`` and the Gaussian in parallel. A
 # search stops if its error exceeds 1.12 times the best error, and only the better of the two radial kernels remains.
-# Exact and local models then use the better kernel or the sum of both. With more than 1,500 rows, the shares of a sum
-# are learned together with the length scales. If only one kernel remained, a second one is added first: ``Matern(1.5)``
-# to the Gaussian, otherwise the same kernel with 0.3 times the gammas. A kernel that explains less than 5 % of the
-# variance of the predictions is dropped at the end. ``models/search/kernel_search.py``,
-# ``models/machines/tuning.py``
+# Exact and local models then begin with a sum of both, in which the better kernel has a share of 0.75. If only one
+# kernel remained, a second one is added first: ``Matern(1.5)`` to the Gaussian, otherwise the same kernel with 0.3
+# times the gammas. The shares are learned together with the length scales. A kernel that explains less than 5 % of the
+# variance of the predictions is dropped at the end. ``models/search/kernel_search.py``, ``models/machines/learner.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if
@@ -176,11 +176,11 @@ print("finite differences ", np.round(differences, 7))
 #
 # Exact models
 # ------------
-# Hyperparameters of an exact model minimize leave-one-out errors. With ``groups`` or ``cv`` and up to 1,500 rows, they
-# minimize leave-one-group-out or leave-one-fold-out errors; leave-one-fold-out requires a loss based on squares and
-# ``refit=True``. In all other cases with ``cv``, the validation rows are predicted from the training rows, and rows in
-# neither part are not used. With more than 1,500 rows, ``features="exact"`` does not accept ``groups``, and ``cv``
-# selects the rows for leave-one-out errors.
+# Hyperparameters of an exact model minimize leave-one-out errors. With ``groups`` or ``cv`` and up to 1,500 rows, the
+# penalty minimizes leave-one-group-out or leave-one-fold-out errors; leave-one-fold-out requires a loss based on
+# squares and ``refit=True``. In all other cases with ``cv``, the validation rows are predicted from the training rows,
+# and rows in neither part are not used. With more than 1,500 rows, ``features="exact"`` does not accept ``groups``, and
+# ``cv`` selects the rows for leave-one-out errors.
 #
 # *Solution.* Up to 3,000 rows with one target, and 14,000 with many, the system is solved by a Cholesky factor. Larger
 # systems are solved by conjugate gradients with the randomized Nystroem preconditioner of Frangella, Tropp & Udell

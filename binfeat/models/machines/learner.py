@@ -1,0 +1,272 @@
+"""Learning the length scales, the shares and the penalty of a kernel for a number of rows."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+import numpy as np
+
+from binfeat._common.arrays import Scratch
+from binfeat._common.held_out import SquaredErrors
+from binfeat._threads import one_blas_thread, side_by_side
+from binfeat.kernels.families import RBF, Matern
+from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, SumWithSlopes, Trial
+from binfeat.length_scales.leave_one_out import (
+    LeaveOneOut,
+    SingularKernelError,
+    leave_one_out,
+    precise_inverse_root,
+)
+from binfeat.length_scales.limits import SEARCH
+from binfeat.length_scales.search import MOST_ALPHA, KernelSteps
+from binfeat.models.machines.candidate import KernelRows
+from binfeat.models.machines.cells import Cell, is_constant
+from binfeat.models.problem import relative_alpha, rows_of
+from binfeat.models.run import Phase, Run
+from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.search.wide import wide_losses
+from binfeat.models.settings import TUNING
+
+_Trial = TypeVar("_Trial", bound=Trial)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps of a learner, and the sets of rows that determine them."""
+
+    set_rows: int  # at most
+    n_sets: int  # of a step
+    n_steps: int
+    n_trees: int  # number of successive trees; each splits rows by the current kernel
+    alpha_rate: float  # rate of the penalty, over the rate of length scales
+    takes_cells: bool  # sets are cells of the trees
+    takes_samples: bool  # sets are random rows; if there are no cells, a share of all rows
+    phase: Phase  # the phase with the time limit of the steps
+
+
+FEW_ROWS = Plan(750, 1, 16, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
+ALL_ROWS = Plan(750, 2, 30, 1, 2.0, True, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
+CELLS = Plan(500, 2, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
+
+
+class Learner:
+    """Adam on the gammas of all parts of a kernel, their shares and the penalty, by the leave-one-out error.
+
+    A step uses some sets of rows: cells, whose rows are as dense as all rows, random rows, or both in turn. The losses
+    of validation rows, or leave-one-out losses, select the penalty at the end: for few rows, and for losses other than
+    squared errors.
+    """
+
+    def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
+        self._rows, self._problem, self._kernels, self._run = rows, rows.problem, kernels, run
+        self._plan, self._least_alpha = plan, least_alpha
+        self._cell_rows = rows.cells(rows.known)
+        self._learns_alpha = run.settings.alpha is None
+        self._lanes: list[tuple[SumWithSlopes, Scratch]] = []  # of the sets of a step
+
+    def of(self, known: Trial | None, seconds: float) -> Trial:
+        """Learn the kernel and the penalty, leaving at least `seconds`; of a known kernel, only the penalty.
+
+        The error of the result is squared. It has predictions if they are of all rows.
+        """
+        rows, is_few = self._rows, not self._plan.takes_cells
+        is_open = known is None and not rows.is_wide  # steps in many inputs take long
+        start = self._start(is_open) if known is None else known
+        kernel, error, cells = start.kernel, start.error, self._cells(start.kernel)
+        is_open &= self._run.limits.mechanisms.fine_tuning and (self._kernels.learned or len(kernel.parts) > 1)
+        if not self._kernels.is_perfect and (is_open or (self._learns_alpha and not is_few)):
+            kernel, error = self._stepped(kernel, cells, is_open, seconds)
+        if is_few:
+            learns_alpha = self._learns_alpha and (known is None or len(rows.known) > kernel.n_rows)
+            best = self._with_penalty(kernel, cells, learns_alpha, seconds)
+            return replace(best, error=self._squared_error(best, cells))
+        if not self._problem.is_judged_by_squares:
+            kernel = self._with_penalty(kernel, cells[: TUNING.scored_cells], self._learns_alpha, seconds).kernel
+        if np.isnan(error):
+            some = cells[: self._plan.n_sets]
+            error = self._squared_error(self._tried(kernel, some, self._matrices(kernel, some)), some)
+        return Trial(kernel, error)
+
+    def _start(self, may_add: bool) -> Trial:
+        """More of the better kernel than of the other; to a kernel that is alone, a second one may be added."""
+        rows, run, settings = self._rows, self._run, self._run.settings
+        found, has_second = sorted(self._kernels.found, key=lambda own: own.error), run.limits.mechanisms.second_kernel
+        kernels = [own.kernel for own in (found if has_second else found[:1])]
+        if has_second and len(kernels) == 1 and settings.kernel is None and may_add and self._kernels.learned:
+            kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
+        shares = [1.0] if len(kernels) == 1 else [TUNING.start_share, 1 - TUNING.start_share]
+        parts = [replace(own.main, share=share) for own, share in zip(kernels, shares, strict=True)]
+        alpha = relative_alpha(rows.problem, settings.alpha)
+        if alpha is None:
+            mean = float(np.exp(sum(share * np.log(own.alpha) for own, share in zip(kernels, shares))))
+            alpha = TUNING.start_penalty * mean
+        return Trial(replace(kernels[0], parts=parts, alpha=alpha), found[0].error)
+
+    def _cells(self, kernel: KernelSum) -> list[np.ndarray]:
+        """Rows of cells that may be learned from, in random order; all rows where they are few."""
+        if not self._plan.takes_cells:
+            return [self._rows.known]
+        seed = self._run.settings.seed
+        cells = self._cell_rows.samples(kernel, self._plan.set_rows, seed)
+        large = [own for own in cells if len(own) >= TUNING.fewest_cell_rows]
+        known = [own for own in large if not is_constant(self._problem.Y[own])] or cells
+        return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
+
+    def _stepped(
+        self, kernel: KernelSum, cells: list[np.ndarray], is_open: bool, seconds: float
+    ) -> tuple[KernelSum, float]:
+        """The kernel after the steps that time allows, and the error of the last one; only the penalty, if not open."""
+        plan, run, matrices = self._plan, self._run, kernel.matrices(self._problem.categorical, 1)
+        learns_gamma = is_open and self._kernels.learned
+        n_trees = plan.n_trees if learns_gamma else 1  # given length scales would split the same cells
+        steps, error, sets = self._steps(kernel, learns_gamma, is_open), np.nan, self._sets(cells)
+        self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(plan.n_sets)]
+        for k in range(plan.n_steps):
+            is_look = k > 0 and not k % max(1, plan.n_steps // TUNING.looks)
+            if is_look and not (run.step() and run.may_continue(plan.phase, seconds)):
+                break
+            if k and not k % (plan.n_steps // n_trees):
+                sets = self._sets(self._cells(self._learned(kernel, steps)))
+            left_out = self._left_out(steps, [next(sets) for _ in self._lanes], k)
+            if left_out:
+                error = float(np.mean([own.error for own in left_out]))
+                steps.step(left_out, TUNING.rate * (1 - (1 - TUNING.last_rate) * k / plan.n_steps))
+        return self._learned(kernel, steps), error
+
+    def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:
+        return KernelSteps(
+            kernel.gammas(self._rows.frame),
+            np.array([part.share for part in kernel.parts]),
+            kernel.alpha,
+            prior=TUNING.prior / len(self._rows.known),
+            least_alpha=self._least_alpha,
+            alpha_rate=self._plan.alpha_rate,
+            keeps_proportions=True,
+            learns_gamma=learns_gamma,
+            learns_shares=learns_shares,
+            learns_alpha=self._learns_alpha,
+        )
+
+    def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
+        """Sets of rows for steps, without end: every cell once before any comes again."""
+        plan, rows, rng = self._plan, self._rows.known, np.random.default_rng(self._run.settings.seed)
+        n_rows = len(rows) if plan.takes_cells else max(min(2, len(rows)), int(SEARCH.row_share * len(rows)))
+        while True:
+            for number in rng.permutation(len(cells)):
+                if plan.takes_cells:
+                    yield self._cell_rows.part(cells[number])
+                if plan.takes_samples:
+                    some = rng.choice(rows, min(plan.set_rows, n_rows), replace=False)
+                    if not (plan.takes_cells and is_constant(self._problem.Y[some])):
+                        yield self._cell_rows.part(some)
+
+    def _left_out(self, steps: KernelSteps, sets: list[Cell], number: int) -> list[LeaveOneOut]:
+        """Positive errors and slopes of the sets of a step, side by side."""
+        parameters = np.append(steps.gammas.ravel(), steps.shares)
+
+        def look(lane: int) -> LeaveOneOut | None:
+            rng = np.random.default_rng([self._run.settings.seed, number, lane])
+            matrix, scratch = self._lanes[lane]
+            try:
+                return leave_one_out(matrix, *sets[lane], parameters, steps.alpha, rng, scratch)
+            except SingularKernelError:
+                return None
+
+        found = side_by_side(look, range(len(sets)), self._run.settings.n_jobs)
+        return [left_out for left_out in found if left_out is not None and left_out.error > 0]
+
+    def _learned(self, start: KernelSum, steps: KernelSteps) -> KernelSum:
+        """The kernel after the steps so far, of the parts that are worth their time."""
+        parts = [
+            replace(part, gamma=gamma / self._rows.frame.gamma(part.kernel, 1.0), share=float(share))
+            for part, gamma, share in zip(start.parts, steps.gammas, steps.shares, strict=True)
+        ]
+        spreads = steps.shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
+        worths = spreads / spreads.sum() if spreads.sum() > 0 else steps.shares
+        main = replace(start, parts=parts).main
+        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= TUNING.least_worth]
+        total = sum(part.share for part in kept)
+        return replace(start, parts=[replace(part, share=part.share / total) for part in kept], alpha=steps.alpha)
+
+    def _with_penalty(self, kernel: KernelSum, cells: list[np.ndarray], is_open: bool, seconds: float) -> Trial:
+        """Select the penalty by the losses of rows of some cells, if it is open and `seconds` are left."""
+        clock, problem = self._run.clock, self._problem
+        start, most = clock.used, MOST_ALPHA if self._plan.takes_cells else np.inf
+        K = self._matrices(kernel, cells)
+
+        def tried(kernel: KernelSum) -> Trial:
+            return self._tried(kernel, cells, K)
+
+        with one_blas_thread():
+            trials = [tried(kernel)]
+            seconds += clock.used - start
+
+            def may_try(best: Trial) -> bool:
+                is_near = self._kernels.is_perfect or best.error <= problem.negligible
+                return is_open and not is_near and self._run.may_continue(self._plan.phase, seconds)
+
+            if is_open and problem.groups is not None:
+                trials += [tried(replace(kernel, alpha=alpha)) for alpha in TUNING.group_penalties]
+            best = min(trials, key=lambda own: own.error)
+            return with_best_penalty(best, tried, may_try, (self._least_alpha, most))
+
+    def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:
+        """The kernel with predictions for the rows that judge, by the other rows or by each other."""
+        problem, known, judged = self._problem, self._rows.known, self._judged(cells)
+        try:
+            if self._holds_out:
+                predictions = problem.predicted(known, K[0], kernel.alpha, precise_inverse_root)
+            else:
+                left_out = [problem.left_out(*pair, kernel.alpha, precise_inverse_root) for pair in zip(cells, K)]
+                predictions = np.concatenate(left_out)
+        except SingularKernelError:
+            return Trial(kernel, np.inf, predictions=np.zeros((len(judged), problem.n_targets)))
+        losses = wide_losses(problem, judged) if self._rows.is_wide else problem.losses(judged)
+        return Trial(kernel, float(losses(predictions).mean()), predictions=predictions)
+
+    def _squared_error(self, trial: Trial, cells: list[np.ndarray]) -> float:
+        judged = self._judged(cells)
+        squares = SquaredErrors(self._problem.Y[judged], rows_of(self._problem.weights, judged))
+        return float(squares(cast(np.ndarray, trial.predictions)).mean())
+
+    @property
+    def _holds_out(self) -> bool:
+        return not self._plan.takes_cells and self._rows.held_out.size > 0
+
+    def _judged(self, cells: list[np.ndarray]) -> np.ndarray:
+        return self._rows.held_out if self._holds_out else np.concatenate(cells)
+
+    def _matrices(self, kernel: KernelSum, cells: list[np.ndarray]) -> list[np.ndarray]:
+        """Kernel values of the rows of each cell, or of the known rows and then the validation rows."""
+        values = kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
+        sets = [np.append(self._rows.known, self._rows.held_out)] if self._holds_out else cells
+        return [values(X, X) for X in map(self._rows.columns, sets)]
+
+
+def with_best_penalty(
+    start: _Trial,
+    make: Callable[[KernelSum], _Trial],
+    may_try: Callable[[_Trial], bool],
+    alphas: tuple[float, float],
+) -> _Trial:
+    """Step the penalty down while that lowers the error, otherwise up, between two ends."""
+    best = start
+    for factor in (1 / TUNING.penalty_factor, TUNING.penalty_factor):
+        while may_try(best):
+            alpha = min(max(best.kernel.alpha * factor, alphas[0]), alphas[1])
+            if np.float32(alpha) == np.float32(best.kernel.alpha):
+                break
+            other = make(replace(best.kernel, alpha=alpha))
+            if other.error >= best.error:
+                break
+            best = other
+        if best is not start:
+            break
+    return best
+
+
+def second_kernel(part: KernelPart) -> KernelPart:
+    """Beside a kernel that is alone: the same with longer scales; or a rough one, where few rows found a smooth one."""
+    if isinstance(part.kernel, RBF):
+        return replace(part, kernel=Matern(1.5))
+    return replace(part, gamma=TUNING.longer * part.gamma)

@@ -1,0 +1,105 @@
+"""Where the seconds of a default fit go, for tables of 1,000 to 100,000 rows."""
+
+import cProfile
+import gc
+import pstats
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from perf import synthetic
+from perf.data import forest_cover
+from perf.record import Row
+from perf.suite import guarded
+from perf.tables.page import csv_table
+
+ROWS, QUICK_ROWS = (1_000, 5_000, 20_000, 100_000), (300,)
+STAGES = {  # functions that `pipeline.fit` calls
+    "targets and loss": ("prepared", "reweighted"),
+    "search": ("run",),
+    "representation and solution": ("_machine", "solve"),
+    "calibration and noise": ("concluded",),
+}
+REST = "table and all else"
+PARTS = {  # of stages, by the module whose functions other modules of kernel models call
+    "linear maps": "linear_maps.py",
+    "penalty and shares": "learner.py",
+}
+
+
+def run(quick):
+    for n_rows in QUICK_ROWS if quick else ROWS:
+        yield from guarded(f"labels, {n_rows:,} rows", _labels, n_rows)
+        yield from guarded(f"numbers, {n_rows:,} rows", _numbers, n_rows)
+
+
+def parts(content):
+    """The table of the page: a line for each fit."""
+    lines = {}
+    for row in content["rows"]:
+        at = row["at"] or {}
+        if at.get("panel") == "stages":
+            lines.setdefault((at["targets"], at["rows"]), {})[at["stage"]] = row["ours"]
+    header = "targets", "rows", "fit, s", *(f"{stage}, %" for stage in (*STAGES, REST, *PARTS))
+    cells = [
+        (targets, f"{n_rows:,}", f"{own.pop('fit'):.3g}", *(f"{share:.0f}" for share in own.values()))
+        for (targets, n_rows), own in lines.items()
+    ]
+    return {"stages": csv_table(header, cells)}
+
+
+def _labels(n_rows):
+    X, y = forest_cover()
+    yield from _stages(
+        "labels", KernelMachineClassifier(random_state=0), X[:n_rows].astype(np.float64), y[:n_rows] == 2
+    )
+
+
+def _numbers(n_rows):
+    table = synthetic.draw(synthetic.smooth, 0, n_rows)
+    yield from _stages("numbers", KernelMachineRegressor(random_state=0), table.X, table.y)
+
+
+def _stages(targets, model, X, y):
+    """The seconds of the second of two fits, and the percentage of each stage."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+        gc.collect()
+        profile = cProfile.Profile()
+        profile.runcall(model.fit, X, y)
+    calls = pstats.Stats(profile).stats
+    whole = _of_functions(calls, ("_fit_rows",), "estimator.py")
+    shares = {stage: _of_functions(calls, names, "pipeline.py") / whole for stage, names in STAGES.items()}
+    shares[REST] = 1 - sum(shares.values())
+    shares |= {part: _of_module(calls, module) / whole for part, module in PARTS.items()}
+    at = {"panel": "stages", "targets": targets, "rows": len(y)}
+    yield Row(f"{targets}, {len(y):,} rows: fit", whole, at={**at, "stage": "fit"})
+    for stage, share in shares.items():
+        yield Row(f"{targets}, {len(y):,} rows: {stage}", 100 * share, unit="%", at={**at, "stage": stage})
+
+
+def _of_functions(calls, names, caller_module):
+    """Seconds of functions that a module calls."""
+    return sum(
+        seconds
+        for (_, _, name), (*_, callers) in calls.items()
+        for (caller, *_), (*_, seconds) in callers.items()
+        if name in names and _is_of_models(caller) and Path(caller).name == caller_module
+    )
+
+
+def _of_module(calls, module):
+    """Seconds of the functions of a module that other modules of kernel models call."""
+    return sum(
+        seconds
+        for (path, *_), (*_, callers) in calls.items()
+        for (caller, *_), (*_, seconds) in callers.items()
+        if Path(path).name == module and caller != path and _is_of_models(caller)
+    )
+
+
+def _is_of_models(path):
+    return "models" in Path(path).parts
