@@ -193,7 +193,7 @@ class Learner:
         return replace(start, parts=[replace(part, share=part.share / total) for part in kept], alpha=steps.alpha)
 
     def _selected(self, kernel: KernelSum, cells: list[np.ndarray], moves: list[Move], seconds: float) -> Trial:
-        """Follow moves of the penalty or of all gammas by the losses of rows of some cells, while `seconds` are left."""
+        """Follow moves of the penalty, or of all gammas, by losses of rows of some cells, while `seconds` are left."""
         start, parts, K = self._run.clock.used, kernel.parts, self._matrices(kernel, cells)
 
         def tried(kernel: KernelSum) -> Trial:
