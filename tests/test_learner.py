@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from binfeat import kernels
+from binfeat import KernelMachineRegressor, kernels
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.models.machines.learner import descended, penalty_between
 
@@ -43,3 +43,17 @@ def test_a_factor_of_all_gammas_is_found_next_to_the_penalty():
     best = descended(make(START), 2 * [penalty_between(*ENDS), (KernelSum.scaled, 1.5)], make, lambda best: True)
     assert best.kernel.alpha == pytest.approx(STEP**-2)
     np.testing.assert_allclose(best.kernel.parts[0].gamma, 1.5**3)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_few_rows_learn_each_length_scale_and_keep_given_ones(rng, learns):
+    X = rng.uniform(-1, 1, size=(200, 3))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=200)
+    gamma = "learn" if learns else np.array([1.0, 0.3, 0.1])
+    model = KernelMachineRegressor(kernel="rbf", gamma=gamma, random_state=0).fit(X, y)
+    if learns:
+        ratios = model.gamma_ / model.length_scale_gammas_[-1]
+        assert np.ptp(ratios) > 0.01 * ratios.mean()
+    else:
+        np.testing.assert_allclose(model.gamma_, gamma)
+    assert model.score(X, y) > 0.95
