@@ -1,17 +1,17 @@
-"""Steps of a penalty: down while that lowers the error, otherwise up, each penalty tried once."""
+"""Steps of a penalty and of a factor: down while that lowers the error, otherwise up."""
 
 import numpy as np
 import pytest
 
-from binfeat import kernels
+from binfeat import KernelMachineRegressor, kernels
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
-from binfeat.models.machines.learner import with_best_penalty
+from binfeat.models.machines.learner import descended, penalty_between
 
 START = KernelSum([KernelPart(kernels.RBF(), np.ones(2))], 1.0)
 STEP, ENDS = np.sqrt(10.0), (0.03, 33.0)
 
 
-def descended(optimum, may_try=lambda best: True):
+def ends(optimum, may_try=lambda best: True):
     """The penalty where steps end, and the penalties that were tried."""
     tried = []
 
@@ -19,16 +19,41 @@ def descended(optimum, may_try=lambda best: True):
         tried.append(kernel.alpha)
         return Trial(kernel, abs(np.log(kernel.alpha / optimum)))
 
-    best = with_best_penalty(make(START), make, may_try, ENDS)
+    best = descended(make(START), [penalty_between(*ENDS)], make, may_try)
     return best.kernel.alpha, tried
 
 
 @pytest.mark.parametrize("n_steps", range(-5, 6))
 def test_steps_end_at_an_optimum_or_at_the_last_penalty(n_steps):
-    alpha, tried = descended(STEP**n_steps)
+    alpha, tried = ends(STEP**n_steps)
     assert alpha == pytest.approx(np.clip(STEP**n_steps, *ENDS))
     assert len(set(tried)) == len(tried)
 
 
 def test_no_penalty_is_tried_if_nothing_is_to_be_gained():
-    assert descended(STEP**3, lambda best: False) == (1.0, [1.0])
+    assert ends(STEP**3, lambda best: False) == (1.0, [1.0])
+
+
+def test_a_factor_of_all_gammas_is_found_next_to_the_penalty():
+    def make(kernel):
+        gamma = kernel.parts[0].gamma
+        assert gamma[0] == gamma[1]
+        return Trial(kernel, np.log(gamma[0] / 1.5**3) ** 2 + np.log(kernel.alpha / STEP**-2) ** 2)
+
+    best = descended(make(START), 2 * [penalty_between(*ENDS), (KernelSum.scaled, 1.5)], make, lambda best: True)
+    assert best.kernel.alpha == pytest.approx(STEP**-2)
+    np.testing.assert_allclose(best.kernel.parts[0].gamma, 1.5**3)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_few_rows_learn_each_length_scale_and_keep_given_ones(rng, learns):
+    X = rng.uniform(-1, 1, size=(200, 3))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=200)
+    gamma = "learn" if learns else np.array([1.0, 0.3, 0.1])
+    model = KernelMachineRegressor(kernel="rbf", gamma=gamma, random_state=0).fit(X, y)
+    if learns:
+        ratios = model.gamma_ / model.length_scale_gammas_[-1]
+        assert np.ptp(ratios) > 0.01 * ratios.mean()
+    else:
+        np.testing.assert_allclose(model.gamma_, gamma)
+    assert model.score(X, y) > 0.95

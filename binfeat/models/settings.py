@@ -203,6 +203,7 @@ class TuningLimits:
 
     penalty_factor: float = np.sqrt(10.0)  # ratio of two penalties; NumPy's type keeps products with float32 in float64
     group_penalties: tuple[float, ...] = (0.1, 1.0, 10.0)  # initial; nearly equal single rows have far smaller ones
+    factor: float = 1.5  # ratio of two factors of all gammas, for groups and many inputs
     start_share: float = 0.75  # share of the better kernel at the start
     start_penalty: float = 0.2  # penalty at the start, over the penalty of a sample of rows
     longer: float = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first

@@ -28,6 +28,7 @@ from binfeat.models.search.wide import wide_losses
 from binfeat.models.settings import TUNING
 
 _Trial = TypeVar("_Trial", bound=Trial)
+Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # by a factor, and its usual factor
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,15 @@ class Learner:
         is_open &= self._run.limits.mechanisms.fine_tuning and (self._kernels.learned or len(kernel.parts) > 1)
         if not self._kernels.is_perfect and (is_open or (self._learns_alpha and not is_few)):
             kernel, error = self._stepped(kernel, cells, is_open, seconds)
+        moves = [penalty_between(self._least_alpha, np.inf if is_few else MOST_ALPHA)] if self._learns_alpha else []
         if is_few:
-            learns_alpha = self._learns_alpha and (known is None or len(rows.known) > kernel.n_rows)
-            best = self._with_penalty(kernel, cells, learns_alpha, seconds)
+            if known is None and self._kernels.learned and (rows.is_wide or self._problem.groups is not None):
+                moves = 2 * [*moves, (KernelSum.scaled, TUNING.factor)]  # leave-one-out errors of groups are too low
+            is_again = known is not None and len(rows.known) <= kernel.n_rows
+            best = self._selected(kernel, cells, [] if is_again else moves, seconds)
             return replace(best, error=self._squared_error(best, cells))
         if not self._problem.is_judged_by_squares:
-            kernel = self._with_penalty(kernel, cells[: TUNING.scored_cells], self._learns_alpha, seconds).kernel
+            kernel = self._selected(kernel, cells[: TUNING.scored_cells], moves, seconds).kernel
         if np.isnan(error):
             some = cells[: self._plan.n_sets]
             error = self._squared_error(self._tried(kernel, some, self._matrices(kernel, some)), some)
@@ -188,27 +192,23 @@ class Learner:
         total = sum(part.share for part in kept)
         return replace(start, parts=[replace(part, share=part.share / total) for part in kept], alpha=steps.alpha)
 
-    def _with_penalty(self, kernel: KernelSum, cells: list[np.ndarray], is_open: bool, seconds: float) -> Trial:
-        """Select the penalty by the losses of rows of some cells, if it is open and `seconds` are left."""
-        clock, problem = self._run.clock, self._problem
-        start, most = clock.used, MOST_ALPHA if self._plan.takes_cells else np.inf
-        K = self._matrices(kernel, cells)
+    def _selected(self, kernel: KernelSum, cells: list[np.ndarray], moves: list[Move], seconds: float) -> Trial:
+        """Follow moves of the penalty, or of all gammas, by losses of rows of some cells, while `seconds` are left."""
+        start, parts, K = self._run.clock.used, kernel.parts, self._matrices(kernel, cells)
 
         def tried(kernel: KernelSum) -> Trial:
-            return self._tried(kernel, cells, K)
+            return self._tried(kernel, cells, K if kernel.parts is parts else self._matrices(kernel, cells))
+
+        def may_try(best: Trial) -> bool:
+            is_near = self._kernels.is_perfect or best.error <= self._problem.negligible
+            return not is_near and self._run.may_continue(self._plan.phase, seconds)
 
         with one_blas_thread():
             trials = [tried(kernel)]
-            seconds += clock.used - start
-
-            def may_try(best: Trial) -> bool:
-                is_near = self._kernels.is_perfect or best.error <= problem.negligible
-                return is_open and not is_near and self._run.may_continue(self._plan.phase, seconds)
-
-            if is_open and problem.groups is not None:
+            seconds += self._run.clock.used - start
+            if moves and self._learns_alpha and self._problem.groups is not None:
                 trials += [tried(replace(kernel, alpha=alpha)) for alpha in TUNING.group_penalties]
-            best = min(trials, key=lambda own: own.error)
-            return with_best_penalty(best, tried, may_try, (self._least_alpha, most))
+            return descended(min(trials, key=lambda own: own.error), moves, tried, may_try)
 
     def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:
         """The kernel with predictions for the rows that judge, by the other rows or by each other."""
@@ -243,26 +243,33 @@ class Learner:
         return [values(X, X) for X in map(self._rows.columns, sets)]
 
 
-def with_best_penalty(
-    start: _Trial,
-    make: Callable[[KernelSum], _Trial],
-    may_try: Callable[[_Trial], bool],
-    alphas: tuple[float, float],
+def descended(
+    start: _Trial, moves: list[Move], make: Callable[[KernelSum], _Trial], may_try: Callable[[_Trial], bool]
 ) -> _Trial:
-    """Step the penalty down while that lowers the error, otherwise up, between two ends."""
+    """Follow each move by one over its factor while that lowers the error, otherwise by the factor."""
     best = start
-    for factor in (1 / TUNING.penalty_factor, TUNING.penalty_factor):
-        while may_try(best):
-            alpha = min(max(best.kernel.alpha * factor, alphas[0]), alphas[1])
-            if np.float32(alpha) == np.float32(best.kernel.alpha):
+    for move, factor in moves:
+        first = best
+        for step in (1 / factor, factor):
+            while may_try(best):
+                kernel = move(best.kernel, step)
+                other = best if kernel is best.kernel else make(kernel)
+                if other.error >= best.error:
+                    break
+                best = other
+            if best is not first:
                 break
-            other = make(replace(best.kernel, alpha=alpha))
-            if other.error >= best.error:
-                break
-            best = other
-        if best is not start:
-            break
     return best
+
+
+def penalty_between(least: float, most: float) -> Move:
+    """Steps of the penalty between two ends."""
+
+    def move(kernel: KernelSum, step: float) -> KernelSum:
+        alpha = min(max(kernel.alpha * step, least), most)
+        return kernel if np.float32(alpha) == np.float32(kernel.alpha) else replace(kernel, alpha=alpha)
+
+    return move, TUNING.penalty_factor
 
 
 def second_kernel(part: KernelPart) -> KernelPart:

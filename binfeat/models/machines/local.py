@@ -14,7 +14,7 @@ from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.machines.all_rows import AllRows, Whole
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.forest import Forest
-from binfeat.models.machines.learner import CELLS, Learner, with_best_penalty
+from binfeat.models.machines.learner import CELLS, Learner, descended, penalty_between
 from binfeat.models.machines.levels import LevelSearch
 from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.problem import Problem
@@ -191,7 +191,7 @@ class LocalMachine(KernelCandidate):
         def one_tree(kernel: KernelSum) -> _OneTree:
             return self._trees.first(kernel, start.forest.most)
 
-        return with_best_penalty(start, one_tree, may_gain, (LOCAL.least_alpha, MOST_ALPHA))
+        return descended(start, [penalty_between(LOCAL.least_alpha, MOST_ALPHA)], one_tree, may_gain)
 
     def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
         """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on."""
