@@ -215,13 +215,12 @@ class KernelSearch:
         problem, settings, plan = self._problem, self._run.settings, self._plan
         rows = problem.train[: plan.n_steps * max(SEARCH.most_step_rows, plan.late_rows)]
         table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        options = {
-            "alpha": relative_alpha(problem, settings.alpha),
-            "starts_shorter": self._run.limits.mechanisms.shorter_starts,
-            "n_jobs": settings.n_jobs,
-        }
+        alpha, shorter = relative_alpha(problem, settings.alpha), self._run.limits.mechanisms.shorter_starts
         self._race.searches = [
-            LengthScaleSearch(kernel, *table, settings.seed, **options) for kernel in self._kernels_tried
+            LengthScaleSearch(
+                kernel, *table, settings.seed, alpha=alpha, starts_shorter=shorter, n_jobs=settings.n_jobs
+            )
+            for kernel in self._kernels_tried
         ]
         self._found = self._race.run()
         linear_map = self._linear_map()
