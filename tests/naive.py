@@ -109,6 +109,21 @@ def dense_features(all_codes, sizes):
     return Z
 
 
+def products(all_codes, sizes, W, V):
+    """``Z @ W`` and ``Z.T @ V`` of entries 1 / sqrt(n_grids), summed in the order of grids and of rows, exactly."""
+    value = 1 / np.sqrt(len(all_codes))
+    forward, backward, first = np.zeros((len(V), W.shape[1])), [], 0
+    for grid_codes, size in zip(all_codes, sizes, strict=True):
+        places = np.minimum(grid_codes, size)  # one more place for "no bin"
+        forward += np.vstack([W[first : first + size], np.zeros(W.shape[1])])[places]
+        sums = np.zeros((size + 1, V.shape[1]))
+        for place, row in zip(places, V, strict=True):
+            sums[place] += row
+        backward.append(sums[:size])
+        first += size
+    return value * forward, value * np.concatenate(backward)
+
+
 def merged_lone_columns(Z):
     """Columns of Z, where all columns that only one row has are one column, of the length of all of them together."""
     lone = {}

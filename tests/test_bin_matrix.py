@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import naive
 import numba
 import numpy as np
 import pytest
@@ -93,6 +94,17 @@ def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_col
         np.testing.assert_array_equal(Z @ np.array(W, order=order), forward)
         np.testing.assert_array_equal(Z.T @ np.array(V, order=order), backward)
     assert numba.get_num_threads() == 1
+
+
+@pytest.mark.parametrize("sizes", [(5,), (300, 1, 70), (5, 1, 70, 300)])
+@pytest.mark.parametrize("n_rows", [20, 300])
+def test_order_of_sums(rng, n_rows, sizes):
+    """Four targets are multiplied by two grids at a time, and an odd last grid alone; sums keep their order."""
+    Z = matrix(rng, n_rows=n_rows, sizes=sizes)
+    W, V = rng.normal(size=(Z.shape[1], 4)), rng.normal(size=(Z.shape[0], 4))
+    forward, backward = naive.products(Z.codes, sizes, W, V)
+    np.testing.assert_array_equal(Z @ W, forward)
+    np.testing.assert_array_equal(Z.T @ V, backward)
 
 
 def test_gram_diagonal(rng):

@@ -85,8 +85,8 @@ def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatc
     seen, found = [], []
     real = objective_rule.ObjectiveRule.note
 
-    def note(rule, n_iter, targets, falls):
-        real(rule, n_iter, targets, falls)
+    def note(rule, targets, falls):
+        real(rule, targets, falls)
         seen.append(rule._objective.copy())
 
     monkeypatch.setattr(objective_rule.ObjectiveRule, "note", note)
@@ -108,15 +108,46 @@ def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatc
 
 def test_the_rule_needs_some_iterations_and_small_falls():
     rule, one = objective_rule.ObjectiveRule(np.array([100.0, 0.0])), np.array([0])
-    for n_iter, fall in enumerate((60.0, 0.004, 0.004, 0.004)):
+    for fall in (60.0, 0.004, 0.004, 0.004):
         assert not rule.holds(one)[0]
-        rule.note(n_iter, one, np.array([fall]))
+        rule.note(one, np.array([fall]))
     assert not rule.holds(one)[0]  # the first fall is one of the last four
-    rule.note(4, one, np.array([0.003]))
+    rule.note(one, np.array([0.003]))
     assert rule.holds(one)[0]  # 0.015 of 40, and at most 0.016
-    rule.begin(one, np.array([50.0]))
-    assert not rule.holds(one)[0]
     assert objective_rule._DELAY == 4
+
+
+def test_two_small_falls_are_enough_after_a_start():
+    rule, one = objective_rule.ObjectiveRule(np.array([100.0, 0.0])), np.array([0])
+    rule.begin(one, np.array([60.0]))
+    for fall in (0.003, 0.0021):
+        assert not rule.holds(one)[0]
+        rule.note(one, np.array([fall]))
+    assert not rule.holds(one)[0]  # 0.0051 of 40, and more than 0.004
+    rule.note(one, np.array([0.0018]))
+    assert rule.holds(one)[0]
+    rule.begin(one, np.array([60.0]))
+    assert not rule.holds(one)[0]
+
+
+def test_penalties_of_a_path_are_near_their_minima_in_few_iterations():
+    X, y = make_friedman1(2000, noise=0.1, random_state=0)
+    Z = RandomBinning(gamma=0.3, n_grids=100, output="codes", random_state=0).fit_transform(X)
+    Y = (y - y.mean())[:, np.newaxis]
+    system, alphas = normal_equations.NormalEquations(ProcessRows(Z, Y), True), np.geomspace(10, 1e-3, 20)
+
+    def objective(result, alpha):
+        residuals = Y - Z @ result.solution - result.intercept
+        return (residuals**2).sum() + alpha * (result.solution**2).sum()
+
+    def gap(found, best, alpha):
+        return objective(found, alpha) / objective(best, alpha) - 1
+
+    path, best = (list(system.solve(alphas, SolverOptions(tol=tol, max_iter=2000))) for tol in (None, 1e-6))
+    alone = cg.solve(system, alphas[-1:], SolverOptions())
+    gaps = [gap(*results) for results in zip(path, best, alphas, strict=True)]
+    assert max(gaps) < 0.01 > gap(alone, best[-1], alphas[-1])
+    assert sum(result.n_iter for result in path) < 2.5 * alone.n_iter
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,7 +1,10 @@
-"""Four numbers that lie side by side, added by one instruction of the processor; Numba's own loops add them singly."""
+"""Four numbers that lie side by side, added by one instruction of the processor; Numba's own loops add them singly.
+
+Instructions that fetch numbers into the cache before they are needed do not exist in Numba's own language.
+"""
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
 FOUR = 4
@@ -10,6 +13,10 @@ FOUR = 4
 def add_four(out, i, values, j):
     """``out[i] += values[j]`` for C-contiguous arrays (n, 4) of one type, i and j of type uint64, never checked."""
     out[i] += values[j]
+
+
+def fetch_four(values, j):
+    """Fetch ``values[j]`` of an array as in `add_four` into the cache; nothing waits for it."""
 
 
 @overload(add_four)
@@ -27,6 +34,26 @@ def _add_vectors(_, out, i, values, j):
         return context.get_dummy_value()
 
     return types.none(out, types.uint64, values, types.uint64), generate
+
+
+@overload(fetch_four)
+def _compiled_fetch(values, j):
+    return lambda values, j: _prefetch(values, j)  # type: ignore[call-arg]
+
+
+@intrinsic
+def _prefetch(_, values, j):
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        address = builder.bitcast(_address(context, builder, signature.args[0], *arguments), byte)
+        read, keep, data = number(0), number(3), number(1)
+        builder.call(function, [address, read, keep, data])
+        return context.get_dummy_value()
+
+    return types.none(values, types.uint64), generate
 
 
 def _address(context, builder, array_type, array, row):

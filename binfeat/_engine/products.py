@@ -2,18 +2,21 @@
 
 Each target is a row in memory. Four targets are multiplied at a time, then two, then one. Numbers that are looked up at
 random are interleaved in scratch that stays in the cache. After the bins of a grid is a bin for "no bin", since
-branches for single codes would often be predicted wrongly. Each number of a result is a sum in a fixed order, the order
-of the grids or of the rows, for any number of threads.
+branches for single codes would often be predicted wrongly. Four targets are multiplied by two grids at a time, so that
+their rows are visited half as often, and bins of rows ahead are fetched. An odd last grid is combined with a table of
+one bin. Each number of a result is a sum in a fixed order, the order of the grids or of the rows, for any number of
+threads.
 """
 
 import numpy as np
 from numba import prange
 
-from binfeat._engine.fours import FOUR, add_four
+from binfeat._engine.fours import FOUR, add_four, fetch_four
 from binfeat._engine.policy import driver, jit
 
 FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
 COPIES = 4
+AHEAD = np.uint64(32)  # rows until the bins that are fetched are added
 
 
 @jit
@@ -68,10 +71,15 @@ def _multiply_pair(codes, starts, weights, rows, pairs, out_0, out_1):
 
 
 @jit
-def _gather_four(codes, weights, sums):
-    no_bin = np.uint64(weights.shape[0] - 1)
-    for i in range(np.uint64(codes.shape[0])):
+def _gather_four(codes, weights, next_codes, next_weights, sums):
+    n_rows = np.uint64(codes.shape[0])
+    no_bin, next_no_bin = np.uint64(weights.shape[0] - 1), np.uint64(next_weights.shape[0] - 1)
+    for i in range(n_rows):
+        ahead = min(i + AHEAD, n_rows - np.uint64(1))
+        fetch_four(weights, min(np.uint64(codes[ahead]), no_bin))
+        fetch_four(next_weights, min(np.uint64(next_codes[ahead]), next_no_bin))
         add_four(sums, i, weights, min(np.uint64(codes[i]), no_bin))
+        add_four(sums, i, next_weights, min(np.uint64(next_codes[i]), next_no_bin))
 
 
 @jit
@@ -95,13 +103,28 @@ def _separate_four(value, fours, place, out):
 
 
 @jit
+def _sizes_of_two(starts, p, following):
+    """Number of bins of grid p, and of the following grid or, without one, 0."""
+    return starts[p + 1] - starts[p], starts[following + 1] - starts[following] if following < len(starts) - 1 else 0
+
+
+@jit
+def _fours_of_grid(weights, starts, p, n_bins, out):
+    _interleave_four(weights, slice(starts[p], starts[p] + n_bins), out[:n_bins])
+    out[n_bins] = 0
+    return out[: n_bins + 1]
+
+
+@jit
 def _multiply_four(codes, starts, place, weights, fours, sums):
     sums[:] = 0
-    for p in range(codes.shape[0]):
-        n_bins = starts[p + 1] - starts[p]
-        _interleave_four(weights, slice(starts[p], starts[p + 1]), fours[:n_bins])
-        fours[n_bins] = 0
-        _gather_four(codes[p, place], fours[: n_bins + 1], sums)
+    n_grids = codes.shape[0]
+    for p in range(0, n_grids, 2):
+        n_bins, n_next = _sizes_of_two(starts, p, p + 1)
+        following = min(p + 1, n_grids - 1)
+        first = _fours_of_grid(weights, starts, p, n_bins, fours[0])
+        second = _fours_of_grid(weights, starts, following, n_next, fours[1])
+        _gather_four(codes[p, place], first, codes[following, place], second, sums)
 
 
 @jit
@@ -128,7 +151,8 @@ def multiply(codes, starts, first_row, weights, value, n_blocks, pairs, fours, s
     weights : (n_targets, at least n_columns) float32 or float64
     value : of the type of `weights`; value of every entry of Z
     n_blocks : int; number of blocks of rows, for each of which a grid's weights are read once
-    pairs, fours : (n_workers, largest grid + 1, 2 and 4) of the type of `weights`, scratch
+    pairs : (n_workers, largest grid + 1, 2) of the type of `weights`, scratch
+    fours : (n_workers, 2, largest grid + 1, 4) of the type of `weights`, scratch
     sums : (n_workers, largest block, 4) of the type of `weights`, scratch
     out : (n_targets, n_rows) of the type of `weights`, written
     """
@@ -195,11 +219,26 @@ def _multiply_transposed_pair(codes, values, value, pairs, out_0, out_1):
 
 
 @jit
-def _scatter_four(codes, rows, sums):
+def _scatter_four(codes, next_codes, rows, sums, next_sums):
     sums[:] = 0
-    no_bin = np.uint64(sums.shape[0] - 1)
-    for i in range(np.uint64(codes.shape[0])):
+    next_sums[:] = 0
+    n_rows = np.uint64(codes.shape[0])
+    no_bin, next_no_bin = np.uint64(sums.shape[0] - 1), np.uint64(next_sums.shape[0] - 1)
+    for i in range(n_rows):
+        ahead = min(i + AHEAD, n_rows - np.uint64(1))
+        fetch_four(sums, min(np.uint64(codes[ahead]), no_bin))
+        fetch_four(next_sums, min(np.uint64(next_codes[ahead]), next_no_bin))
         add_four(sums, min(np.uint64(codes[i]), no_bin), rows, i)
+        add_four(next_sums, min(np.uint64(next_codes[i]), next_no_bin), rows, i)
+
+
+@jit
+def _multiply_transposed_four(codes, starts, place, value, p, following, rows, fours, out):
+    n_bins, n_next = _sizes_of_two(starts, p, following)
+    following = min(following, codes.shape[0] - 1)
+    _scatter_four(codes[p, place], codes[following, place], rows, fours[0, : n_bins + 1], fours[1, : n_next + 1])
+    _separate_four(value, fours[0, :n_bins], slice(starts[p], starts[p + 1]), out)
+    _separate_four(value, fours[1, :n_next], slice(starts[following], starts[following] + n_next), out)
 
 
 @jit
@@ -231,15 +270,16 @@ def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, 
         place = slice(worker * n_rows // n_workers, (worker + 1) * n_rows // n_workers)
         if out.shape[0] == FOUR:
             _interleave_four(values, place, rows[place])
+    rows_of_codes = slice(first_row, first_row + n_rows)
     for worker in prange(n_workers):
-        for p in range(worker, codes.shape[0], n_workers):
-            bins, of_grid = slice(starts[p], starts[p + 1]), codes[p, first_row : first_row + values.shape[1]]
-            n_sums = starts[p + 1] - starts[p] + 1
-            if out.shape[0] == FOUR:
-                _scatter_four(of_grid, rows, fours[worker, :n_sums])
-                _separate_four(value, fours[worker, : n_sums - 1], bins, out)
-            else:
-                sums = pairs[worker, :n_sums]
+        if out.shape[0] == FOUR:
+            for p in range(worker, codes.shape[0], 2 * n_workers):
+                tables = fours[worker]
+                _multiply_transposed_four(codes, starts, rows_of_codes, value, p, p + n_workers, rows, tables, out)
+        else:
+            for p in range(worker, codes.shape[0], n_workers):
+                bins, sums = slice(starts[p], starts[p + 1]), pairs[worker, : starts[p + 1] - starts[p] + 1]
+                of_grid = codes[p, rows_of_codes]
                 _multiply_transposed_few(of_grid, values, value, copies[worker], sums, bins, out)
 
 

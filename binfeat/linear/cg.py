@@ -120,7 +120,7 @@ class State:
         square = partial.sum(axis=1)
         self._redirect(quotients(square, self._square))
         if self._rule is not None:
-            self._rule.note(self.n_iter, self.active, step * self._square)
+            self._rule.note(self.active, step * self._square)
         self._square = square
         self.n_iter += 1
         if self.n_iter % _REFRESH == 0:

@@ -5,6 +5,7 @@ import numpy as np
 # Chosen on 29 tables by the errors of predictions for new rows; see perf/notes/solver.md.
 _DELAY = 4  # the decrease over these iterations estimates the remaining decrease
 _SHARE = 0.02**2  # of the objective: limit of the estimated decrease
+_WARM_DELAY, _WARM_SHARE = 2, 0.01**2  # enough, too, after a start near the solution, as on a path of penalties
 _LEAST = 1e-6  # of the objective at 0; predictions cannot gain from smaller objectives
 
 
@@ -13,25 +14,29 @@ class ObjectiveRule:
 
     In exact arithmetic an iteration lowers the objective by the squared energy norm of the step, and all later falls
     add up to the squared energy norm of the error (Hestenes & Stiefel 1952), which bounds the change of predictions for
-    the training rows. The falls of the last iterations estimate the later ones (Strakos & Tichy 2002).
+    the training rows. The falls of the last iterations estimate the later ones (Strakos & Tichy 2002). Two small falls
+    are enough after a start other than 0.
     """
 
     def __init__(self, at_zero: np.ndarray) -> None:
         self._at_zero = np.asarray(at_zero, dtype=np.float64)  # (n_targets,)
         self._objective = self._at_zero.copy()
-        self._falls = np.full((_DELAY, self._objective.size), np.inf)
+        self._falls = np.full((_DELAY, self._objective.size), np.inf)  # the latest comes first
+        self._warm = np.zeros(self._objective.size, dtype=bool)
 
     def begin(self, targets: np.ndarray, falls: np.ndarray) -> None:
         """Begin at coefficients with objectives this far below the objectives at 0."""
         self._objective[targets] = self._at_zero[targets] - falls
-        self._falls[:, targets] = np.inf
+        self._falls[:, targets], self._warm[targets] = np.inf, True
 
-    def note(self, n_iter: int, targets: np.ndarray, falls: np.ndarray) -> None:
-        """Record the decrease of the objectives in an iteration, counted from 0."""
+    def note(self, targets: np.ndarray, falls: np.ndarray) -> None:
+        """Record the decrease of the objectives in an iteration."""
         self._objective[targets] -= falls
-        self._falls[n_iter % _DELAY, targets] = falls
+        self._falls[1:, targets] = self._falls[:-1, targets]
+        self._falls[0, targets] = falls
 
     def holds(self, targets: np.ndarray) -> np.ndarray:
         """Return a mask of the targets that are near the minima of their objectives."""
-        enough = _SHARE * np.maximum(self._objective[targets], _LEAST * self._at_zero[targets])
-        return self._falls[:, targets].sum(axis=0) <= enough
+        scale, falls = np.maximum(self._objective[targets], _LEAST * self._at_zero[targets]), self._falls[:, targets]
+        settled = falls.sum(axis=0) <= _SHARE * scale
+        return settled | (self._warm[targets] & (falls[:_WARM_DELAY].sum(axis=0) <= _WARM_SHARE * scale))

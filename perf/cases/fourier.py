@@ -9,7 +9,10 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 
 from binfeat import CGRidgeClassifier, RandomFourier
+from binfeat._common.subsets import slices
 from binfeat._threads import share_blocks
+from binfeat.features.fourier.features import _fill, _writer
+from binfeat.features.fourier.projection import by_weights
 from perf.data import adult_a9a
 from perf.floors import over_floor, rates
 from perf.measure import interleave, stopwatch
@@ -37,21 +40,26 @@ def _against_rbf_sampler(n_rows, dtype, reach, quick):
     offset = RandomFourier(n_components=N_COMPONENTS, phase="offset", random_state=0).fit(X)
     theirs = RBFSampler(n_components=N_COMPONENTS, random_state=0).fit(X)
     _require_same_features(offset, theirs, X[:1_000])
-    projection = np.empty((n_rows, pairs.random_weights_.shape[1]), dtype)
+    given = np.ones((n_rows, N_COMPONENTS), dtype)
+    project, shape = by_weights(X, pairs.random_weights_), (BLOCK, pairs.random_weights_.shape[1])
+    write_pairs = _writer(None, N_COMPONENTS, X.dtype)
     calls = {
         "pairs": partial(pairs.transform, X),
         "offset": partial(offset.transform, X),
         "RBFSampler": partial(theirs.transform, X),
-        "product": partial(np.matmul, X, pairs.random_weights_, out=projection),
-        "writing": partial(_write, n_rows, dtype),
+        "given": partial(_fill, given, project, write_pairs, shape, None),
+        "product": partial(_multiply_blocks, n_rows, project, shape, dtype),
+        "writing": lambda: _write(np.empty((n_rows, N_COMPONENTS), dtype)),
+        "writing, given": partial(_write, given),
     }
     repeats = dict.fromkeys(calls, 3 if quick else 15) | {"RBFSampler": 3 if quick or dtype == np.float64 else 15}
     times = interleave({name: stopwatch(call) for name, call in calls.items()}, repeats)
-    floor = times["product"].best + times["writing"].best
     name = np.dtype(dtype).name
     yield Row(f"{name}, transform / RBFSampler.transform", times["pairs"], times["RBFSampler"], (">=", reach))
     bound = ("<=", 1.05) if dtype == np.float32 else None
-    yield Row(f"{name}, transform / product alone + writing alone", times["pairs"], floor, bound)
+    for kind, ours, writing in (("new", "pairs", "writing"), ("given", "given", "writing, given")):
+        floor = times["product"].best + times[writing].best
+        yield Row(f"{name}, transform / product + writing, both into {kind} memory", times[ours], floor, bound)
     yield over_floor(f"{name}, transform", times["pairs"], _floor(X, pairs.random_weights_.shape[1], rates(quick)))
     yield Row(f"{name}, product alone", times["product"])
     yield Row(f"{name}, writing alone", times["writing"])
@@ -74,16 +82,27 @@ def _require_same_features(ours, theirs, X):
         raise RuntimeError("RBFSampler makes other features than RandomFourier: nothing to compare.")
 
 
-def _write(n_rows, dtype):
-    """A new array of the size of the features, written by all threads from a block that stays in the cache."""
-    Z, block = np.empty((n_rows, N_COMPONENTS), dtype), np.ones((BLOCK, N_COMPONENTS), dtype)
+def _write(Z):
+    """An array of the size of the features, written by all threads from a block that stays in the cache."""
+    block = np.ones((BLOCK, N_COMPONENTS), Z.dtype)
 
     def work(blocks):
         for rows in blocks:
             Z[rows] = block[: len(Z[rows])]
 
-    share_blocks(work, [slice(start, start + BLOCK) for start in range(0, n_rows, BLOCK)], Z.size)
+    share_blocks(work, slices(len(Z), BLOCK), Z.size)
     return Z
+
+
+def _multiply_blocks(n_rows, project, shape, dtype):
+    """The product of all rows in blocks; like the map, it writes them to scratch that stays in the cache."""
+
+    def work(blocks):
+        own = np.empty(shape, dtype)
+        for rows in blocks:
+            project(rows, own[: rows.stop - rows.start])
+
+    share_blocks(work, slices(n_rows, BLOCK), n_rows * shape[1])
 
 
 def _fastfood(n_rows, quick):

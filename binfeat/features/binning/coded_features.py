@@ -65,9 +65,9 @@ class CodedFeatures:
             multiply_transposed(self.codes, self.offsets, self._first_row, *of_some, n_jobs=self.n_jobs)
 
     def _tables(self, workers: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Return scratch arrays for two and for four targets, for the largest grid."""
+        """Return scratch arrays for two targets and the largest grid, and for four targets and two grids."""
         bins = np.diff(self.offsets).max() + 1
-        return np.empty((workers, bins, 2), dtype), np.empty((workers, bins, FOUR), dtype)
+        return np.empty((workers, bins, 2), dtype), np.empty((workers, 2, bins, FOUR), dtype)
 
     def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
         """Write ``Z @ W``; both arrays are in Fortran order with the same dtype."""
