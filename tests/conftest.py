@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from limits import set_limits
 from threadpoolctl import threadpool_limits
 
+import binfeat
 from binfeat import _threads
 
 _UNHURRIED = {
@@ -55,18 +56,20 @@ _LONG_WITHOUT_JIT = {  # and others run the same lines of kernels
 }
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     for item in items:
         is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
         if item.path.stem in _QUICK and not is_slow:
             item.add_marker("quick")
+    left_out = [item for item in items if _is_left_out(item)]  # not skipped: that would take seconds of every worker
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not _is_left_out(item)]
 
 
-def pytest_runtest_setup(item):
+def _is_left_out(item):
     if item.get_closest_marker("hard") and "BINFEAT_HARD" not in os.environ:
-        pytest.skip("takes long; BINFEAT_HARD=1 runs it")
-    if numba.config.DISABLE_JIT and getattr(item, "originalname", None) in _LONG_WITHOUT_JIT:
-        pytest.skip("takes long without JIT")
+        return True
+    return numba.config.DISABLE_JIT and getattr(item, "originalname", None) in _LONG_WITHOUT_JIT
 
 
 @pytest.fixture
@@ -87,6 +90,14 @@ def own_share_of_cores():
     numba.set_num_threads(share)
     with threadpool_limits(share, "blas"):
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_by_halves(request, own_share_of_cores):
+    """Compile different kernels first in each of two workers of a complete run, instead of all kernels twice."""
+    parts = {"gw0": ("linear",), "gw1": ("features", "models")}.get(os.environ.get("PYTEST_XDIST_WORKER"))
+    if parts and len(request.session.items) > 3000 and not numba.config.DISABLE_JIT:
+        binfeat.warm_up(*parts)
 
 
 @pytest.fixture

@@ -22,10 +22,8 @@ pytestmark = pytest.mark.usefixtures("few_grids")
     ("home", "name", "call"),
     [
         (growth, "count_bins", 2),  # in the second batch
-        (bin_map, "find_codes", 2),
-        (growth.Growth, "solve", 4),
         (growth.Sizing, "refit", 1),
-        (growth.Growth, "add_held_out_rows", 1),
+        *hard((bin_map, "find_codes", 2), (growth.Growth, "solve", 4), (growth.Growth, "add_held_out_rows", 1)),
     ],
 )
 def test_ctrl_c_keeps_the_machine_so_far(table, home, name, call):
@@ -107,6 +105,7 @@ def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, feat
     assert "length scales" in machine.decisions_["what"]
 
 
+@pytest.mark.hard
 def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng):
     X = rng.normal(size=(4600, 2))
     machine = KernelMachineClassifier(features="exact", random_state=0, n_jobs=1)
@@ -157,7 +156,7 @@ def test_callbacks_stop_a_fit(table):
         assert stopped.score(X, y) > 0.5
 
 
-@pytest.mark.parametrize("Machine", [KernelMachineRegressor, *hard(KernelMachineClassifier)])
+@pytest.mark.parametrize("Machine", hard(KernelMachineRegressor, KernelMachineClassifier))
 def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
     rng, clock_of_fits, limits, monkeypatch, Machine
 ):

@@ -56,7 +56,7 @@ def test_mean_exponent(rng):
 
 
 @pytest.mark.parametrize(
-    "candidates", [choice.fourier, choice.learned_fourier, choice.one_gamma, choice.learned_widths]
+    "candidates", [choice.fourier, choice.one_gamma, choice.learned_widths, *hard(choice.learned_fourier)]
 )
 def test_candidates_are_machines_of_either_kind(candidates, table):
     X, y = table
@@ -144,6 +144,7 @@ def test_table_1_of_a_small_task(table):
     assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
 
 
+@pytest.mark.hard
 def test_table_1_of_one_column(table):
     X, y = (part[:160] for part in table)
     loaders = {"CPU": lambda: tasks.Task("CPU", [split_of(X, y, 120)] * 2, "some rows")}

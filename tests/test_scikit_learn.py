@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import sklearn
 import threadpoolctl
+from hard import hard
 from machines import FIXED
 from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier, VotingRegressor
@@ -48,7 +49,10 @@ def frame(table):
 
 @pytest.mark.parametrize(
     ("Machine", "voting"),
-    [(KernelMachineRegressor, VotingRegressor), (KernelMachineClassifier, partial(VotingClassifier, voting="soft"))],
+    [
+        (KernelMachineClassifier, partial(VotingClassifier, voting="soft")),
+        *hard((KernelMachineRegressor, VotingRegressor)),
+    ],
 )
 def test_machines_of_several_seeds_vote(frame, table, Machine, voting):
     frame, y = frame.assign(kind=pd.Categorical(np.where(frame["a"] > 0, "up", "down"))), table[1]
@@ -125,6 +129,7 @@ def test_selection_of_inputs(frame, table, few_grids, fixed):
         assert 1 <= selection.get_support().sum() <= 3
 
 
+@pytest.mark.hard
 def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_grids):
     _, y, _ = table
     machine = KernelMachineRegressor(features="binning", alpha=0.1, solver_params={"n_grids": 20}, random_state=0)

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from binfeat.features.fourier.projection import by_weights
 from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import RidgeClassifierCV
@@ -12,7 +13,6 @@ from binfeat import CGRidgeClassifier, RandomFourier
 from binfeat._common.subsets import slices
 from binfeat._threads import share_blocks
 from binfeat.features.fourier.features import _fill, _writer
-from binfeat.features.fourier.projection import by_weights
 from perf.data import adult_a9a
 from perf.floors import over_floor, rates
 from perf.measure import interleave, stopwatch
