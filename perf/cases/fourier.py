@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-from binfeat.features.fourier.projection import by_weights
 from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import RidgeClassifierCV
@@ -12,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from binfeat import CGRidgeClassifier, RandomFourier
 from binfeat._common.subsets import slices
 from binfeat._threads import share_blocks
-from binfeat.features.fourier.features import _fill, _writer
+from binfeat.features.fourier.features import _by_weights, _fill, _writer
 from perf.data import adult_a9a
 from perf.floors import over_floor, rates
 from perf.measure import interleave, stopwatch
@@ -41,7 +40,7 @@ def _against_rbf_sampler(n_rows, dtype, reach, quick):
     theirs = RBFSampler(n_components=N_COMPONENTS, random_state=0).fit(X)
     _require_same_features(offset, theirs, X[:1_000])
     given = np.ones((n_rows, N_COMPONENTS), dtype)
-    project, shape = by_weights(X, pairs.random_weights_), (BLOCK, pairs.random_weights_.shape[1])
+    project, shape = _by_weights(X, pairs.random_weights_), (BLOCK, pairs.random_weights_.shape[1])
     write_pairs = _writer(None, N_COMPONENTS, X.dtype)
     calls = {
         "pairs": partial(pairs.transform, X),
