@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from limits import set_limits
 from threadpoolctl import threadpool_limits
 
+import binfeat
 from binfeat import _threads
 
 _UNHURRIED = {
@@ -43,16 +44,14 @@ _NOT_QUICK = {
 }
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     for item in items:
         is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
         if item.path.stem in _QUICK and not is_slow:
             item.add_marker("quick")
-
-
-def pytest_runtest_setup(item):
-    if item.get_closest_marker("hard") and "BINFEAT_HARD" not in os.environ:
-        pytest.skip("takes long; BINFEAT_HARD=1 runs it")
+    if "BINFEAT_HARD" not in os.environ:  # a thousand skips would take seconds of every worker
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("hard")])
+        items[:] = [item for item in items if not item.get_closest_marker("hard")]
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def rng():
 @pytest.fixture(autouse=True)
 def seed_of_the_global_generator():
     """Tests without a random_state draw the same features in each run."""
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - scikit-learn draws from it
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -73,6 +72,14 @@ def own_share_of_cores():
     numba.set_num_threads(share)
     with threadpool_limits(share, "blas"):
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_by_halves(request, own_share_of_cores):
+    """Compile different kernels first in each of two workers of a complete run, instead of all kernels twice."""
+    parts = {"gw0": ("linear",), "gw1": ("features", "models")}.get(os.environ.get("PYTEST_XDIST_WORKER"))
+    if parts and len(request.session.items) > 3000 and not numba.config.DISABLE_JIT:
+        binfeat.warm_up(*parts)
 
 
 @pytest.fixture

@@ -1,14 +1,23 @@
 """What fits of kernel machines may try in a test."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from binfeat.models import estimator, settings
+from binfeat.models.machines import exact, local, tuning
 
 
 def set_limits(patch, without=(), **figures):
-    """Set the limits that are named until the patch is undone, and switch mechanisms off; all others stay."""
+    """Set the limits that are named until the patch is undone, and switch mechanisms off; all others stay.
+
+    A limit on the steps of the search for length scales holds for the searches in cells, too: at least six steps.
+    """
+    if "n_steps" in figures:
+        for module, name in ((local, "CELLS"), (exact, "ALL_ROWS")):
+            plan = getattr(tuning, name)
+            patch.setattr(module, name, replace(plan, n_steps=min(plan.n_steps, max(6, figures["n_steps"]))))
     mechanisms = settings.Mechanisms(**dict.fromkeys(without, False))
     patch.setattr(estimator.KernelMachineBase, "_limits", settings.Limits(mechanisms=mechanisms, **figures))
 

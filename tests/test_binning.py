@@ -57,7 +57,7 @@ def worst_z(estimate, exact, n_grids):
 
 
 @quiet
-@pytest.mark.parametrize("name", easy(KERNELS, "laplacian", "gamma pitch 1.3", "skip"))
+@pytest.mark.parametrize("name", easy(KERNELS, "laplacian", "skip"))
 def test_unbiased(name):
     X, Y = distances(3)
     gamma, n_grids = [2.0, 0.0, 0.7], 4000
@@ -73,7 +73,7 @@ def test_unbiased_against_sklearn(rng):
 
 
 @quiet
-@pytest.mark.parametrize("law", ["normal", "cauchy", "exponential"])
+@pytest.mark.parametrize("law", ["normal", *hard("cauchy", "exponential")])
 def test_a_wrong_pitch_law_would_be_noticed(law):
     """The same check fails for laws that are near the right one."""
 
@@ -96,6 +96,7 @@ def test_mismatched_categories_multiply_the_kernel(rng):
     assert worst_z((codes[:, 1:] == codes[:, :1]).mean(axis=0), exact, 3000) < 4
 
 
+@pytest.mark.hard
 @quiet
 def test_hoeffding_and_rate():
     """Pr(|z'z - k| >= e) <= 2 exp(-2 P e^2), and the error falls as P^(-1/2)."""
@@ -227,6 +228,7 @@ def test_golden_hashes():
     assert {name: digest(codes) for name, codes in golden_outputs()} == GOLDEN
 
 
+@pytest.mark.hard
 def test_same_bins_in_a_second_process():
     code = (
         "import numpy as np, hashlib, binfeat\n"
@@ -386,8 +388,9 @@ def test_output_trains_linear_machines():
         (CGRidgeClassifier(), 0.88),
     ):
         pipeline = make_pipeline(RandomBinning(n_grids=40, gamma=0.005, random_state=0), machine)
-        search = GridSearchCV(pipeline, {"randombinning__gamma": [0.001, 0.005]}, cv=2).fit(X[:900], y[:900])
-        assert search.score(X[900:], y[900:]) > floor, machine
+        searched = isinstance(machine, CGRidgeClassifier)
+        model = GridSearchCV(pipeline, {"randombinning__gamma": [0.001, 0.005]}, cv=2) if searched else pipeline
+        assert model.fit(X[:900], y[:900]).score(X[900:], y[900:]) > floor, machine
 
 
 def test_codes_in_a_pipeline_under_cross_validation():

@@ -16,7 +16,8 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from hard import easy
+from hard import easy, hard
+from machines import FIXED
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
@@ -280,7 +281,7 @@ def test_blocks_of_a_frame(rng, kind):
 def test_classifier_of_a_frame(rng, kind):
     frame = pd.DataFrame({"x": np.arange(120.0) % 7, "kind": np.where(np.arange(120) % 3, "a", "b")})
     labels = np.where((frame["x"] > 3) ^ (frame["kind"] == "a"), "yes", "no")
-    machine = KernelMachineClassifier(features="binning", solver_params={"n_grids": 20}, gamma=1.0, random_state=0)
+    machine = KernelMachineClassifier(**FIXED)
     for own in (frame.assign(label=labels), frame.assign(label=labels).astype({"label": "category"})):
         got = machine.fit(blocks(FRAMES[kind](own), target="label", block_rows=50))
         assert got.score(FRAMES[kind](frame), labels) > 0.9
@@ -410,7 +411,7 @@ def test_same_bins_and_coefficients(rng, rows_of_a_pass, name, max_bytes):
     binning = new_binning(n_grids=N_GRIDS, output="codes", random_state=0)
     Z = binning.fit_transform(X)
     expected = ridge.fit(Z, y).coef_.copy()
-    for n_blocks in (1, 3, 17):
+    for n_blocks in (1, 17):
         own = new_binning(n_grids=N_GRIDS, max_bytes=max_bytes, random_state=0)
         got = own.fit_transform(blocks(pieces(rng, n_blocks, X, y)))
         np.testing.assert_array_equal(own.bin_offsets_, binning.bin_offsets_)
@@ -671,7 +672,7 @@ def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
     np.testing.assert_allclose(machine.predict(X), whole.predict(X), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("features", ["binning", "fourier"])
+@pytest.mark.parametrize("features", ["binning", *hard("fourier")])
 def test_streamed_machine_that_learns(rng, small_samples, monkeypatch, features):
     X, y = table(rng, 4000)
     options = {"features": features, "solver_params": {"max_grids": 30}, "random_state": 0}
@@ -684,7 +685,7 @@ def fixed_store(own_bytes, n_rows, n_grids, max_bytes):
     return code_store.CodeStore(n_rows, n_grids, own_bytes)
 
 
-@pytest.mark.parametrize("features", ["exact", "binning"])
+@pytest.mark.parametrize("features", ["exact", *hard("binning")])
 def test_a_source_that_is_all_sample(rng, small_samples, features):
     X, y = table(rng, 500)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 2] > 0, "up", "down")})
@@ -696,6 +697,7 @@ def test_a_source_that_is_all_sample(rng, small_samples, features):
     np.testing.assert_array_equal(got.predict_proba(frame), expected.predict_proba(frame))
 
 
+@pytest.mark.hard
 def test_streamed_classifier_of_frames(rng, small_samples, folder):
     own, X, y = folder
     labels = np.where(y > 1, "high", np.where(y < -1, "low", "mid"))

@@ -166,7 +166,7 @@ def test_predictions_follow_probabilities(three):
     assert machine.calibration_coef_.shape == (2, 3, 3)
 
 
-def test_scores_of_probabilities_choose_by_calibrated_ones(three):
+def test_scores_of_probabilities_choose_by_calibrated_ones(three, few_steps):
     X, labels = three
     by_loss = KernelMachineClassifier(random_state=0, scoring="neg_log_loss").fit(X[:300], labels[:300])
     assert by_loss.held_out_error_[0] == pytest.approx(log_loss(labels[300:], by_loss.predict_proba(X[300:])), abs=0.25)
@@ -236,7 +236,7 @@ def test_cells_of_which_landmarks_know_all(rng):
 @pytest.mark.parametrize(
     "given", [{}, {"features": "local"}, {"features": "binning", "solver_params": {"max_grids": 50}}, {"cv": 3}]
 )
-def test_classes_with_one_row(given, three):
+def test_classes_with_one_row(given, three, few_steps):
     """Their probabilities are small, also where the only row is held out."""
     X, labels = three[0][:200].copy(), three[1][:200].astype(object)
     X[7] = 4.0 * np.abs(X).max()

@@ -1,5 +1,6 @@
 """Spectral embedding and clustering: beside dense eigenvectors, on shapes, new rows, blocks, refusals."""
 
+import copy
 import multiprocessing
 import sys
 import warnings
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from callbacks import Callback
 from graphs import assert_simple_attributes
+from hard import each_value_once
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
@@ -271,6 +273,11 @@ def test_callbacks_see_products_and_stop(rng):
 X = np.random.default_rng(0).normal(size=(30, 2))
 
 
+@pytest.fixture(scope="module")
+def two_clusters():
+    return SpectralClustering(2, random_state=0).fit(X)
+
+
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
@@ -293,8 +300,8 @@ X = np.random.default_rng(0).normal(size=(30, 2))
         ({"gammas": "scale"}, ValueError, "gammas must be a sequence of at least one gamma, or None"),
     ],
 )
-def test_bad_parameters(parameters, error, message):
-    clusters = SpectralClustering(2, random_state=0).fit(X)
+def test_bad_parameters(two_clusters, parameters, error, message):
+    clusters = copy.deepcopy(two_clusters)
     expected = clusters.predict(X)
     clusters.set_params(**parameters)
     with pytest.raises(error, match=message):
@@ -334,8 +341,7 @@ def test_copies_of_rows_do_not_make_grids_fine(rng):
         SpectralClustering(2, random_state=0).fit(few.astype(float))
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("n_clusters", [4, 5])
+@pytest.mark.parametrize(("n_clusters", "seed"), each_value_once([4, 5], range(3)))
 def test_components_come_before_splits(seed, n_clusters):
     X, _ = make_blobs(600, centers=[[0, 0], [8, 0]], random_state=seed)
     X = np.vstack([X, [[50, 50], [50.1, 50], [50, 50.1]]])

@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from hard import hard
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
@@ -103,7 +104,7 @@ def test_codes_come_last_and_unknown_numbers_have_the_next_one():
     np.testing.assert_array_equal(coded.with_value(matrix, 0, 1.0)[:, 4], [0, 0, 0])
 
 
-@pytest.mark.parametrize("features", ["auto", "exact", "local"])
+@pytest.mark.parametrize("features", ["auto", *hard("exact", "local")])
 def test_people_have_levels_of_their_own(few_steps, limits, panel, features):
     X, y = panel
     given = {"features": features, "random_state": 0}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hard import each_value_once, hard
 from interrupts import interrupted
 from limits import limited
 
@@ -84,7 +85,8 @@ def failed(capsys, *words):
 
 
 def test_fit_says_what_it_took(capsys, tmp_path):
-    assert run("fit", "flights.parquet", "--target", "late", "--model", tmp_path / "m.skops", "--seconds", 9) == 0
+    with limited(**LIMITS):
+        assert run("fit", "flights.parquet", "--target", "late", "--model", tmp_path / "m.skops", "--seconds", 9) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[0].split() == ["decision", "choice", "validation", "error", "seconds"]
     assert "binfeat: classification: the target 'late' contains 2 labels." in err
@@ -215,8 +217,9 @@ def test_an_index_without_a_name_is_no_input(capsys, flights, tmp_path):
         assert run("predict", tmp_path / "sorted.skops", name) == 0
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "windows-1252"])
+@pytest.mark.parametrize(
+    ("encoding", "ending"), each_value_once(["utf-8", "utf-16", "windows-1252"], [".csv", ".csv.gz", ".tsv"])
+)
 def test_tables_of_a_german_spreadsheet(capsys, flights, tmp_path, ending, encoding):
     table = tmp_path / f"other{ending}"
     flights.assign(Größe=1).to_csv(table, index=False, sep=";", decimal=",", encoding=encoding)
@@ -282,7 +285,8 @@ def test_the_version_is_said(capsys):
 def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK_ROWS", 100)
     for number, paths in enumerate((["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):
-        assert run("fit", *paths, "--target", "delay", "--model", tmp_path / f"{number}.skops") == 0
+        with limited(**LIMITS):
+            assert run("fit", *paths, "--target", "delay", "--model", tmp_path / f"{number}.skops") == 0
         assert run("predict", tmp_path / f"{number}.skops", *paths, "--out", tmp_path / f"{number}.csv") == 0
     assert run("predict", tmp_path / "0.skops", "parts", "--out", tmp_path / "2.csv") == 0
     first, whole, of_folder = (pd.read_csv(tmp_path / f"{number}.csv") for number in range(3))
@@ -616,21 +620,22 @@ def test_a_terminal_shows_a_bar_and_the_file_keeps_nothing_of_it(capsys, monkeyp
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     made = []
     monkeypatch.setattr(messages, "_progress_bar", lambda bar=messages._progress_bar: made.append(bar()) or made[-1])
-    assert run("fit", "flights.csv", "--target", "delay", "--model", tmp_path / "m.skops") == 0
+    with limited(**LIMITS):
+        assert run("fit", "flights.csv", "--target", "delay", "--model", tmp_path / "m.skops") == 0
     assert len(made) == 1
     assert "penalty: " not in capsys.readouterr().err
     assert sio.get_untrusted_types(file=tmp_path / "m.skops") == ["binfeat.KernelMachineRegressor"]
 
 
-def test_reports(capsys, tmp_path):
+@pytest.mark.parametrize("rows", [["parts"], *hard([])], ids=["new rows", "no rows"])
+def test_reports(capsys, tmp_path, rows):
     pytest.importorskip("matplotlib")
     shutil.copy("late.skops", tmp_path / "late.skops")
-    for rows in ([], ["parts"]):
-        assert run("report", tmp_path / "late.skops", *rows) == 0
-        assert f"report saved to {tmp_path / 'late.html'}." in capsys.readouterr().err
-        text = (tmp_path / "late.html").read_text(encoding="utf-8")
-        assert "<h1>KernelMachineClassifier for late</h1>" in text
-        assert ("Wrong labels" in text) == bool(rows)
+    assert run("report", tmp_path / "late.skops", *rows) == 0
+    assert f"report saved to {tmp_path / 'late.html'}." in capsys.readouterr().err
+    text = (tmp_path / "late.html").read_text(encoding="utf-8")
+    assert "<h1>KernelMachineClassifier for late</h1>" in text
+    assert ("Wrong labels" in text) == bool(rows)
 
 
 @pytest.mark.hard

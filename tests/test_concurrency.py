@@ -156,7 +156,7 @@ def served_by_parents():
     return served(_machine)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", easy(KINDS, "exact", "binning"))
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_forked_children_predict_with_the_machine_of_their_parent(kind, threads, monkeypatch):

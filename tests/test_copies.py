@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hard import easy
 from sklearn.metrics import roc_auc_score
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
@@ -27,7 +28,7 @@ def given_rows(X, y, weights=None):
     return TableRows(X, y, y.astype(float).reshape(len(y), -1), weights)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", easy(OPTIONS, "exact", "binning", "cv"))
 def test_a_weight_is_as_many_copies(table, rng, few_steps, name):
     X, y = table
     weights = rng.integers(0, 5, size=150)

@@ -1,9 +1,11 @@
 """The same answers on Dask as in memory: any chunks, dataframes; on processes in test_distributed_cluster.py."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
-from hard import hard
+from hard import each_value_once, easy, hard
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -24,6 +26,11 @@ pytestmark = pytest.mark.usefixtures("own_scheduler")
 N = 1200
 CHUNKS = [(N,), (500, 0, 699, 1), (97,) * 12 + (36,), (0, 0, 400, 800)]
 NAMES = ["a", "b", "c"]
+
+
+def name_of(value):
+    """Chunks are named by their number."""
+    return f"{len(value)} chunks" if isinstance(value, tuple) else str(value)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +72,11 @@ def assert_same_machine(got, expected, rtol=1e-4):
     assert got.status_ == expected.status_
 
 
-@pytest.mark.parametrize("chunks", CHUNKS, ids=len)
-@pytest.mark.parametrize("options", [{"gamma": "scale"}, {"min_count": 3}, {"n_features": 1000}], ids=str)
+@pytest.mark.parametrize(
+    ("options", "chunks"),
+    each_value_once([{"gamma": "scale"}, {"min_count": 3}, {"n_features": 1000}], CHUNKS),
+    ids=name_of,
+)
 def test_same_bins_in_the_same_columns(rows, chunks, options):
     X = rows[0]
     here, there = binnings(**options)
@@ -175,8 +185,7 @@ def test_frames_that_turn_out_to_have_no_rows(rows):
     assert waves.transform(none).compute().shape == (0, 4)
 
 
-@pytest.mark.parametrize("chunks", CHUNKS, ids=len)
-@pytest.mark.parametrize("gamma", ["scale", 0.3])
+@pytest.mark.parametrize(("gamma", "chunks"), each_value_once(["scale", 0.3], CHUNKS), ids=name_of)
 def test_fourier_features_and_gram(rows, chunks, gamma):
     X, y, weights = rows
     X = np.nan_to_num(X)
@@ -196,7 +205,7 @@ def test_fourier_features_and_gram(rows, chunks, gamma):
     assert machine.traffic_.tolist() == [[0, 8 * 40 * 41]]
 
 
-@pytest.mark.parametrize("chunks", CHUNKS, ids=len)
+@pytest.mark.parametrize("chunks", [CHUNKS[1], *hard((CHUNKS[0],), (CHUNKS[2],), (CHUNKS[3],))], ids=len)
 @pytest.mark.parametrize("container", ["codes", *hard("csr")])
 def test_ridge(rows, chunks, container):
     X, y, weights = rows
@@ -220,7 +229,9 @@ def test_ridge(rows, chunks, container):
         np.testing.assert_array_equal(machine.predict(Z).shape, target.shape)
 
 
-@pytest.mark.parametrize("choice", [{"alphas": [1.0, 0.1]}, {"early_stopping": True}, {"alphas": [1.0, 0.1], "cv": 3}])
+@pytest.mark.parametrize(
+    "choice", [{"alphas": [1.0, 0.1]}, {"early_stopping": True}, *hard({"alphas": [1.0, 0.1], "cv": 3})]
+)
 def test_rows_held_out_are_those_of_memory(rows, choice):
     X, y, _ = rows
     here, there = binnings()
@@ -235,8 +246,10 @@ def test_rows_held_out_are_those_of_memory(rows, choice):
     assert_same_machine(remote.CGRidgeClassifier(random_state=0, **choice).fit(blocks, labels), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 2.0}])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("n_classes", "class_weight"),
+    easy(product([2, 3], [None, "balanced", {"a": 2.0}]), (2, {"a": 2.0}), (3, "balanced")),
+)
 def test_classes(rows, class_weight, n_classes):
     X, y, weights = rows
     here, there = binnings()
@@ -312,7 +325,7 @@ def test_widths_from_a_sample_that_does_not_depend_on_chunks(rows):
 
 def test_traffic_is_one_block_out_and_one_sum_back(rows):
     X, y, _ = rows
-    blocks = binnings()[1].fit_transform(chunked(X, CHUNKS[2]))
+    blocks = binnings()[1].fit_transform(chunked(X, CHUNKS[1]))
     with pytest.warns(ConvergenceWarning, match="after 55 iterations"):
         machine = remote.CGRidge(tol=0, max_iter=55).fit(blocks, np.column_stack([y, y**2]))
     assert machine.traffic_.shape == (56, 2)  # one product recomputes the residual after 50 iterations

@@ -69,13 +69,12 @@ def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed, sam
 def test_decisions_are_those_of_blocks(rows, small_sample, features):
     X, y, weights = rows
     Y = np.column_stack([y, y**2])
-    for target, own in ((y, None), (Y, weights)):
+    for target, own, chunks in ((y, None, CHUNKS[0]), (Y, weights, CHUNKS[1])):
         options = {**OPTIONS, "features": features}
         expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, target, own, block_rows=700))
-        for chunks in CHUNKS:
-            machine = remote.KernelMachineRegressor(**options)
-            assert machine.fit(chunked(X, chunks), chunked(target, (N - 500, 500)), own) is machine
-            assert_same_decisions(machine, expected, X)
+        machine = remote.KernelMachineRegressor(**options)
+        assert machine.fit(chunked(X, chunks), chunked(target, (N - 500, 500)), own) is machine
+        assert_same_decisions(machine, expected, X)
 
 
 @pytest.mark.parametrize("loss", hard("poisson", "huber"))
@@ -181,7 +180,7 @@ def test_frames(rows, small_sample):
         machine.predict(inputs.rename(columns={"number": "count"}))
 
 
-@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2)])
+@pytest.mark.parametrize(("n_jobs", "threads"), [(2, 2), *hard((None, 1))])
 def test_tasks_take_threads(rows, small_sample, monkeypatch, n_jobs, threads):
     X, y, _ = rows
     number, taken = _all_rows.number_bins, []
@@ -206,6 +205,7 @@ def test_groups_are_held_out_as_a_whole(rows, small_sample):
     assert_same_decisions(machine, expected, X)
 
 
+@pytest.mark.hard
 def test_transformed_targets(rows, small_sample):
     X, y, _ = rows
     y = np.exp(y)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hard import each_value_once
 
 import binfeat
 from binfeat._rows import row_sample
@@ -22,8 +23,7 @@ def X(rng):
     return rng.normal(size=(700, 5))
 
 
-@pytest.mark.parametrize("most", [100, 10_000])
-@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize(("most", "chunks"), each_value_once([100, 10_000], CHUNKS))
 def test_same_scores_as_in_memory(chunks, most, X, monkeypatch):
     monkeypatch.setattr(row_sample, "MOST_ROWS", most)
     rows = da.from_array(X, chunks=(chunks, 5))

@@ -80,9 +80,10 @@ def entries(docstring, title):
     }
 
 
+@pytest.mark.hard
 @pytest.mark.parametrize("call", [call for call in CALLS if call.__module__ == "binfeat"], ids=name_of)
 def test_examples_of_classes_that_name_the_package_as_their_module(call):
-    """Collecting the package by --doctest-modules passes over them."""
+    """A complete run collects them from `binfeat`; `pytest binfeat` alone passes over them."""
     runner = doctest.DocTestRunner()
     tests = [test for test in doctest.DocTestFinder().find(call, module=False, globs={}) if test.examples]
     assert tests

@@ -300,6 +300,7 @@ def test_without_samples_all_intervals_have_one_width(table):
         machine.predict_interval(X, 0.99)
 
 
+@pytest.mark.hard
 def test_samples_change_nothing_else(table, threads, limits):
     limits(n_steps=5, sample_grids=(5, 20))
     X, y, _ = table

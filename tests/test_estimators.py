@@ -25,7 +25,7 @@ ESTIMATORS = [
     KernelMachineRegressor(solver_params={"max_grids": 20}, random_state=0),
     KernelMachineClassifier(solver_params={"max_grids": 20}, random_state=0),
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
-    SpectralClustering(features=RandomBinning(n_grids=32)),
+    SpectralClustering(features=RandomBinning(n_grids=32), gamma=0.3),
     LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
     OutlierDetector(n_grids=20, contamination=0.1, random_state=0),
 ]
@@ -67,7 +67,7 @@ def expected_failures(estimator):
 @pytest.fixture(autouse=True)
 def small_searches(limits):
     """A fit in tenths of a second; the checks make hundreds."""
-    limits(n_steps=5, sample_grids=(5, 10), n_fourier=32)
+    limits(n_steps=2, sample_grids=(5, 10), n_fourier=32)
 
 
 # A few rows of the checks' data seldom share a bin, which is not what is checked.

@@ -5,6 +5,7 @@ import math
 import naive
 import numpy as np
 import pytest
+from hard import each_value_once
 
 from binfeat import kernels
 from binfeat._common.arrays import Scratch
@@ -181,8 +182,7 @@ def test_a_table_of_the_laplacian_is_the_laplacian(rng):
     np.testing.assert_allclose(slopes(M.copy()), other_slopes(M), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("categorical", [set(), {3}])
+@pytest.mark.parametrize(("categorical", "weighted"), each_value_once([set(), {3}], [False, True]))
 @pytest.mark.parametrize("kernel", SMOOTH, ids=lambda kernel: repr(kernel).split(" at ")[0])
 def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng):
     """Against differences of the error of machines that are fitted again without each row."""
@@ -205,10 +205,12 @@ def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng)
     assert found.slopes[1] == 0.0
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("categorical", [set(), {3}])
 @pytest.mark.parametrize(
-    "kernel", [kernels.RBF(), kernels.Matern(0.5), kernels.Matern(1.5), kernels.Matern(2.5)], ids=repr
+    ("kernel", "categorical", "weighted"),
+    each_value_once(
+        [kernels.RBF(), kernels.Matern(0.5), kernels.Matern(1.5), kernels.Matern(2.5)], [set(), {3}], [False, True]
+    ),
+    ids=repr,
 )
 def test_gradient_in_a_linear_map(kernel, categorical, weighted, rng):
     """Values and leave-one-out errors of linearly mapped inputs, and their differences by every entry of the map."""

@@ -91,7 +91,7 @@ def machines(rng):
 
 
 def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, limits, threads):
-    limits(n_steps=15)
+    limits(n_steps=4)
     for machine, X in machines(rng):
         rows = np.concatenate([X, rng.normal(size=(4500, 6))])
         many = machine._scores(rows)

@@ -28,7 +28,7 @@ from binfeat._common import persistence, saved_types
 sio = pytest.importorskip("skops.io")
 
 FILES = Path(__file__).parent / "files"
-FLIPS = int(os.environ.get("BINFEAT_FLIPS", "150"))  # in each file
+FLIPS = int(os.environ.get("BINFEAT_FLIPS", "60"))  # in each file
 TURNS = 4 if "BINFEAT_FLIPS" in os.environ else 1  # in which every array of a file is replaced
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -212,7 +212,7 @@ def changed_array(array, rng):
 
 @pytest.mark.parametrize(
     "number",
-    easy(range(len(NAMES)), *(n for n, name in enumerate(NAMES) if name != "regressor")),
+    easy(range(len(NAMES)), *(n for n, name in enumerate(NAMES) if name not in ("regressor", "classifier", "exact"))),
     ids=NAMES.__getitem__,
 )
 def test_arrays_that_do_not_fit_together(saved, number):
@@ -391,9 +391,8 @@ def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
 def test_load_knows_kernels(rng, kernel, tmp_path):
     sio = pytest.importorskip("skops.io")
     X = rng.normal(size=(40, 2))
-    machine = binfeat.KernelMachineRegressor(kernel=kernel, gamma="scale", solver_params={"max_grids": 10}).fit(
-        X, X[:, 0]
-    )
+    given = {"gamma": "scale", "alpha": 0.1, "solver_params": {"max_grids": 10}}
+    machine = binfeat.KernelMachineRegressor(kernel=kernel, **given).fit(X, X[:, 0])
     sio.dump(machine, tmp_path / "model.skops")
     loaded = binfeat.load(tmp_path / "model.skops")
     assert loaded.kernel == kernel
@@ -433,9 +432,11 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
 
 
 KEPT = sorted(path for path in FILES.glob("format_*/*.skops"))
+# All models of the oldest and the newest format, and the frame of each.
+KEPT_FIRST = [own for own in KEPT if own.stem == "frame" or own.parent in (KEPT[0].parent, KEPT[-1].parent)]
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", easy(KEPT, *KEPT_FIRST), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_files_of_this_and_older_formats_give_the_same_predictions(path):
     if path.stem == "frame":
         rows = pytest.importorskip("pandas").read_csv(path.with_name("frame.csv"), parse_dates=["day"])

@@ -53,6 +53,7 @@ def test_useful_features_do_not_warn(rng, call):
     fits(gamma=0.2, n_grids=8)[call](rng.normal(size=(500, 5)))
 
 
+@pytest.mark.hard
 @pytest.mark.parametrize(("scaled", "least"), [(False, 0.96), *hard((True, 0.93))])
 def test_defaults_work_on_digits(scaled, least):
     """Raw pixels, scaled pixels: features by defaults, and a linear model that reads them."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hard import each_value_once
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.models import steps
@@ -44,9 +45,12 @@ def test_weights_that_differ_beyond_float32_are_refused(features, one, others):
             machine.fit(X, y, sample_weight=weights)
 
 
-@pytest.mark.parametrize("features", ["exact", "binning"])
 @pytest.mark.parametrize(
-    "change", [{"alpha": 1e29}, {"gamma": 1e29}, {"weight": 1e29}, {"weight": 1e-29}, {"weight": 0.0}], ids=str
+    ("features", "change"),
+    each_value_once(
+        ["exact", "binning"], [{"alpha": 1e29}, {"gamma": 1e29}, {"weight": 1e29}, {"weight": 1e-29}, {"weight": 0.0}]
+    ),
+    ids=str,
 )
 def test_numbers_within_float32_give_finite_fits(features, change):
     parameters = {name: value for name, value in change.items() if name != "weight"}

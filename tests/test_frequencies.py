@@ -5,6 +5,7 @@ import warnings
 import naive
 import numpy as np
 import pytest
+from hard import hard
 from scipy import stats
 from scipy.stats.qmc import Sobol
 
@@ -50,7 +51,7 @@ def test_unbiased(kernel, sampler):
     """Characteristic functions against exact kernels; 50 frequencies of 3 inputs leave an incomplete block."""
     differences = np.array([[0.1, 0, 0], [0.5, -0.3, 0.2], [1, 0, 0], [0.5, 0.5, -0.5], [2, 1, -1.5], [0, 4, 0]])
     gamma = np.array([0.3, 0.6, 1.2])
-    got = estimates(kernel, sampler, differences, gamma, 50, range(100))
+    got = estimates(kernel, sampler, differences, gamma, 50, range(50))
     assert_unbiased(got, kernel(differences, np.zeros((1, 3)), gamma=gamma)[:, 0])
 
 
@@ -70,7 +71,7 @@ def differences_at(kernel, n_inputs, rng):
 
 @pytest.mark.parametrize(
     ("sampler", "n_inputs"),
-    [("orthogonal", 4), ("orthogonal", 10), ("orthogonal", 54), ("qmc", 2), ("qmc", 5), ("qmc", 10)],
+    [("orthogonal", 4), ("qmc", 2), *hard(("orthogonal", 10), ("orthogonal", 54), ("qmc", 5), ("qmc", 10))],
 )
 def test_variance_below_iid(rng, sampler, n_inputs):
     """At each of 20 differences, by more than four standard errors of a variance's estimate."""
@@ -97,8 +98,8 @@ def test_a_products_law_is_biased_by_even_directions():
 
 @pytest.mark.parametrize(("kernel", "sampler"), PAIRS, ids=ids)
 def test_marginal_law(kernel, sampler):
-    """Each coordinate of the first frequency of 150 seeds against the law's own samples."""
-    first = np.array([draw_frequencies(kernel, sampler, 1, 2, seed)[0] for seed in range(150)])
+    """Each coordinate of the first frequency of 80 seeds against the law's own samples."""
+    first = np.array([draw_frequencies(kernel, sampler, 1, 2, seed)[0] for seed in range(80)])
     law = draw_frequencies(kernel, "iid", 4000, 2, 12345)
     for j in range(2):
         assert stats.ks_2samp(first[:, j], law[:, j]).pvalue > 1e-4

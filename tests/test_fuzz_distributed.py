@@ -91,7 +91,7 @@ MADE = [
 ]
 
 
-VALUES = tables.NASTY if "BINFEAT_HARD" in os.environ else tables.NASTY[::5]
+VALUES = tables.NASTY if "BINFEAT_HARD" in os.environ else tables.NASTY[::10]
 PARAMETERS = [(made, own) for made in MADE for own in made.get_params()]
 
 

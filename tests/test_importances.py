@@ -166,6 +166,7 @@ def test_losses_of_labels(loss, features):
     np.testing.assert_allclose(machine.compact().feature_importances_, found, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.hard
 def test_labels_of_several_columns(monkeypatch):
     """Squares of all targets are in the mean."""
     monkeypatch.setattr(importance, "_SHUFFLES", 30)
@@ -190,7 +191,7 @@ def test_files_without_importances_have_relevances():
         KernelMachineRegressor().__setstate__(state)
 
 
-def test_wide_tables_of_random_features_take_no_time_for_them(monkeypatch):
+def test_wide_tables_of_random_features_take_no_time_for_them(monkeypatch, few_steps):
     """Each of 10,000 inputs was shuffled in fit, for a minute where `max_seconds` was 5."""
     X, y = table_of(300)
     shuffled = []

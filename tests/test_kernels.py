@@ -6,6 +6,7 @@ import re
 import naive
 import numpy as np
 import pytest
+from hard import easy, hard
 from scipy import special, stats
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
@@ -49,7 +50,7 @@ def test_special_shapes(rng):
     np.testing.assert_allclose(kernels.GammaPitch(1e6).profile(t), np.maximum(0, 1 - t / 2), atol=1e-3)
 
 
-@pytest.mark.parametrize("name", BINNING)
+@pytest.mark.parametrize("name", easy(BINNING, *(name for name in BINNING if name not in ("rational", "exponential"))))
 def test_pitch_law_gives_the_profile(name):
     """``k(t) = E[max(0, 1 - t / pitch)]``, by the midpoint rule over the law's quantiles."""
     kernel = BINNING[name]
@@ -146,7 +147,7 @@ def test_matern_against_sklearn(rng, nu, gamma):
         np.testing.assert_allclose(kernels.Matern(nu)(X, Y, gamma=gamma), expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("nu", [0.2, 2.0, 12.5, 29.99, 30.0, 45.0, 300.0, 1e5])
+@pytest.mark.parametrize("nu", [0.2, 29.99, 30.0, 300.0, *hard(2.0, 12.5, 45.0, 1e5)])
 def test_matern_against_its_mixture_of_gaussians(nu):
     s = np.array([1e-3, 0.05, 0.7, 3.0, 12.0])
     np.testing.assert_allclose(kernels.Matern(nu).profile(s), [naive.matern(each, nu) for each in s], rtol=1e-8)

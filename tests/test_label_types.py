@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hard import each_value_once
 
 from binfeat import CGRidgeClassifier, KernelMachineClassifier, LabelSpreading, blocks
 
@@ -28,8 +29,7 @@ KINDS = {
 
 @pytest.mark.filterwarnings("ignore:A column-vector y was passed")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("container", ["array", "series", "categorical", "frame"])
+@pytest.mark.parametrize(("container", "kind"), each_value_once(["array", "series", "categorical", "frame"], KINDS))
 def test_classes_keep_their_type(estimator, kind, container):
     y = pd.Series(LABELS.astype(KINDS[kind])).astype(kind)
     y = {"array": y.array, "series": y, "categorical": y.astype("category"), "frame": y.to_frame("y")}[container]

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hard import easy
+from hard import easy, hard
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
@@ -15,10 +15,10 @@ from sklearn.pipeline import make_pipeline
 from binfeat import CGRidge, RandomBinning, RandomFourier, blocks, kernels, learn_gamma
 
 MAPS = {
-    "bins": RandomBinning(gamma="learn", n_grids=100, random_state=0),
-    "hashed": RandomBinning(gamma="learn", n_grids=100, n_features=2**17, random_state=0),
-    "fourier": RandomFourier(gamma="learn", n_components=200, random_state=0),
-    "fourier, laplacian": RandomFourier(gamma="learn", kernel="laplacian", n_components=200, random_state=0),
+    "bins": RandomBinning(gamma="learn", n_grids=40, random_state=0),
+    "hashed": RandomBinning(gamma="learn", n_grids=40, n_features=2**17, random_state=0),
+    "fourier": RandomFourier(gamma="learn", n_components=80, random_state=0),
+    "fourier, laplacian": RandomFourier(gamma="learn", kernel="laplacian", n_components=80, random_state=0),
 }
 
 
@@ -29,7 +29,7 @@ def friedman():
     return X * 1000.0 ** (np.arange(10) % 3 - 1), y
 
 
-@pytest.mark.parametrize("name", easy(MAPS, "bins", "fourier"))
+@pytest.mark.parametrize("name", easy(MAPS, "bins"))
 def test_learned_scales_beat_given_ones(friedman, name):
     X, y = friedman
     scores = {}
@@ -39,7 +39,7 @@ def test_learned_scales_beat_given_ones(friedman, name):
     assert 1 - scores["learn"] < 0.6 * (1 - scores["scale"])
 
 
-@pytest.mark.parametrize("name", ["bins", "fourier"])
+@pytest.mark.parametrize("name", ["bins", *hard("fourier")])
 def test_a_common_factor_times_learned_ratios(friedman, name):
     """The ratios of the length scales are those of `learn_gamma`, times a power of 2 in every length."""
     X, y = friedman
@@ -61,7 +61,7 @@ def test_fit_transform_is_fit_then_transform(friedman):
 def test_classes_and_several_targets(rng):
     X = rng.normal(size=(500, 5))
     names = np.array(["a", "b", "c"])[np.digitize(np.sin(2 * X[:, 1]) + X[:, 3], [-0.5, 0.5])]
-    for y in (names, np.unique(names, return_inverse=True)[1], names == "a"):
+    for y in (names, names == "a"):
         gamma = clone(MAPS["bins"]).fit(X, y).gamma_
         assert set(np.argsort(gamma)[-2:]) == {1, 3}
     both = np.column_stack([np.sin(2 * X[:, 0]), X[:, 4] ** 2])
@@ -97,7 +97,7 @@ def test_sparse_and_blocks(friedman):
     assert CGRidge(alpha=0.1).fit(Z).score(Z, y) > 0.8
 
 
-@pytest.mark.parametrize("name", ["bins", "fourier"])
+@pytest.mark.parametrize("name", ["fourier", *hard("bins")])
 def test_on_dask(friedman, name, cluster):
     da = pytest.importorskip("dask.array")
     from binfeat import distributed

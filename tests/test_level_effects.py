@@ -29,6 +29,12 @@ N_LEVELS = 40, 5
 TOLERANCE = 3e-3  # of float32, in which levels and intercepts of cells are hard to tell apart
 
 
+@pytest.fixture(autouse=True)
+def short(limits):
+    """Searches for penalties of few steps."""
+    limits(n_steps=6)
+
+
 def panel(n_rows, seed=0, n_targets=1, sizes=N_LEVELS):
     """Numbers, codes of categories, and targets with effects of their levels and noise 0.3."""
     rng = np.random.default_rng(seed)
@@ -258,6 +264,7 @@ def test_cells_that_are_not_kept_are_computed_again(monkeypatch):
 # The choice.
 
 
+@pytest.mark.hard
 def test_additive_levels_in_many_cells_are_learned(limits):
     """Kernels and penalty are learned, too: the error of the noise-free targets, over their standard deviation."""
     limits(n_steps=15)

@@ -5,6 +5,7 @@ import pickle
 import naive
 import numpy as np
 import pytest
+from hard import hard
 from machines import assert_same_state
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomFourier, kernels
@@ -72,7 +73,7 @@ def test_error_bars(fitted):
     assert std[1] > 3 * near.mean()
 
 
-@pytest.mark.parametrize("features", ["exact", "fourier"])
+@pytest.mark.parametrize("features", ["exact", *hard("fourier")])
 def test_a_warm_start_keeps_the_linear_map(features):
     X, y = diagonal(np.random.default_rng(2), 900)
     machine = KernelMachineRegressor(**EXACT | {"features": features}, warm_start=True).fit(X[:400], y[:400])
@@ -96,7 +97,7 @@ def test_fourier_features_have_the_mapped_kernel():
     np.testing.assert_allclose(own_Z @ own_Z.T, Z @ Z.T, atol=6 / np.sqrt(n_frequencies))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [2, *hard(1)])
 def test_the_same_for_any_number_of_threads(fitted, threads, n_jobs):
     machine, X, y = fitted
     threads(n_jobs)

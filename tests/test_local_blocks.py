@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from callbacks import Callback
-from hard import hard
+from hard import each_value_once, hard
 from interrupts import interrupted
 from machines import assert_same_state, with_options
 from memory import peak_bytes
@@ -27,7 +27,7 @@ GIVEN = {**with_options(LOCAL, n_trees=1), "kernel": "laplacian", "gamma": [1.0,
 @pytest.fixture(autouse=True)
 def small_samples(sampled_rows, limits, rows_of_a_pass):
     """Samples of 600 rows, and a short search."""
-    limits(n_steps=15, sample_grids=(5, 20), sample_rows=300)
+    limits(n_steps=6, sample_grids=(5, 20), sample_rows=300)
     sampled_rows(N_SAMPLED)
     rows_of_a_pass(700)
 
@@ -60,8 +60,7 @@ def assert_as_in_memory(options, X, y, weights=None):
 # The same machines.
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_trees", [1, 3])
+@pytest.mark.parametrize(("n_trees", "weighted"), each_value_once([1, 3], [False, True]))
 def test_machines_are_those_of_rows_in_memory(noisy, weighted, n_trees):
     X, y, weights = noisy
     whole, streamed = assert_as_in_memory(with_options(GIVEN, n_trees=n_trees), X, y, weights if weighted else None)
@@ -227,7 +226,7 @@ def test_a_callback_stops_it(noisy):
     assert (machine.status_, machine.n_trees_) == ("stopped", 1)
 
 
-@pytest.mark.parametrize(("call", "n_rows"), [(1, N_SAMPLED), (2, N_ROWS)])
+@pytest.mark.parametrize(("call", "n_rows"), [(2, N_ROWS), *hard((1, N_SAMPLED))])
 def test_interrupted(noisy, call, n_rows):
     """Ctrl-C leaves the trees so far; before there is one, a machine of the sample."""
     X, y, _ = noisy

@@ -158,7 +158,7 @@ def test_the_log_says_what_was_decided(table, caplog):
         assert words in text
 
 
-def test_nothing_is_printed(table, capfd):
+def test_nothing_is_printed(table, capfd, few_steps):
     X, y, labels = table
     KernelMachineRegressor(random_state=0).fit(X, y).predict(X)
     KernelMachineRegressor(solver_params={"max_grids": 40}, cv=5, random_state=0).fit(X, y).predict(X)

@@ -24,7 +24,7 @@ CV = [(EARLIER, LAST)]
 @pytest.fixture
 def short(limits):
     """Searches of few steps."""
-    limits(n_steps=15)
+    limits(n_steps=6)
 
 
 def matrix_of(machine, X):
@@ -121,9 +121,9 @@ def test_deviance_of_rows_held_out(table, rng):
 
 
 def test_deviance_of_groups(table, rng, short):
-    X = np.repeat(table[0][:100], 3, axis=0) + 1e-6 * rng.normal(size=(300, table[0].shape[1]))
-    counts = np.repeat(rng.poisson(rng.gamma(0.5, 10, size=100)), 3).astype(float)  # which only a group's own rows tell
-    groups = np.repeat(np.arange(100), 3)
+    X = np.repeat(table[0][:60], 3, axis=0) + 1e-6 * rng.normal(size=(180, table[0].shape[1]))
+    counts = np.repeat(rng.poisson(rng.gamma(0.5, 10, size=60)), 3).astype(float)  # which only a group's own rows tell
+    groups = np.repeat(np.arange(60), 3)
     alone, together = (
         KernelMachineRegressor(random_state=0, loss="poisson").fit(X, counts, groups=given).held_out_error_[0]
         for given in (None, groups)

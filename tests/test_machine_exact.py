@@ -30,7 +30,7 @@ GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha":
 @pytest.fixture
 def short(limits):
     """Searches of few steps."""
-    limits(n_steps=15)
+    limits(n_steps=6)
 
 
 def by_hand(X, y, rows, kernel, gamma, alpha, weights=None):
@@ -272,7 +272,7 @@ def test_one_row_is_as_in_a_batch(table, short, bytes_of_a_prediction, kernel):
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
 
 
-def test_categories_and_missing_values(short, rng):
+def test_categories_and_missing_values(few_steps, rng):
     city = rng.choice(["Rome", "Oslo", "Bonn"], size=500)
     frame = pd.DataFrame({"x": rng.normal(size=500), "city": city, "z": rng.normal(size=500)})
     frame.loc[::7, "z"] = np.nan
@@ -374,7 +374,7 @@ def test_a_source_of_blocks_is_refused(table, sampled_rows):
 # Repetition, and stops.
 
 
-@pytest.mark.parametrize("kernel", ["auto", "laplacian"])
+@pytest.mark.parametrize("kernel", ["auto", *hard("laplacian")])
 def test_the_same_bits_for_any_number_of_threads(table, threads, short, kernel):
     threads(2)
     X, y, _ = table
@@ -507,7 +507,7 @@ def test_rows_that_nearly_agree_do_not_decide_for_their_groups(seed):
     assert log_loss(y_new > 0, classifier.predict_proba(X_new)) < 0.65
 
 
-@pytest.mark.parametrize("features", ["auto", *hard("local")])
+@pytest.mark.parametrize("features", hard("auto", "local"))
 def test_intervals_of_many_rows_hold_new_groups(features):
     """Rows of a group are off by nearly the same, which seemed to tell where noise is large."""
     X, y, groups = of_groups_that_nearly_agree(0, 300)

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from hard import hard
 from machines import FIXED, GROWING, with_options
 from memory import peak_bytes
 from scipy import sparse
@@ -117,7 +118,7 @@ def test_peak_is_within_the_limit(rng, limits):
     [
         ("auto", sizes.exact_bytes(300, 1), r"max_bytes: exact with 300 rows at most"),
         ("binning", 3 * 10**5, r"max_bytes: \d+ grids at most"),
-        ("local", 4 * 400 * 2 + 32 * 50**2 + 3 * 400 * 20, r"max_bytes: 3 trees at most"),
+        *hard(("local", 4 * 400 * 2 + 32 * 50**2 + 3 * 400 * 20, r"max_bytes: 3 trees at most")),
     ],
 )
 def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_bytes, words):
@@ -134,7 +135,7 @@ def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_byte
     assert "max_bytes" not in KernelMachineRegressor(**options).fit(X, y).summary()
 
 
-@pytest.mark.parametrize("features", ["exact", "local"])
+@pytest.mark.parametrize("features", ["exact", *hard("local")])
 def test_kernel_matrices_that_are_asked_for_and_do_not_fit_are_refused(limits, rng, features):
     limits(n_steps=5)
     X = rng.normal(size=(400, 2))

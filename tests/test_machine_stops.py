@@ -22,10 +22,8 @@ pytestmark = pytest.mark.usefixtures("few_grids")
     ("home", "name", "call"),
     [
         (growth, "count_bins", 2),  # in the second batch
-        (bin_map, "find_codes", 2),
-        (growth.Growth, "solve", 4),
         (sizing.Sizing, "refit", 1),
-        (growth.Growth, "add_held_out_rows", 1),
+        *hard((bin_map, "find_codes", 2), (growth.Growth, "solve", 4), (growth.Growth, "add_held_out_rows", 1)),
     ],
 )
 def test_ctrl_c_keeps_the_machine_so_far(table, home, name, call):
@@ -157,7 +155,7 @@ def test_callbacks_stop_a_fit(table):
         assert stopped.score(X, y) > 0.5
 
 
-@pytest.mark.parametrize("Machine", [KernelMachineRegressor, *hard(KernelMachineClassifier)])
+@pytest.mark.parametrize("Machine", hard(KernelMachineRegressor, KernelMachineClassifier))
 def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
     rng, clock_of_fits, limits, monkeypatch, Machine
 ):

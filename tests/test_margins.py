@@ -184,7 +184,7 @@ def test_a_machine_minimises_what_is_written(loss, n_classes, rng, to_the_end):
 
 
 @pytest.mark.parametrize("n_classes", [3, *hard(2)])
-def test_probabilities_are_near_those_of_the_truth(n_classes, rng):
+def test_probabilities_are_near_those_of_the_truth(n_classes, rng, few_steps):
     X, labels = drawn(rng, 1600, n_classes)
     odds = np.column_stack([np.sin(3 * X[:, k]) * (2 + X[:, 2 - k]) for k in range(n_classes)]) * 2
     best = log_loss(labels[800:], softmax(odds[800:], axis=1))
@@ -278,7 +278,7 @@ def test_files_determinism_and_warm_starts(loss, rng):
     assert "none: loss changed" in other.decisions_["choice"]
 
 
-def test_frames_groups_scores_and_few_seconds(rng):
+def test_frames_groups_scores_and_few_seconds(rng, few_steps):
     X, labels = drawn(rng, 300, 3)
     frame = pd.DataFrame(X, columns=list("abc"))
     frame["d"] = pd.Categorical(rng.choice(["u", "v"], size=300))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hard import each_value_once
 from limits import limited
 from scipy import sparse
 
@@ -57,8 +58,7 @@ def result(estimator, X):
     return getattr(estimator, "predict" if hasattr(estimator, "predict") else "transform")(X)
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("rows_as", ["array", "list of masked rows"])
+@pytest.mark.parametrize(("rows_as", "name"), each_value_once(["array", "list of masked rows"], MAKERS))
 @pytest.mark.filterwarnings("ignore")
 def test_masked_inputs_are_nan(rows, name, rows_as):
     full, missing, masked = rows

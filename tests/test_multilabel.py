@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from hard import each_value_once
 from scipy.special import expit
 from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -41,8 +42,7 @@ def test_ridge_with_other_parameters(Z, options):
         assert (found == labels).mean() > 0.8
 
 
-@pytest.mark.parametrize("features", ["auto", "binning"])
-@pytest.mark.parametrize("scoring", [None, "roc_auc", "f1_macro"])
+@pytest.mark.parametrize(("features", "scoring"), each_value_once(["auto", "binning"], [None, "roc_auc", "f1_macro"]))
 def test_kernel_machine(few_steps, features, scoring):
     machine = KernelMachineClassifier(
         features=features, scoring=scoring, solver_params={"max_grids": 40}, random_state=0
@@ -121,8 +121,7 @@ def test_each_column_of_labels_is_a_machine_of_its_own():
         assert np.mean(predicted[:, k] == alone.predict(X)) > 0.99
 
 
-@pytest.mark.parametrize("features", ["exact", "local"])
-@pytest.mark.parametrize("loss", ["log", "squared_hinge"])
+@pytest.mark.parametrize(("features", "loss"), each_value_once(["exact", "local"], ["log", "squared_hinge"]))
 def test_each_column_of_labels_has_a_loss_of_its_own(loss, features, monkeypatch):
     """Nothing but the solution of a machine alone, whose probabilities are calibrated as they are."""
     monkeypatch.setattr(minimum, "_ENOUGH", 1e-9)

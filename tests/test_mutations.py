@@ -5,7 +5,7 @@ import os
 import mutations
 import pytest
 
-SHARE = float(os.environ.get("BINFEAT_MUTATIONS", "0.004"))  # of all mutants of each model; 1 in `.ci/hard mutations`
+SHARE = float(os.environ.get("BINFEAT_MUTATIONS", "0.002"))  # of all mutants of each model; 1 in `.ci/hard mutations`
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import warnings
 import naive
 import numpy as np
 import pytest
+from hard import each_value_once
 from scipy import sparse
 
 from binfeat import RandomBinning, kernels
@@ -57,8 +58,7 @@ TABLES = {
 GAMMAS = {"medium": 0.3, "tiny": 1e-9, "huge": 1e9, "beyond": 1e300, "per input": None}
 
 
-@pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(("gamma", "name"), each_value_once(GAMMAS, TABLES))
 def test_codes(rng, name, gamma):
     X = TABLES[name](rng)
     widths = np.array([0.5, 0.0, 2.0, 0.1])[: X.shape[1]] if GAMMAS[gamma] is None else GAMMAS[gamma]

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from hard import each_value_once, hard
 from machines import with_options
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
@@ -37,9 +38,12 @@ def assert_same(machine, X, tolerance=1e-5):
 
 
 @pytest.mark.parametrize(
-    "kernel", ["laplacian", "rbf", kernels.Matern(0.5), kernels.Matern(1.5), kernels.Matern(2.5)], ids=str
+    ("given", "kernel"),
+    each_value_once(
+        [GIVEN, LOCAL], ["laplacian", "rbf", kernels.Matern(0.5), kernels.Matern(1.5), kernels.Matern(2.5)]
+    ),
+    ids=str,
 )
-@pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
 def test_every_kernel(rows, given, kernel):
     X, y = rows
     machine = KernelMachineRegressor(**given, kernel=kernel).fit(X[:200], y[:200])
@@ -86,7 +90,7 @@ def test_codes(rows, rng, limits):
     assert_same(machine, X, 1e-4)
 
 
-@pytest.mark.parametrize("transform", ["log", "arcsinh"])
+@pytest.mark.parametrize("transform", ["log", *hard("arcsinh")])
 def test_transformed_targets(rows, transform):
     X, y = rows
     y = np.exp(2 * y) if transform == "log" else np.sinh(3 * y)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from hard import each_value_once
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
@@ -43,8 +44,7 @@ def in_parts(machine, Z, y, weights=None, **first):
     return machine
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", FEATURES)
+@pytest.mark.parametrize(("kind", "weighted"), each_value_once(FEATURES, [False, True]))
 def test_parts_are_one_fit(table, kind, weighted):
     X, y, labels, weights = table
     Z, weights = FEATURES[kind](X), weights if weighted else None

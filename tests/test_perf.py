@@ -172,6 +172,7 @@ sys.meta_path.insert(0, Absent())
 """
 
 
+@pytest.mark.hard
 def test_listing_imports_nothing_that_a_case_needs():
     run = subprocess.run(
         [sys.executable, "-c", HIDDEN + "from perf.__main__ import main; sys.exit(main([]))"],

@@ -37,6 +37,7 @@ def test_a_missing_package_is_named(monkeypatch):
     assert [row.what for row in rows] == [f"PyOD's {name}: not installed, skipped" for name in ("ECOD", "HBOS")]
 
 
+@pytest.mark.hard
 def test_drift_and_speed():
     drift = {row.what: row.ours for row in outliers._drift(3)}
     assert all(0 <= share <= 100 for share in drift.values())

@@ -56,7 +56,7 @@ def test_mean_exponent(rng):
 
 
 @pytest.mark.parametrize(
-    "candidates", [choice.fourier, choice.learned_fourier, choice.one_gamma, choice.learned_widths]
+    "candidates", [choice.fourier, choice.one_gamma, choice.learned_widths, *hard(choice.learned_fourier)]
 )
 def test_candidates_are_machines_of_either_kind(candidates, table):
     X, y = table

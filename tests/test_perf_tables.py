@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hard import hard
+from hard import easy, hard
 from threadpoolctl import threadpool_limits
 
 pytest.importorskip("perf", reason="perf is in the checkout only")
@@ -325,6 +325,7 @@ def test_options_narrow_the_case_and_leave_no_record(fits, run, tmp_path, capsys
         command.main(["ridge", "--only", "wine"])
 
 
+@pytest.mark.hard
 def test_quick_run_keeps_nothing(fits, run, folder):
     rows = list(run(True))
     assert {row.what for row in rows if row.error is None} >= {"diabetes, error / rbf_sampler"}
@@ -335,7 +336,7 @@ def test_quick_run_keeps_nothing(fits, run, folder):
 
 
 @pytest.mark.parametrize("name", ["made_categories", *hard("made_missing", "iris")])
-@pytest.mark.parametrize("who", [name for name in MACHINES if name != OURS])
+@pytest.mark.parametrize("who", easy([name for name in MACHINES if name != OURS], "lightgbm", "svm", "rbf_sampler"))
 def test_every_peer_takes_categories_missing_values_and_classes(name, who, monkeypatch):
     if not MACHINES[who].installed:
         pytest.skip(f"{who} is not installed")
@@ -396,7 +397,7 @@ def test_the_case_is_among_the_others():
     assert "tables" in suite.CASES
 
 
-@pytest.mark.parametrize(("peer", "package"), [("LightGBM", "lightgbm"), ("CatBoost", "catboost")])
+@pytest.mark.parametrize(("peer", "package"), [("CatBoost", "catboost"), *hard(("LightGBM", "lightgbm"))])
 def test_shares_of_peers_are_in_the_order_of_labels(peer, package, monkeypatch):
     """As `np.unique` has them, also where a peer takes digits for numbers."""
     pytest.importorskip(package)

@@ -108,12 +108,11 @@ def test_several_targets_transforms_weights_and_blocks(rng):
 @pytest.mark.parametrize(
     "given",
     [
-        {"features": "local", "solver_params": {"cell_rows": 300}},
         {"solver_params": {"n_grids": 60}},
-        *hard({"features": "fourier"}),
+        *hard({"features": "local", "solver_params": {"cell_rows": 300}}, {"features": "fourier"}),
     ],
 )
-def test_all_kinds_of_machines_have_quantiles(given, rng):
+def test_all_kinds_of_machines_have_quantiles(given, rng, few_steps):
     X, y, _ = drawn(rng, 1500)
     machine = KernelMachineRegressor(**GIVEN, **given).fit(X[:1000], y[:1000])
     share = (y[1000:, np.newaxis] <= machine.predict_quantiles(X[1000:], LEVELS)).mean(axis=0)

@@ -8,6 +8,7 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
+from limits import limited
 from machines import FIXED, moments, with_options
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
@@ -72,7 +73,8 @@ ALL = ["Errors", "Limits of the error", "Decisions", "Inputs"]
 
 def test_page_of_a_regressor(tmp_path):
     X, y = frame_of(300)
-    machine = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
+    with limited(n_steps=5):
+        machine = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
     machine.report(tmp_path / "page.html", X[200:], y[200:])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert headings(text) == [*ALL, "Explanations", "Learning curves", "Residuals", "Time and memory"]
@@ -105,10 +107,12 @@ def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
 @pytest.mark.parametrize(
     ("estimator", "options", "what"),
     [
-        (KernelMachineRegressor, {}, "mean squared error of the standardized targets"),
         (KernelMachineRegressor, {"loss": "poisson"}, "mean of loss='poisson'"),
-        (KernelMachineClassifier, {"loss": "log"}, "mean of loss='log'"),
         (KernelMachineClassifier, {"loss": "log", "scoring": "accuracy"}, "negative score"),
+        *hard(
+            (KernelMachineRegressor, {}, "mean squared error of the standardized targets"),
+            (KernelMachineClassifier, {"loss": "log"}, "mean of loss='log'"),
+        ),
     ],
 )
 def test_the_error_in_the_fit_is_named_by_what_it_is(tmp_path, table, estimator, options, what):
@@ -120,6 +124,7 @@ def test_the_error_in_the_fit_is_named_by_what_it_is(tmp_path, table, estimator,
     assert f"Validation error in fit ({what})" in page.text
 
 
+@pytest.mark.hard
 def test_several_targets(tmp_path, table):
     X, y = table[0][:, :2], table[1]
     Y = np.column_stack([y, -y])
@@ -371,7 +376,7 @@ def test_rows_of_a_machine_with_their_targets(options):
             np.testing.assert_allclose(found[own], shares * residuals[:, 0] ** 2, rtol=0.01, atol=1e-5)
 
 
-@pytest.mark.parametrize(("features", "grown"), [("binning", "grids"), ("local", "trees")])
+@pytest.mark.parametrize(("features", "grown"), [("binning", "grids"), *hard(("local", "trees"))])
 def test_growth_is_of_grids_or_trees(table, tmp_path, features, grown):
     X, y, _ = table
     given = with_options(FIXED, n_grids=None, max_grids=200, cell_rows=50, n_trees=3)

@@ -36,7 +36,7 @@ def objective(Z, y, coef, alpha):
 
 def test_path_solutions_are_those_of_each_penalty(table):
     Z, y, _ = table
-    falling = ALPHAS[::-1]
+    falling = ALPHAS[::-3]
     rows = ProcessRows(Z, np.stack([y, -y, y**2], 1))
     results = list(solve_ridge(rows, falling, SolverOptions(tol=1e-6, max_iter=500)))
     for alpha, result in zip(falling, results, strict=True):

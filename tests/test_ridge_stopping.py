@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hard import hard
+from hard import easy, hard
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine, make_friedman1, make_friedman2
 from sklearn.exceptions import ConvergenceWarning
@@ -39,10 +39,10 @@ def split_features(load, n_grids=100):
     return binning.transform(X[:n]), y[:n], binning.transform(X[n:]), y[n:]
 
 
-@pytest.mark.parametrize("load", REGRESSION.values(), ids=REGRESSION)
+@pytest.mark.parametrize("name", easy(REGRESSION, "friedman2", "diabetes"))
 @pytest.mark.parametrize("alpha", [0.1, *hard(0.01, 1.0)])
-def test_errors_of_numbers_are_those_of_ridge_regression(load, alpha):
-    Z, y, Z_test, y_test = split_features(load)
+def test_errors_of_numbers_are_those_of_ridge_regression(name, alpha):
+    Z, y, Z_test, y_test = split_features(REGRESSION[name])
     ours, exact = CGRidge(alpha).fit(Z, y), Ridge(alpha).fit(Z.toarray(), y)
     errors = [
         np.sqrt(np.mean((model.predict(own) - y_test) ** 2))

@@ -63,7 +63,7 @@ def test_rows_without_a_say_set_no_scale():
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("binning", "fourier")])
-def test_gross_errors_do_little(dirty, features):
+def test_gross_errors_do_little(dirty, features, few_steps):
     X, clean, wrong, X_test, y_test = dirty
     options = {"features": features, "random_state": 0}
     expected = KernelMachineRegressor(**options).fit(X, clean).score(X_test, y_test)
@@ -104,7 +104,7 @@ def test_bad_loss(dirty):
         KernelMachineRegressor(loss="absolute").fit(dirty[0], dirty[1])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [True, *hard(False)])
 def test_gross_errors_beyond_memory_do_little(dirty, sampled_rows, weighted):
     """Weights of all rows are learned from a sample of them; rows of weight 0 have no say."""
     X, clean, wrong, X_test, y_test = dirty

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import sklearn
 import threadpoolctl
+from hard import hard
 from machines import FIXED
 from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier, VotingRegressor
@@ -48,7 +49,10 @@ def frame(table):
 
 @pytest.mark.parametrize(
     ("Machine", "voting"),
-    [(KernelMachineRegressor, VotingRegressor), (KernelMachineClassifier, partial(VotingClassifier, voting="soft"))],
+    [
+        (KernelMachineClassifier, partial(VotingClassifier, voting="soft")),
+        *hard((KernelMachineRegressor, VotingRegressor)),
+    ],
 )
 def test_machines_of_several_seeds_vote(frame, table, Machine, voting):
     frame, y = frame.assign(kind=pd.Categorical(np.where(frame["a"] > 0, "up", "down"))), table[1]

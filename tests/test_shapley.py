@@ -165,7 +165,7 @@ def test_samples_are_near_the_closed_form(smooth, monkeypatch):
         {"features": "fourier"},
     ],
 )
-def test_all_kinds_of_machines_add_up(given, rng):
+def test_all_kinds_of_machines_add_up(given, rng, few_steps):
     X, y = drawn(rng)
     machine = KernelMachineRegressor(random_state=0, **given).fit(X, y)
     found = machine.shapley_values(X[:20], n_permutations=4)
@@ -255,7 +255,7 @@ def test_explanations_of_dates_and_categories(rng):
     plt.close("all")
 
 
-def test_bad_arguments(smooth, rng):
+def test_bad_arguments(smooth, rng, few_steps):
     X, y, machine = smooth
     with pytest.raises(ValueError, match="must be rows in memory; got a source"):
         machine.shapley_values(blocks(X, y))

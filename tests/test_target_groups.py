@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hard import each_value_once
 from solving import ProcessRows, SolveInterrupted, SolverOptions, solve_ridge
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning
@@ -34,12 +35,12 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_together", [1, 4, 10])
+@pytest.mark.parametrize(
+    ("n_together", "fit_intercept", "weights"), each_value_once([10, 4, 1], [True, False], WEIGHTS)
+)
 def test_groups_give_the_solution_of_all_targets(table, rng, weights, fit_intercept, n_together):
     Z, Y = table
-    rows, alphas = ProcessRows(Z, Y, weights(rng)), [np.linspace(1, 5, N_TARGETS), 0.5]
+    rows, alphas = ProcessRows(Z, Y, WEIGHTS[weights](rng)), [np.linspace(1, 5, N_TARGETS), 0.5]
     options = replace(EXACT, fit_intercept=fit_intercept)
     together = list(solve_ridge(rows, alphas, options))
     apart = list(solve_ridge(rows, alphas, replace(options, targets_at_a_time=n_together)))

@@ -6,6 +6,7 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
+from hard import hard
 
 from binfeat import KernelMachineRegressor, RandomBinning, blocks
 from binfeat._rows import text_files
@@ -217,7 +218,7 @@ def test_nul_bytes_where_the_encoding_is_given(tmp_path):
         blocks(put(tmp_path / "one.csv", DAMAGED["NUL bytes"][0]), target="y", encoding="utf-8")
 
 
-@pytest.mark.parametrize("mark", ["\n", "\r\r\n"])
+@pytest.mark.parametrize("mark", ["\r\r\n", *hard("\n")])
 def test_cells_of_many_lines_and_blank_lines_are_no_damage(tmp_path, mark):
     rows = [f'"text {i},{mark}more, lines,{mark} of{mark} text, and\n",{i}{mark}{mark}' for i in range(60_000)]
     X, y = read(put(tmp_path / "one.csv", f"a,y{mark}" + "".join(rows)))  # over blocks of pyarrow

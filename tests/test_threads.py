@@ -14,6 +14,7 @@ import numba
 import numpy as np
 import pytest
 import threadpoolctl
+from hard import hard
 
 from binfeat import RandomBinning, _threads
 from binfeat._engine import policy, vectors
@@ -49,7 +50,7 @@ print(all(os.environ.get(name) == before.get(name) for name in _threads._WAITING
 
 @pytest.mark.parametrize(
     ("variables", "tries"),
-    [({}, _threads._FEW_TRIES), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+    [({}, _threads._FEW_TRIES), *hard(({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0"))],
 )
 def test_threads_wait_for_work_as_the_user_says_or_shortly(variables, tries):
     kept = {name: value for name, value in os.environ.items() if name not in _threads._WAITING}
@@ -80,7 +81,7 @@ with threadpoolctl.threadpool_limits(4, "blas"):
     ("variables", "expected"),
     [
         ({"LOKY_MAX_CPU_COUNT": "1"}, "1 1 1 True"),  # as a cgroup of half a core, which it is counted with
-        ({"LOKY_MAX_CPU_COUNT": "1", "NUMBA_NUM_THREADS": "3"}, "3 3 2 True"),
+        *hard(({"LOKY_MAX_CPU_COUNT": "1", "NUMBA_NUM_THREADS": "3"}, "3 3 2 True")),
     ],
 )
 def test_number_of_threads_follows_the_limit_of_the_process(variables, expected):
@@ -211,7 +212,7 @@ assert seen == 1000, seen
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.parametrize("attacked", ["is_free", "limit_blas"])
+@pytest.mark.parametrize("attacked", ["is_free", *hard("limit_blas")])
 def test_real_signals_leave_the_threads_to_others(attacked):
     """In a process of its own: whoever watches this one, as coverage does, has locks too."""
     subprocess.run([sys.executable, "-c", SIGNALS.replace("ATTACKED", attacked)], check=True, timeout=120)

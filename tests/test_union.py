@@ -123,7 +123,7 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("name", easy(MACHINES, "ridge", "hinge"))
+@pytest.mark.parametrize("name", easy(MACHINES, "ridge"))
 def test_machines_on_blocks_and_on_csr(table, name):
     X, y, labels = table
     target = labels if isinstance(MACHINES[name], CGRidgeClassifier) else y

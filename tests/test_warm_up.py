@@ -71,11 +71,13 @@ def test_predictions_compile_nothing_after_it(kinds):
 LOWER = """
 import gc
 import logging
+import sys
 import warnings
 import numpy as np
 from numba.core.registry import CPUDispatcher
 from scipy import sparse
 import binfeat
+from binfeat import _threads
 
 warnings.simplefilter("ignore")
 
@@ -86,8 +88,10 @@ def compiled():
 
 binfeat.warm_up("features", "linear")
 before, rng, n_fits = compiled(), np.random.default_rng(1), 0
+many = int(sys.argv[1])
+_threads._WORTH_THREADS *= many / 30_000  # fewer rows have threads, too
 for dtype in (np.float64, np.float32):
-    for n_rows in (50, 30_000):
+    for n_rows in (50, many):
         dense = rng.normal(size=(n_rows, 5)).astype(dtype)
         y = dense[:, 0] > 0.3
         for X in (dense, sparse.csr_matrix(dense)):
@@ -109,8 +113,11 @@ print(len(before), n_fits, sorted(compiled() - before))
 """
 
 
-def test_features_and_linear_models_compile_nothing_after_it():
-    run = subprocess.run([sys.executable, "-c", LOWER], capture_output=True, text=True, check=False, timeout=600)
+@pytest.mark.parametrize("n_rows", ["3000", *hard("30000")])
+def test_features_and_linear_models_compile_nothing_after_it(n_rows):
+    run = subprocess.run(
+        [sys.executable, "-c", LOWER, n_rows], capture_output=True, text=True, check=False, timeout=600
+    )
     assert run.returncode == 0, run.stderr
     n_kernels, n_fits, new = run.stdout.strip().split(maxsplit=2)
     assert int(n_kernels) > 40

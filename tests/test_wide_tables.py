@@ -12,6 +12,7 @@ from binfeat.kernels import RBF, Matern
 from binfeat.models.machines import exact
 from binfeat.models.search import wide
 
+pytestmark = pytest.mark.usefixtures("few_steps")
 N_INPUTS = 1500
 
 
@@ -46,7 +47,7 @@ def test_texts_are_classified_as_well_as_by_ridge_regression_whatever_the_time(r
     assert "one for all inputs" in _words(machine)[0]  # rare words of variance 1 would be noise
 
 
-@pytest.mark.parametrize(("max_seconds", "n_judged"), [(1e-3, 300), (None, 400)])
+@pytest.mark.parametrize(("max_seconds", "n_judged"), [(1e-3, 300), *hard((None, 400))])
 def test_rows_of_the_choices_judge_where_time_is_up(rng, limits, monkeypatch, max_seconds, n_judged):
     limits(n_steps=2)
     monkeypatch.setattr(exact, "TUNING_ROWS", 300)
