@@ -59,7 +59,7 @@ def pairs_of_rows(rng, n=12, d=3):
 def test_unbiased(rng, kernel, sampler, phase):
     X, Y = pairs_of_rows(rng)
     gamma = [0.2, 0.0, 0.7]
-    runs = estimates(X, Y, range(25), kernel=kernel, sampler=sampler, phase=phase, gamma=gamma, n_components=60)
+    runs = estimates(X, Y, range(50), kernel=kernel, sampler=sampler, phase=phase, gamma=gamma, n_components=60)
     assert worst_z(runs, np.diag(kernel(X, Y, gamma=gamma))) < 4
 
 

@@ -27,7 +27,7 @@ STAGES = {
 
 
 @pytest.mark.parametrize("features", STAGES)
-def test_stages_are_named_by_what_is_decided(table, features, few_steps):
+def test_stages_are_named_by_what_is_decided(table, features):
     X, y, _ = table
     recorder = Recorder()
     KernelMachineRegressor(features=features, random_state=0).set_callbacks(recorder).fit(X, y)
