@@ -100,7 +100,7 @@ open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
 Z = call(X)
 print(max(needed), status("VmHWM") - before)
 """
-TALL, WIDE = (200_000, 8), (1000, 512)
+TALL, WIDE = (400_000, 8), (1000, 512)
 BINNING = "binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0{})"
 WAVES = "binfeat.RandomFourier(n_components={}, gamma=1.0, random_state=0)"
 FASTFOOD = "binfeat.RandomFourier(n_components=2**22, gamma=1.0, sampler='fastfood')"
