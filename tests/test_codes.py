@@ -121,6 +121,7 @@ def test_people_have_levels_of_their_own(few_steps, limits, panel, features):
     assert 1 - machine.score(X[300:], y[300:]) < 0.9 * (1 - plain.score(X[300:], y[300:]))
 
 
+@pytest.mark.hard
 def test_labels_frames_and_other_ways_to_fit(few_steps, panel):
     X, y = panel
     frame, labels = pd.DataFrame(X, columns=["x", "person", "z"]), np.where(y > 0, "high", "low")

@@ -235,7 +235,7 @@ def under_layer(layer):
     return run.stdout.split()
 
 
-@pytest.mark.parametrize("layer", ["omp", *hard("workqueue", "tbb")])
+@pytest.mark.parametrize("layer", hard("omp", "workqueue", "tbb"))
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread")
 def test_threading_layers(layer):
     """The bits of the serial twins."""

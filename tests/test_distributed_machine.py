@@ -218,6 +218,7 @@ def test_transformed_targets(rows, small_sample):
     np.testing.assert_allclose(machine.predict(dX).compute(), expected.predict(X), rtol=1e-3)
 
 
+@pytest.mark.hard
 def test_warm_start(rows, small_sample):
     """With a penalty that leaves few iterations, of which rounding makes little."""
     X, y, _ = rows

@@ -120,6 +120,7 @@ def test_classes_categories_and_several_targets(rng):
     assert both.linear_map_ is not None
 
 
+@pytest.mark.hard
 def test_given_length_scales_get_no_linear_map(fitted):
     _, X, y = fitted
     assert KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0, 0.0]).fit(X, y).linear_map_ is None

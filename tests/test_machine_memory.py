@@ -55,6 +55,7 @@ def test_targets_at_a_time_are_all_or_pairs(n_targets):
         )
 
 
+@pytest.mark.hard
 def test_targets_solved_one_after_the_other(labelled):
     """Say it in the decisions, and give the same machine.
 

@@ -105,6 +105,7 @@ def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, feat
     assert "length scales" in machine.decisions_["what"]
 
 
+@pytest.mark.hard
 def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng):
     X = rng.normal(size=(4600, 2))
     machine = KernelMachineClassifier(features="exact", random_state=0, n_jobs=1)

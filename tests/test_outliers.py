@@ -5,7 +5,7 @@ import pickle
 import naive
 import numpy as np
 import pytest
-from hard import easy
+from hard import easy, hard
 from scipy import sparse, stats
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KernelDensity
@@ -71,7 +71,7 @@ def test_categories_are_those_of_the_twin(X):
     np.testing.assert_allclose(detector.score_samples(rows), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("input_share", [0.5, 1.0])
+@pytest.mark.parametrize("input_share", [0.5, *hard(1.0)])
 def test_density_is_within_its_standard_errors_of_the_exact_kernel_mean(input_share, rng):
     X, rows = rng.normal(size=(50, D)), rng.normal(size=(200, D))
     options = {"n_grids": 3000, "fineness": (2.0, 6.0), "gamma": UNITS, "input_share": input_share}

@@ -144,6 +144,7 @@ def test_table_1_of_a_small_task(table):
     assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
 
 
+@pytest.mark.hard
 def test_table_1_of_one_column(table):
     X, y = (part[:160] for part in table)
     loaders = {"CPU": lambda: tasks.Task("CPU", [split_of(X, y, 120)] * 2, "some rows")}

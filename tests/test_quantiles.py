@@ -194,7 +194,7 @@ def test_intervals_of_few_rows_are_told_or_refused(n_rows, by_deviations, by_qua
         np.testing.assert_array_equal(interval("auto"), interval("quantiles" if by_quantiles else "deviations"))
 
 
-@pytest.mark.parametrize("n_seeds", [10, *hard(40)])
+@pytest.mark.parametrize("n_seeds", hard(10, 40))
 def test_intervals_of_few_rows_know_what_is_chosen_by_them(n_seeds):
     shares = []
     for seed in range(n_seeds):

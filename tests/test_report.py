@@ -154,6 +154,7 @@ def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
     assert evaluated(machine, X[:300], swapped).seen < 0.7  # other targets
 
 
+@pytest.mark.hard
 def test_rows_of_a_source_are_not_said_to_be_new(tmp_path, table, sampled_rows):
     X, y = table[0][:, :2], table[1]
     sampled_rows(200)

@@ -129,6 +129,7 @@ def test_selection_of_inputs(frame, table, few_grids, fixed):
         assert 1 <= selection.get_support().sum() <= 3
 
 
+@pytest.mark.hard
 def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_grids):
     _, y, _ = table
     machine = KernelMachineRegressor(features="binning", alpha=0.1, solver_params={"n_grids": 20}, random_state=0)

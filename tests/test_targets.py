@@ -136,6 +136,7 @@ def test_skewed_targets_that_no_transform_helps(rng):
     assert "predictions" not in machine.summary()
 
 
+@pytest.mark.hard
 def test_errors_are_in_the_units_of_the_target(skewed):
     """A score that only looks at logarithms prefers medians, and squares prefer means."""
     X, y, _ = skewed
