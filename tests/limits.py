@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from binfeat.models import estimator, settings
-from binfeat.models.machines import exact, learner, local
+from binfeat.models import estimator, machines, settings
 
 
 def set_limits(patch, without=(), **figures):
@@ -15,8 +14,8 @@ def set_limits(patch, without=(), **figures):
     A limit on the steps of the search for length scales holds for the learner, too: at least six steps.
     """
     if "n_steps" in figures:
-        for module, name in ((local, "CELLS"), (exact, "ALL_ROWS"), (exact, "FEW_ROWS")):
-            plan = getattr(learner, name)
+        for module, name in ((machines.local, "CELLS"), (machines.exact, "ALL_ROWS"), (machines.exact, "FEW_ROWS")):
+            plan = getattr(machines.learner, name)
             patch.setattr(module, name, replace(plan, n_steps=min(plan.n_steps, max(6, figures["n_steps"]))))
     mechanisms = settings.Mechanisms(**dict.fromkeys(without, False))
     patch.setattr(estimator.KernelMachineBase, "_limits", settings.Limits(mechanisms=mechanisms, **figures))
