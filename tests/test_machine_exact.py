@@ -97,9 +97,9 @@ def test_sums_of_kernels_where_they_are_better(rng):
     """A step along one input and a wave along the other: each kernel has its part; of the wave alone, one is enough."""
     X = rng.normal(size=(400, 2))
     wave = np.sin(3 * X[:, 0])
-    both = KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0]).fit(X, wave + (X[:, 1] > 0))
+    both = KernelMachineRegressor(**EXACT, gamma=[3.0, 0.3]).fit(X, wave + (X[:, 1] > 0))
     assert both._exact["nus"].size == 2
-    assert max(both._exact["shares"]) in (0.5, 0.75)
+    assert min(both._exact["shares"]) > 0.05
     alone = KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0]).fit(X, wave)
     assert alone._exact["nus"].size == 1
 

@@ -71,7 +71,7 @@ def test_more_grids(few_grids, table):
 def test_a_sum_of_kernels_and_its_penalty_go_on(few_steps, rng):
     X = rng.normal(size=(400, 2))
     y = np.sin(3 * X[:, 0]) + (X[:, 1] > 0)
-    machine = KernelMachineRegressor(**WARM, features="exact", gamma=[1.0, 1.0]).fit(X, y)
+    machine = KernelMachineRegressor(**WARM, features="exact", gamma=[3.0, 0.3]).fit(X, y)
     kernel, alpha, expected = machine.kernel_, machine.alpha_, machine.predict(X)
     assert "+" in kernel
     machine.fit(X, y)

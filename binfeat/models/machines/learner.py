@@ -94,7 +94,12 @@ class Learner:
     def _start(self, may_add: bool) -> Trial:
         """More of the better kernel than of the other; to a kernel that is alone, a second one may be added."""
         rows, run, settings = self._rows, self._run, self._run.settings
-        found, has_second = sorted(self._kernels.found, key=lambda own: own.error), run.limits.mechanisms.second_kernel
+        found, has_second = self._kernels.found, run.limits.mechanisms.second_kernel
+        if len(found) > 1 and any(np.isnan(own.error) for own in found):  # given gammas
+            cells = [self._cells(own.kernel)[: TUNING.scored_cells] for own in found]
+            moves = [penalty_between(self._least_alpha, MOST_ALPHA)] if self._learns_alpha else []
+            found = [self._selected(own.kernel, some, moves, 0.0) for own, some in zip(found, cells)]
+        found = sorted(found, key=lambda own: own.error)
         kernels = [own.kernel for own in (found if has_second else found[:1])]
         if has_second and len(kernels) == 1 and settings.kernel is None and may_add and self._kernels.learned:
             kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
