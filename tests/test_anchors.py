@@ -79,6 +79,37 @@ def test_any_threads_and_any_rows(noisy, smooth_model, threads):
         assert_array_equal(again.predict(X), known)
 
 
+def test_saved_anchors_are_checked(noisy, smooth_model):
+    X, known = noisy[0][:20], smooth_model._exact
+    anchors, coef = known["anchors"], known["anchor_coef"]
+    for changed in (
+        {"anchors": anchors + np.int32(N_ROWS)},
+        {"anchors": -1 - anchors},
+        {"anchors": anchors[:-1]},
+        {"anchors": anchors[:0]},
+        {"anchor_coef": np.full_like(coef, np.nan)},
+    ):
+        state = smooth_model.__getstate__() | {"_exact": known | changed}
+        with pytest.raises(ValueError, match="anchor"):
+            KernelMachineRegressor.__new__(KernelMachineRegressor).__setstate__(state)
+    copy = KernelMachineRegressor.__new__(KernelMachineRegressor)
+    copy.__setstate__(smooth_model.__getstate__())
+    assert_array_equal(copy.predict(X), smooth_model.predict(X))
+    without = {name: array for name, array in known.items() if not name.startswith("anchor")}  # as in older files
+    copy.__setstate__(smooth_model.__getstate__() | {"_exact": without})
+    assert_allclose(copy.predict(X), full_values(smooth_model, X), atol=1e-4)
+
+
+def test_compact_models_and_graphs_have_the_anchors(noisy, smooth_model):
+    X = noisy[0][:20]
+    assert_allclose(smooth_model.compact().predict(X), smooth_model.predict(X), atol=1e-4)
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(smooth_model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(["predictions"], {"X": X})[0]
+    assert_allclose(np.ravel(found), smooth_model.predict(X), atol=1e-4)
+
+
 def function_of(rng, n_rows, n_targets=2):
     kernel = kernel_sum.KernelValues([matrices.kernel_matrix(kernels.RBF(), np.zeros(2, bool))], [1.0], [np.ones(2)])
     return kernel, rng.normal(size=(2, n_rows)).astype(np.float32), rng.normal(size=(n_targets, n_rows))
