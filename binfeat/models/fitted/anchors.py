@@ -66,7 +66,7 @@ def few_anchors(
             return None
         rows = np.ascontiguousarray(support[:, others[:size]])
         values = np.vstack([values, values_of(support, coef, rows[:, len(values) :])])
-        own_coef = _interpolating(kernel(rows, rows), values)
+        own_coef = _interpolating(kernel, rows, values)
         if own_coef is None:
             return None
         errors = values_of(rows, own_coef, checked) - expected
@@ -80,12 +80,12 @@ def few_anchors(
     return None
 
 
-def _interpolating(K: np.ndarray, values: np.ndarray) -> np.ndarray | None:
-    """Coefficients (n_targets, n) of rows with given values (n, n_targets); None if rows are too similar."""
-    K = K.astype(np.float64)
-    K[np.diag_indices(len(K))] += _JITTER
-    try:
-        with one_blas_thread():
+def _interpolating(kernel: KernelValues, rows: np.ndarray, values: np.ndarray) -> np.ndarray | None:
+    """Coefficients (n_targets, n) of rows (n_inputs, n) with values (n, n_targets); None if rows are too similar."""
+    with one_blas_thread():  # the order of its sums depends on their number
+        K = kernel(rows, rows).astype(np.float64)
+        K[np.diag_indices(len(K))] += _JITTER
+        try:
             return cho_solve(cho_factor(K, overwrite_a=True), values).T
-    except LinAlgError:
-        return None
+        except LinAlgError:
+            return None
