@@ -53,9 +53,14 @@ class ExactFunction(KernelFunction):
 
     def of_rows(self, rows: np.ndarray) -> Self:
         """The summands of some rows."""
-        own = {"support": np.ascontiguousarray(self.support[:, rows]), "weights": self.weights[rows]}
-        none = {"anchors": np.empty(0, np.int32), "anchor_coef": np.empty((0, 0))}
-        return replace(self, **own, **none, coef=self.coef[:, rows])
+        return replace(
+            self,
+            support=np.ascontiguousarray(self.support[:, rows]),
+            weights=self.weights[rows],
+            coef=self.coef[:, rows],
+            anchors=np.empty(0, np.int32),
+            anchor_coef=np.empty((0, 0)),
+        )
 
     def with_anchors(self, n_jobs: int | None) -> Self:
         """The same function with anchors, if few rows reproduce its values within a small part of the residuals."""
