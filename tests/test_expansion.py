@@ -7,7 +7,7 @@ import pytest
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._engine import expansions
 from binfeat.length_scales import kernel_sum, matrices
-from binfeat.models.fitted import expansion
+from binfeat.models.fitted import anchors, expansion
 
 CATEGORICAL = np.array([False] * 5 + [True])
 PROFILES = {
@@ -99,3 +99,120 @@ def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, limits, threads
             np.testing.assert_array_equal(machine._scores(rows[some]), many[some])
         for n_jobs in (1, 2):
             np.testing.assert_array_equal(machine.set_params(n_jobs=n_jobs)._scores(rows), many)
+
+
+# Few rows.
+
+N_ROWS = 2400
+SMOOTH = {"features": "exact", "kernel": "rbf", "gamma": 0.05, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS + 500, 4))
+    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=len(X))
+
+
+@pytest.fixture(scope="module")
+def smooth_model(noisy):
+    X, y = noisy
+    return KernelMachineRegressor(alpha=0.3, **SMOOTH).fit(X[:N_ROWS], y[:N_ROWS])
+
+
+def full_values(machine, X):
+    """Predictions by all rows, pair by pair."""
+    function = machine._fitted.function
+    rows = machine._fitted.rows(machine, X)
+    columns = function.frame.columns(rows)
+    K = naive.kernel_matrix(columns.T, function.support.T, function.gammas[0], lambda s: np.exp(-s), radial=True)
+    scores = K @ function.coef.T + machine._fitted.intercept
+    return scores[:, 0] * machine._target_std[0] + machine._target_mean[0]
+
+
+def residual(machine):
+    function = machine._fitted.function
+    return float(function.alpha) * np.sqrt((function.coef**2 / function.weights).mean()) * machine._target_std[0]
+
+
+def test_new_rows_have_the_predictions_of_all_rows(noisy, smooth_model):
+    X = noisy[0][N_ROWS : N_ROWS + 200]
+    assert 0 < smooth_model._fitted.function.anchors.size <= N_ROWS / 3
+    differences = smooth_model.predict(X) - full_values(smooth_model, X)
+    assert np.sqrt((differences**2).mean()) < 0.03 * residual(smooth_model)
+    assert np.abs(differences).max() < 0.2 * residual(smooth_model)
+
+
+def test_a_function_with_details_keeps_all_rows(noisy):
+    X, y = noisy
+    machine = KernelMachineRegressor(alpha=1e-3, **{**SMOOTH, "gamma": 2.0}).fit(X[:N_ROWS], y[:N_ROWS])
+    assert not machine._fitted.function.anchors.size
+    np.testing.assert_allclose(machine.predict(X[:50]), full_values(machine, X[:50]), atol=1e-3)
+
+
+def test_a_function_without_residuals_keeps_all_rows(noisy):
+    X = noisy[0][:N_ROWS]
+    machine = KernelMachineRegressor(alpha=0.0, **SMOOTH).fit(X, X[:, 0])
+    assert not machine._fitted.function.anchors.size
+
+
+def test_few_rows_are_all_kept(noisy):
+    X, y = noisy
+    n_rows = anchors.LEAST_ROWS - 1
+    machine = KernelMachineRegressor(alpha=0.3, **SMOOTH).fit(X[:n_rows], y[:n_rows])
+    assert not machine._fitted.function.anchors.size
+
+
+def test_any_threads_and_any_rows(noisy, smooth_model, threads):
+    X, y = noisy
+    known = smooth_model.predict(X)
+    np.testing.assert_array_equal([smooth_model.predict(row[np.newaxis])[0] for row in X[:20]], known[:20])
+    for n_jobs in (1, 2):
+        again = KernelMachineRegressor(alpha=0.3, n_jobs=n_jobs, **SMOOTH).fit(X[:N_ROWS], y[:N_ROWS])
+        np.testing.assert_array_equal(again.predict(X), known)
+
+
+def test_saved_anchors_are_checked(noisy, smooth_model):
+    X, known = noisy[0][:20], smooth_model._exact
+    rows, coef = known["anchors"], known["anchor_coef"]
+    for changed in (
+        {"anchors": rows + np.int32(N_ROWS)},
+        {"anchors": -1 - rows},
+        {"anchors": rows[:-1]},
+        {"anchors": rows[:0]},
+        {"anchor_coef": np.full_like(coef, np.nan)},
+    ):
+        state = smooth_model.__getstate__() | {"_exact": known | changed}
+        with pytest.raises(ValueError, match="anchor"):
+            KernelMachineRegressor.__new__(KernelMachineRegressor).__setstate__(state)
+    copy = KernelMachineRegressor.__new__(KernelMachineRegressor)
+    copy.__setstate__(smooth_model.__getstate__())
+    np.testing.assert_array_equal(copy.predict(X), smooth_model.predict(X))
+    without = {name: array for name, array in known.items() if not name.startswith("anchor")}  # as in older files
+    copy.__setstate__(smooth_model.__getstate__() | {"_exact": without})
+    np.testing.assert_allclose(copy.predict(X), full_values(smooth_model, X), atol=1e-4)
+
+
+def test_compact_models_and_graphs_have_the_anchors(noisy, smooth_model):
+    X = noisy[0][:20]
+    np.testing.assert_allclose(smooth_model.compact().predict(X), smooth_model.predict(X), atol=1e-4)
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(smooth_model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(["predictions"], {"X": X})[0]
+    np.testing.assert_allclose(np.ravel(found), smooth_model.predict(X), atol=1e-4)
+
+
+def test_every_target_decides(rng):
+    kernel = kernel_sum.KernelValues([matrices.kernel_matrix(kernels.RBF(), np.zeros(2, bool))], [1.0], [np.ones(2)])
+    support, coef = rng.normal(size=(2, 3000)).astype(np.float32), rng.normal(size=(2, 3000))
+    of_rows = kernel, np.zeros(2, bool), support, coef
+    assert anchors.few_anchors(*of_rows, np.full(2, 10.0), 1) is not None
+    assert anchors.few_anchors(*of_rows, np.array([10.0, 1e-9]), 1) is None
+
+
+def test_parts_of_a_function_have_no_anchors(smooth_model):
+    function = smooth_model._fitted.function
+    part = function.of_rows(np.arange(300))
+    assert not part.anchors.size
+    assert part.support.shape[1] == part.coef.shape[1] == part.weights.size == 300

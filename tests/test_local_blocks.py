@@ -204,16 +204,21 @@ def test_too_little_memory_for_all_rows_is_refused(noisy, memory_of):
         KernelMachineRegressor(**GIVEN).fit(source)
 
 
-def test_rows_are_kept_in_float32_only(rng):
+@pytest.mark.parametrize("n_inputs", [7, 40])
+def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, n_inputs):
     """By a fit and by its machine: what a row takes beside that are its targets, coefficients and residuals."""
-    n_inputs, peaks = 40, []
-    for n_rows in (10_000, 25_000):
+    peaks, counted = [], []
+    for n_rows in (2000, 10_000, 25_000):  # the first fit loads modules and kernels, which need memory, too
         X = rng.normal(size=(n_rows, n_inputs))
         machine = KernelMachineRegressor(**{**GIVEN, "gamma": np.full(n_inputs, 0.1)})
         source = blocks(X, X[:, 0].copy(), block_rows=2000)
         peaks.append(peak_bytes(lambda machine=machine, source=source: machine.fit(source))[0])
-    of_row = (peaks[1] - peaks[0]) / 15_000
+        with pytest.raises(ValueError, match="max_bytes must be at least") as refusal:
+            machine.set_params(max_bytes=80 * n_rows).fit(source)
+        counted.append(int(str(refusal.value).split()[5].replace(",", "")))
+    of_row = (peaks[2] - peaks[1]) / 15_000
     assert 8 * n_inputs < of_row < 8 * n_inputs + 150
+    assert abs((counted[2] - counted[1]) / 15_000 / of_row - 1) < 0.3, ((counted[2] - counted[1]) / 15_000, of_row)
 
 
 # Stops, and going on.

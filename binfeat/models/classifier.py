@@ -117,7 +117,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why `fit` ended: finished, reached a limit, stopped by a callback, or Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
-        Coefficients of the features, or of the training rows in exact and local models.
+        Coefficients of the features, or of the training rows in exact and local models. Predictions of a smooth exact
+        model use coefficients of fewer rows.
     intercept_ : ndarray of shape (n_targets,)
     classes_ : ndarray of shape (n_classes,)
         Sorted labels; 0 to ``n_labels - 1`` for an indicator matrix. For several columns of labels, a list of arrays.

@@ -146,7 +146,7 @@ def reweighted(
 
 def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:
     """Return the fitted model, with calibrated targets and its errors."""
-    rows, predictions, settings = solution.rows, solution.predictions, run.settings
+    rows, predictions, settings, function = solution.rows, solution.predictions, run.settings, solution.function
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     main = solution.kernel.main
     relevances = kernels.relevances(problem, main, run.limits.sample_rows, settings.seed)
@@ -164,7 +164,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         alpha=solution.kernel.alpha,
         encoder=encoder,
         targets=targets,
-        function=solution.function,
+        function=function.with_anchors(settings.n_jobs) if isinstance(function, ExactFunction) else function,
         intercept=solution.intercept,
         gamma=main.gamma,
         linear_map=main.linear_map,

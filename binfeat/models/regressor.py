@@ -112,7 +112,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why `fit` ended: finished, reached a limit, stopped by a callback, or Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
-        Coefficients of the features, or of the training rows in exact and local models.
+        Coefficients of the features, or of the training rows in exact and local models. Predictions of a smooth exact
+        model use coefficients of fewer rows.
     intercept_ : ndarray of shape (n_targets,)
     target_transform_, target_transformer_ : str and object
         Name of the transformation of y, and the fitted transformer.

@@ -182,6 +182,7 @@ class SizeLimits:
     tree_share: float = 0.7  # share of the remaining time for a tree
     larger_trees: int = 3  # trees of larger cells that there has to be time for
     number_bytes: int = 4  # bytes of the place of a row in a tree
+    vector_bytes: int = 40  # bytes of a row in lists and vectors that all trees share: numbers, counts, variances
     target_bytes: int = 16  # bytes of a target of a row in a tree: a coefficient and a residual
     code_bytes: int = 4  # bytes of a code while grids are added
     bin_bytes: int = 64  # bytes of the key, the diagonal, the mean and the preconditioner of a bin

@@ -1,7 +1,9 @@
 """Functions of exact models, and their error bars."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.anchors import LEAST_ROWS, few_anchors
 from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
 from binfeat.models.fitted.expansion import FullExpansion
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, normal_samples
@@ -25,7 +28,13 @@ _ROUNDING = 1e-9  # of a rank among residuals: (1 - 0.9) / 2 is less than 0.05
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactFunction(KernelFunction):
-    """A function of all rows of `fit`, with a coefficient for each."""
+    """A function of all rows of `fit`, with a coefficient for each.
+
+    Its values are computed from few rows, the anchors, where these suffice.
+    """
+
+    anchors: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))  # (n_anchors,): rows of the support
+    anchor_coef: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_anchors)
 
     def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
@@ -33,7 +42,34 @@ class ExactFunction(KernelFunction):
 
     @made_once
     def _expansion(self) -> FullExpansion:
-        return FullExpansion(self.kernel(1), self.categorical, self.support, self.coef, self.frame)
+        return FullExpansion(self.kernel(1), self.categorical, *self.expansion, self.frame)
+
+    @property
+    def expansion(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (n_inputs, n) and coefficients (n_targets, n) from which values are computed."""
+        if not self.anchors.size:
+            return self.support, self.coef
+        return np.ascontiguousarray(self.support[:, self.anchors]), self.anchor_coef
+
+    def of_rows(self, rows: np.ndarray) -> Self:
+        """The summands of some rows."""
+        return replace(
+            self,
+            support=np.ascontiguousarray(self.support[:, rows]),
+            weights=self.weights[rows],
+            coef=self.coef[:, rows],
+            anchors=np.empty(0, np.int32),
+            anchor_coef=np.empty((0, 0)),
+        )
+
+    def with_anchors(self, n_jobs: int | None) -> Self:
+        """The same function with anchors, if few rows reproduce its values within a small part of the residuals."""
+        if self.n_rows < LEAST_ROWS:
+            return self
+        residuals = np.sqrt(((float(self.alpha) * self.coef) ** 2 / self.weights).mean(axis=1))
+        known = self.kernel(1), self.categorical, self.support, self.coef
+        found = few_anchors(*known, residuals, n_jobs)
+        return self if found is None else replace(self, anchors=found.rows, anchor_coef=found.coef)
 
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None

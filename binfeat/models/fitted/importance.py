@@ -1,7 +1,6 @@
 """Importance of inputs: the increase of the leave-one-out error when an input is shuffled."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -161,8 +160,7 @@ def _of_exact(function: ExactFunction) -> Iterator["_KernelRows"]:
         _, cells = cells_of_columns(function.support, function.scales, _CELL_ROWS)
     chosen = evenly_spaced(len(cells), _CELLS)
     for rows in (cells[number] for number in chosen):
-        own = {"support": np.ascontiguousarray(function.support[:, rows]), "weights": function.weights[rows]}
-        yield _KernelRows(function, replace(function, **own, coef=function.coef[:, rows]), n_judged // len(chosen))
+        yield _KernelRows(function, function.of_rows(rows), n_judged // len(chosen))
 
 
 def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator["_KernelRows"]:

@@ -42,6 +42,10 @@ _KERNEL = {
     "alpha": (np.float64,),
     "weights": (FLOATS, "support"),
 }
+_ANCHORS = {
+    "anchors": (np.int32, "anchors"),
+    "anchor_coef": (FLOATS, "targets", "anchors"),
+}
 _TREES = {
     "inputs": (np.int32, "splits"),
     "places": (np.float64, "splits"),
@@ -86,7 +90,7 @@ def check_function(state: State, sizes: dict[str, int]) -> None:
             raise ValueError(f"{name} should hold a function only where features_ is {name[1:]!r}, got {features!r}.")
     n_grids = n_trees = 0
     if features == "exact":
-        check_keys(state["_exact"], _KERNEL, ["rotation"], "_exact")
+        check_keys(state["_exact"], _KERNEL, ["rotation", *_ANCHORS], "_exact")
         check_kernel(state["_exact"], sizes)
         sizes["features"] = sizes["support"]
     elif features == "local":
@@ -100,6 +104,7 @@ def check_function(state: State, sizes: dict[str, int]) -> None:
         raise ValueError(f"n_grids_ and n_trees_ should be {n_grids} and {n_trees}.")
     layout = {"feature_coef_": (FLOATS, "targets", "features"), "intercept_": (np.float64, "targets")}
     check_arrays(state, layout, sizes)
+    _check_anchors(state["_exact"], sizes)
     if not (sizes["targets"] and sizes["features"]):
         raise ValueError("feature_coef_ should have a target and a feature or more.")
     _check_linear_map(state["_rotation"], sizes)
@@ -115,6 +120,20 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
         raise ValueError("shares of kernels that are not linear should have a positive sum.")
     if "rotation" in arrays:
         _check_linear_map(arrays["rotation"], sizes)
+
+
+def _check_anchors(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+    """Refuse anchors of an exact model that are no rows of it; empty arrays, or none, represent all rows."""
+    if not any(name in arrays for name in _ANCHORS):
+        return
+    check_keys(arrays, _ANCHORS, arrays, "_exact")
+    is_empty = not np.size(arrays["anchors"])
+    own = {} if is_empty else {"targets": sizes["targets"]}
+    check_arrays(arrays, _ANCHORS, own)
+    if not is_empty and not (arrays["anchors"].min() >= 0 and arrays["anchors"].max() < sizes["support"]):
+        raise ValueError(f"anchors should be numbers below {sizes['support']}.")
+    if is_empty and arrays["anchor_coef"].size:
+        raise ValueError("anchor_coef should be empty without anchors.")
 
 
 def check_posterior(state: State, sizes: dict[str, int]) -> None:
@@ -134,12 +153,13 @@ def check_posterior(state: State, sizes: dict[str, int]) -> None:
 def check_spread(state: State, sizes: dict[str, int]) -> None:
     """Refuse sizes of residuals that do not fit to the function; files of older versions have none."""
     spread = state.get("_spread", {})
-    check_keys(spread, {**_KERNEL, **_SPREAD} if spread else (), ["rotation"] if spread else (), "_spread")
+    check_keys(spread, {**_KERNEL, **_SPREAD} if spread else (), ["rotation", *_ANCHORS] if spread else (), "_spread")
     if not spread:
         return
     own = {name: size for name, size in sizes.items() if name in ("inputs", "targets")}
     check_kernel(spread, own)
     check_arrays(spread, _SPREAD, own, order="C or Fortran")
+    _check_anchors(spread, own)
     if not own["judged"]:
         raise ValueError("residuals should be of one row or more.")
 
@@ -199,7 +219,7 @@ def _check_features(state: State, sizes: dict[str, int]) -> int:
     return sizes["grids"]
 
 
-SINGLES = "coef", "weights", "residuals", "scores"  # arrays that are float32 in a compact model
+SINGLES = "coef", "anchor_coef", "weights", "residuals", "scores"  # arrays that are float32 in a compact model
 _DECISIONS = {"what": "U", "choice": "U", "error": "f", "seconds": "f"}
 _HISTORY = {
     "held_out_error_": (np.float64, "two"),

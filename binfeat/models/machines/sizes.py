@@ -130,7 +130,7 @@ def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run, most: int) -> flo
 
 
 def _shared_bytes(rows: AllRows, problem: Problem) -> int:
-    return rows.kept_bytes + 4 * rows.n_all * problem.table.shape[1]
+    return rows.kept_bytes + rows.n_all * (4 * problem.table.shape[1] + SIZES.vector_bytes)
 
 
 def _cell_bytes(rows: AllRows, most: int) -> int:

@@ -12,6 +12,7 @@ from binfeat._common.labels import LabelColumns, Labels
 from binfeat.kernels.families import Laplacian, Matern
 from binfeat.length_scales.matrices import Linear
 from binfeat.models.fitted.cell_trees import CellTrees
+from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.expansion import KernelCoordinates
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
@@ -92,8 +93,8 @@ def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> st
     units = graph.add("Div", graph.add("Sub", rows, function.center), function.unit)
     rounded = graph.cast(graph.cast(units, np.float32), np.float64)
     if not isinstance(function, LocalFunction):
-        support = function.support.T[np.newaxis]
-        values = _expansion(graph, function, rounded, support, function.coef.T[np.newaxis], None)
+        support, coef = (table.T[np.newaxis] for table in cast(ExactFunction, function).expansion)
+        values = _expansion(graph, function, rounded, support, coef, None)
         return graph.reshaped(values, -1, n_targets)
     support, coef = _by_cell(function)
     total = None
