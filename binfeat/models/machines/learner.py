@@ -146,7 +146,7 @@ class Learner:
         return KernelSteps(
             kernel.gammas(self._rows.frame),
             np.array([part.share for part in kernel.parts]),
-            kernel.alpha,
+            max(kernel.alpha, self._least_alpha),
             prior=TUNING.prior / len(self._rows.known),
             least_alpha=self._least_alpha,
             alpha_rate=self._plan.alpha_rate,
@@ -195,7 +195,8 @@ class Learner:
         main = replace(start, parts=parts).main
         kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= TUNING.least_worth]
         total = sum(part.share for part in kept)
-        return replace(start, parts=[replace(part, share=part.share / total) for part in kept], alpha=steps.alpha)
+        alpha = steps.alpha if self._learns_alpha else start.alpha
+        return replace(start, parts=[replace(part, share=part.share / total) for part in kept], alpha=alpha)
 
     def _selected(self, kernel: KernelSum, cells: list[np.ndarray], moves: list[Move], seconds: float) -> Trial:
         """Follow moves of the penalty, or of all gammas, by losses of rows of some cells, while `seconds` are left."""
