@@ -270,8 +270,8 @@ def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, 
         place = slice(worker * n_rows // n_workers, (worker + 1) * n_rows // n_workers)
         if out.shape[0] == FOUR:
             _interleave_four(values, place, rows[place])
-    rows_of_codes = slice(first_row, first_row + n_rows)
     for worker in prange(n_workers):
+        rows_of_codes = slice(first_row, first_row + n_rows)
         if out.shape[0] == FOUR:
             for p in range(worker, codes.shape[0], 2 * n_workers):
                 tables = fours[worker]
