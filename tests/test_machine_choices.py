@@ -22,9 +22,9 @@ pytestmark = pytest.mark.usefixtures("few_grids")
 def held_out_of(machine, monkeypatch, X, y, groups=None):
     seen, real = [], estimator.fit
 
-    def spy(data, *rest):
-        seen.append((np.sort(data.problem.train), np.sort(data.problem.held_out)))
-        return real(data, *rest)
+    def spy(problem, *rest):
+        seen.append((np.sort(problem.train), np.sort(problem.held_out)))
+        return real(problem, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(estimator, "fit", spy)

@@ -129,7 +129,7 @@ def test_what_is_far_outside_is_as_far_as_it_may_be(of_arrays, form):
     np.testing.assert_array_equal(far, before)
 
 
-def test_targets_are_not_followed_to_anywhere(few_steps, rng):
+def test_targets_are_not_followed_to_anywhere(rng):
     X = rng.uniform(size=(200, 3))
     machine = binfeat.KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X, X @ [1.0, 2.0, 3.0])
     assert machine.predict([[1.5] * 3])[0] > 7.0
