@@ -304,8 +304,8 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
 def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
     """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
 
-    Residuals are validation residuals of the solution. A common factor of the length scales and the penalty
-    are learned again. Sizes of a group are predicted from other groups.
+    Residuals are validation residuals of the solution. Only the penalty is learned again. Sizes of a group are
+    predicted from other groups.
     """
     is_grouped = problem.groups is not None
     known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
@@ -315,9 +315,8 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     residuals = problem.Y[rows] - solution.predictions[known]
     own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
     some = own.train if is_grouped else thinned(own.train, _SPREAD_TUNED_ROWS)
-    kernel = _kernel_of(kernels, solution)
-    own_kernel = kernel.found[0].kernel.main.kernel  # alone
-    quiet = run.quiet(0, replace(run.settings, alpha=None, kernel=own_kernel, refits=False))
+    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
+    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
     tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
     logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
     expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
@@ -363,4 +362,4 @@ def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
         main = (kernels.radial if is_radial(main.kernel) else kernels.binning).main
     kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
     own = KernelSum([replace(main, kernel=kernel, share=1.0)], _START_ALPHA, _SPREAD_ROWS)
-    return ScaledKernels(kernels.X, [Trial(own, 1.0)], learned=True)
+    return ScaledKernels(kernels.X, [Trial(own, 1.0)])

@@ -45,7 +45,7 @@ class Plan:
     phase: Phase  # the phase with the time limit of the steps
 
 
-FEW_ROWS = Plan(750, 1, 16, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
+FEW_ROWS = Plan(750, 2, 8, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
 ALL_ROWS = Plan(750, 2, 30, 1, 2.0, True, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
 CELLS = Plan(500, 2, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
 
@@ -139,7 +139,8 @@ class Learner:
             left_out = self._left_out(steps, [next(sets) for _ in self._lanes], k)
             if left_out:
                 error = float(np.mean([own.error for own in left_out]))
-                steps.step(left_out, TUNING.rate * (1 - (1 - TUNING.last_rate) * k / plan.n_steps))
+                for own in [left_out] if plan.takes_cells else [[own] for own in left_out]:  # few rows: two moves
+                    steps.step(own, TUNING.rate * (1 - (1 - TUNING.last_rate) * k / plan.n_steps))
         return self._learned(kernel, steps), error
 
     def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:

@@ -125,8 +125,8 @@ print("finite differences ", np.round(differences, 7))
 # weight 50 instead of :math:`\lambda`, and pulls each gamma towards its earlier value times one free common factor per
 # kernel. The kinds of models differ in the rows of a step:
 #
-# - Exact models of up to 1,500 rows use 16 steps on random samples of 60 % of the rows, at most 750. Then L of all
-#   rows, or the loss of the validation rows, selects :math:`\alpha` by steps of :math:`\sqrt{10}`.
+# - Exact models of up to 1,500 rows use 8 times two steps on random samples of 60 % of the rows, at most 750. Then L of
+#   all rows, or the loss of the validation rows, selects :math:`\alpha` by steps of :math:`\sqrt{10}`.
 # - Exact models of more rows use 30 steps on two sets of 750 rows: a cell of a tree, whose rows are as dense as the
 #   table, and a random sample, because an input that the tree splits hardly varies within a cell.
 # - Local models use 60 steps on two cells of 500 rows, and build the tree again twice, with the current kernel.
