@@ -1,5 +1,7 @@
 """Panels with many levels: kernel models with and without effects of levels, CatBoost and LightGBM."""
 
+from sklearn.base import BaseEstimator, RegressorMixin
+
 from perf.cases.ablation import without
 from perf.peers import contest, fit_times, mean_error
 from perf.record import Row
@@ -37,15 +39,16 @@ def _panel(name, split):
         yield Row(f"{name}, fit / {peer}", fit_times(own), fit_times(theirs), **reach)
 
 
-class _WithoutEffects:
+class _WithoutEffects(RegressorMixin, BaseEstimator):
     """A kernel model whose fit lacks effects of levels."""
 
     def __init__(self, machine):
-        self._machine = machine
+        self.machine = machine
 
     def fit(self, X, y):
         with without(("global_part",)):
-            self._machine.fit(X, y)
+            self.machine.fit(X, y)
+        return self
 
     def predict(self, X):
-        return self._machine.predict(X)
+        return self.machine.predict(X)
