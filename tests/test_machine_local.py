@@ -627,3 +627,17 @@ def test_seconds_of_a_cell_are_measured_and_grow_with_rows_and_inputs(monkeypatc
     monkeypatch.setattr(sizes, "perf_counter", lambda: float(next(ticks)))
     seconds = sizes._cell_seconds.__wrapped__
     assert [seconds(100, 4), seconds(3000, 4), seconds(100, 400)] == [1.0, 8.0, 4.0]
+
+
+def test_a_second_tree_that_separates_levels_is_not_added():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(2000, 3)), columns=list("abc"))
+    level = np.repeat(np.arange(400), 5)
+    rng.shuffle(level)
+    frame["level"] = pd.Categorical(level.astype(str))
+    y = np.sin(2 * frame["a"]) + rng.normal(size=400)[level] + 0.3 * rng.normal(size=2000)
+    options = with_options(LOCAL, cell_rows=200)
+    machine = KernelMachineRegressor(**options).fit(frame, y)
+    assert machine.n_trees_ == 1
+    two = KernelMachineRegressor(**with_options(options, n_trees=2)).fit(frame, y)
+    assert two.learning_curve_[1, 1] > two.learning_curve_[0, 1]

@@ -65,7 +65,9 @@ class Forest:
     def ambiguity(self, n_cells: int) -> float:
         """Estimate the relative gain of the mean of two trees over a single tree, in some cells of the next tree.
 
-        Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995).
+        Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995). It is 0
+        if the mean is worse than the first tree: cells of one tree can keep levels of a category together that others
+        separate.
         """
         _, cells = self._started()
         some = evenly_spaced(len(cells), n_cells).tolist()
@@ -75,8 +77,9 @@ class Forest:
         more = np.concatenate([own.residuals for own in solved])
         problem, Y = self._rows.problem, self._rows.problem.Y[rows]
         judge, one, other = without_scoring(problem).losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
-        apart, both = (judge(one) + judge(other)).mean() / 2, judge((one + other) / 2).mean()
-        return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny))
+        alone, both = judge(one).mean(), judge((one + other) / 2).mean()
+        apart = (alone + judge(other).mean()) / 2
+        return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny)) if both < alone else 0.0
 
     def grow(self) -> None:
         tree, cells = self._started()
