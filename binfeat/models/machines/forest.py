@@ -79,7 +79,9 @@ class Forest:
         judge, one, other = without_scoring(problem).losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
         alone, both = judge(one).mean(), judge((one + other) / 2).mean()
         apart = (alone + judge(other).mean()) / 2
-        return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny)) if both < alone else 0.0
+        if self._levels is None and both >= alone:  # effects of levels are worse by some cells than by all
+            return 0.0
+        return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny))
 
     def grow(self) -> None:
         tree, cells = self._started()
