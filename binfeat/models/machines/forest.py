@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import evenly_spaced
 from binfeat.length_scales.kernel_sum import KernelSum
 from binfeat.models.fitted.cell_trees import CellTrees
@@ -66,8 +67,8 @@ class Forest:
         """Estimate the relative gain of the mean of two trees over a single tree, in some cells of the next tree.
 
         Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995). It is 0
-        if the mean is worse than the first tree: cells of one tree can keep levels of a category together that others
-        separate.
+        if the mean is surely worse than the first tree: cells of one tree can keep levels of a category together that
+        others separate.
         """
         _, cells = self._started()
         some = evenly_spaced(len(cells), n_cells).tolist()
@@ -77,11 +78,11 @@ class Forest:
         more = np.concatenate([own.residuals for own in solved])
         problem, Y = self._rows.problem, self._rows.problem.Y[rows]
         judge, one, other = without_scoring(problem).losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
-        alone, both = judge(one).mean(), judge((one + other) / 2).mean()
-        apart = (alone + judge(other).mean()) / 2
-        if self._levels is None and both >= alone:  # effects of levels are worse by some cells than by all
+        alone, both = judge(one), judge((one + other) / 2)
+        if self._levels is None and surely_less(alone, both):  # effects of levels are worse by some cells than by all
             return 0.0
-        return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny))
+        apart = (alone.mean() + judge(other).mean()) / 2
+        return float(max(apart - both.mean(), 0.0) / max(apart, np.finfo(float).tiny))
 
     def grow(self) -> None:
         tree, cells = self._started()
