@@ -61,9 +61,11 @@ def pytest_collection_modifyitems(config, items):
         is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
         if item.path.stem in _QUICK and not is_slow:
             item.add_marker("quick")
-    left_out = [item for item in items if _is_left_out(item)]  # not skipped: that would take seconds of every worker
+    kept, left_out = [], []  # not skipped: a thousand skips would take seconds of every worker
+    for item in items:
+        (left_out if _is_left_out(item) else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not _is_left_out(item)]
+    items[:] = kept
 
 
 def _is_left_out(item):

@@ -22,7 +22,7 @@ _MOST_ROWS = 50_000  # of a sample: 10^6 rows then take 2 products; 13 with a sa
 _LEAST_ROWS = 1_000  # of a sample
 _TIMES_AS_MANY = 4  # rows of the whole, at least, by rows of a sample
 _FEW_GRIDS = 16  # grids in which all rows are compared with the sample
-_NEAR = 1e-3  # residuals of the sample: smaller ones do not bring its vectors nearer to those of the whole
+_NEAR = 1e-3  # residuals of the sample: smaller ones do not bring its vectors nearer to the vectors of all rows
 
 
 class SpectralEstimator(GraphEstimator):

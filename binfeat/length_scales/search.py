@@ -53,7 +53,7 @@ class KernelSteps:
 
     def __init__(
         self,
-        gammas: np.ndarray,  # (n_parts, n_inputs), of columns in a frame; those of 0 stay
+        gammas: np.ndarray,  # (n_parts, n_inputs), of columns in a frame; zeros stay
         shares: np.ndarray,  # (n_parts,)
         alpha: float,
         *,

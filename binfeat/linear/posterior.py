@@ -63,8 +63,8 @@ def ridge_posterior(
 ) -> RidgePosterior:
     """Compute the posterior of a ridge model with positive `alpha`: exact with a Gram matrix, otherwise by samples.
 
-    The difference d of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e`` (Wilson et al. 2021),
-    whose right-hand side has the covariance ``A + alpha``: a solve from 0 is equally exact in all directions. `system`
+    The difference d of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e`` (Wilson et al. 2021).
+    The right-hand side has the covariance ``A + alpha``, so a solve from 0 is equally exact in all directions. `system`
     contains the equations of the rows, if they are known.
     """
     system = ridge_system(rows, 1, options) if system is None else system

@@ -80,7 +80,7 @@ def problem_of(machine: BaseEstimator, given: GivenRows, run: Run) -> tuple[Prob
 
 
 def seen_rows(problem: Problem, rows: TableRows) -> np.ndarray:
-    """Hashes of the training rows for reports; `rows` are those of the problem, without codes."""
+    """Hashes of the training rows for reports; `rows` are the rows of the problem, without codes."""
     table = problem.table
     hashes = rows.hashes if table is rows.table else row_hashes(table, rows.answers)
     return kept_hashes(hashes[np.append(problem.train, problem.held_out)])

@@ -83,23 +83,19 @@ def _stages(targets, model, X, y):
 
 def _of_functions(calls, names, caller_module):
     """Seconds of functions that a module calls."""
-    return sum(
-        seconds
-        for (_, _, name), (*_, callers) in calls.items()
-        for (caller, *_), (*_, seconds) in callers.items()
-        if name in names and _is_of_models(caller) and Path(caller).name == caller_module
-    )
+    return _seconds(calls, lambda path, name, caller: name in names and Path(caller).name == caller_module)
 
 
 def _of_module(calls, module):
-    """Seconds of the functions of a module that other modules of kernel models call."""
+    """Seconds of the functions of a module that other modules call."""
+    return _seconds(calls, lambda path, name, caller: Path(path).name == module and caller != path)
+
+
+def _seconds(calls, is_wanted):
+    """Seconds of the calls from modules of kernel models for which ``is_wanted(path, name, caller's path)`` holds."""
     return sum(
         seconds
-        for (path, *_), (*_, callers) in calls.items()
+        for (path, _, name), (*_, callers) in calls.items()
         for (caller, *_), (*_, seconds) in callers.items()
-        if Path(path).name == module and caller != path and _is_of_models(caller)
+        if "models" in Path(caller).parts and is_wanted(path, name, caller)
     )
-
-
-def _is_of_models(path):
-    return "models" in Path(path).parts

@@ -272,7 +272,7 @@ def _machine(
 
 
 def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
-    """The kernel of the features, or those of an exact model's sum."""
+    """The kernel of the features, or the kernels of the sum of an exact or local model."""
     alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
     if not isinstance(function, KernelFunction):
         given = run.settings.kernel

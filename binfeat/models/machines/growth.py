@@ -29,6 +29,11 @@ from binfeat.models.problem import Problem, WeightColumn
 from binfeat.models.run import Phase, Run
 from binfeat.models.settings import FEATURES, SIZES
 
+_log = logging.getLogger("binfeat")
+
+_DECADES = 10.0 ** np.arange(3)
+_UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
+
 
 def fit_bytes(max_bytes: int | None) -> int:
     """Bytes that a fit may take: `max_bytes`, or a quarter of the computer's memory."""
@@ -211,12 +216,6 @@ class Growth:
         self._system = None
         if isinstance(system, GramSystem):
             self._system = system + gram_system(ProcessRows(self._out, Y, weights), fit_intercept=True)
-
-
-_log = logging.getLogger("binfeat")
-
-_DECADES = 10.0 ** np.arange(3)
-_UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
 class Sizing:

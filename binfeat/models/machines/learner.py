@@ -53,9 +53,9 @@ CELLS = Plan(500, 2, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, 
 class Learner:
     """Adam on the gammas of all parts of a kernel, their shares and the penalty, by the leave-one-out error.
 
-    A step uses some sets of rows: cells, whose rows are as dense as all rows, random rows, or both in turn. The losses
-    of validation rows, or leave-one-out losses, select the penalty at the end: for few rows, and for losses other than
-    squared errors.
+    A step uses some sets of rows: cells, in which rows are as dense as in the table, random rows, or both in turn. The
+    losses of validation rows, or leave-one-out losses, select the penalty at the end: for few rows, and for losses
+    other than squared errors.
     """
 
     def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
@@ -280,7 +280,7 @@ def penalty_between(least: float, most: float) -> Move:
 
 
 def second_kernel(part: KernelPart) -> KernelPart:
-    """Beside a kernel that is alone: the same with longer scales; or a rough one, where few rows found a smooth one."""
+    """The second kernel of a sum: the same with longer scales, or a rough one next to a smooth one."""
     if isinstance(part.kernel, RBF):
         return replace(part, kernel=Matern(1.5))
     return replace(part, gamma=TUNING.longer * part.gamma)

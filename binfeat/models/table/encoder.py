@@ -25,8 +25,8 @@ class TableEncoder:
     The columns of the table come first, in their order, with the median in place of NaN (`Inputs`). The columns that
     are derived from them follow: parts of dates that repeat, such as the day of the week; 1 where a number is missing
     in a column with gaps, and else 0; ranks of numbers that are far from normal, if they are wanted; and numbers that
-    are codes once more as categories, in which a missing number has the code after those of `fit`, and an unseen number
-    the next one.
+    are codes once more as categories, in which a missing number has the code after the last code of `fit`, and an
+    unseen number the next one.
     """
 
     inputs: Inputs

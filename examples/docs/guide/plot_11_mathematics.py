@@ -127,8 +127,8 @@ print("finite differences ", np.round(differences, 7))
 #
 # - Exact models of up to 1,500 rows use 8 times two steps on random samples of 60 % of the rows, at most 750. Then L of
 #   all rows, or the loss of the validation rows, selects :math:`\alpha` by steps of :math:`\sqrt{10}`.
-# - Exact models of more rows use 30 steps on two sets of 750 rows: a cell of a tree, whose rows are as dense as the
-#   table, and a random sample, because an input that the tree splits hardly varies within a cell.
+# - Exact models of more rows use 30 steps on two sets of 750 rows: a cell of a tree, in which rows are as dense as in
+#   the table, and a random sample, because an input that the tree splits hardly varies within a cell.
 # - Local models use 60 steps on two cells of 500 rows, and build the tree again twice, with the current kernel.
 #
 # ``models/machines/learner.py``
@@ -343,7 +343,7 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # The table shows the error of a default fit without one mechanism, divided by the error with it, as geometric means
 # over tables that were not used during development. "Metric" is the log-loss for classes and the RMSE for numbers,
 # "error" the share of wrong labels or the RMSE. Values above 1 mean that the mechanism helps. "Worse" and "better" are
-# numbers of tables whose metric rises or falls by 2 % or more without the mechanism. Lines of code are approximate.
+# numbers of tables: without the mechanism, their metric rises or falls by 2 % or more. Lines of code are approximate.
 #
 # ===========================  ======  ======  ========  =====  ======  =====
 # switched off                 tables  metric  error     worse  better  lines
@@ -360,16 +360,16 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # ===========================  ======  ======  ========  =====  ======  =====
 #
 # Codes stay because panels, in which the same people or districts occur in several rows, have 1.2 to 4.5 times the
-# error without them. Target transforms changed 11 of the 31 tables, 26 of which have skewed targets. Without
+# error without them. Target transforms changed 11 of the 31 tables; 26 of the 31 have skewed targets. Without
 # transforms, one table has 2.6 times the RMSE, and two others have less than a tenth. For tables with up to 1,600 rows,
 # the trials of transforms take 24 % of the training time if the target is skewed; linear maps, codes and calibration
 # together take 2 %.
 #
 # Four further mechanisms did not help and were deleted: monotone transformations of inputs (1.000), a search for
-# interactions in residuals (1.000), a linear kernel (0.999), and a second chance for inputs whose gamma became
-# negligible (0.9995 on 17 random tables). Without the search for interactions, the model fits interactions badly if
-# their inputs have no effect alone. Details are in ``perf/notes/ablation.md``, and ``python -m perf ablation`` measures
-# each mechanism.
+# interactions in residuals (1.000), a linear kernel (0.999), and a step that raised the gamma of inputs that
+# seemed irrelevant (0.9995 on 17 random tables). Without the search for interactions, the model fits interactions badly
+# if their inputs have no effect alone. Details are in ``perf/notes/ablation.md``, and ``python -m perf ablation``
+# measures each mechanism.
 #
 # Warm start and interruption
 # ---------------------------
