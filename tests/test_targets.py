@@ -56,6 +56,16 @@ def test_the_likelihood_tells_where_squares_do_not(seed):
     assert machine.predict(rng.uniform(-1, 1, size=(2000, 4))).min() > 0
 
 
+@pytest.mark.parametrize(("largest", "wins"), [(1.5, True), (30.0, False)], ids=["similar", "twice"])
+def test_a_likely_transform_with_twice_the_error_is_refused(largest, wins):
+    """One row decides the mean loss, so that three standard errors are more than the loss."""
+    plain = targets.Targets.of(targets.TargetTransform("none"), np.arange(9.0))
+    losses = np.ones(20)
+    other = np.append(np.full(19, 0.9), largest)
+    assert (other - losses).mean() < 3 * (other - losses).std(ddof=1) / np.sqrt(20)
+    assert targets.beats((plain, other, 5.0), (plain, losses, 0.0)) == wins
+
+
 def test_arcsinh_of_a_constant():
     transform = targets.TargetTransform.fit("arcsinh", np.full((9, 1), 3.0))
     np.testing.assert_array_equal(transform.transform(np.full((9, 1), 3.0)), 0.0)

@@ -178,6 +178,7 @@ def as_columns(y: np.ndarray) -> np.ndarray:
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
 _GAIN = 0.95  # share of the error without a transform that one with it has to be below
 _NATS, _CLEARLY = 0.5, 3.0  # of likelihood that count as far better; standard errors that count as clearly worse
+_MOST_LOSS = 2.0  # over the loss without a transform: more is worse, whatever the standard error
 _SHARED = 0.05  # of the rows with one value
 
 
@@ -196,7 +197,7 @@ def beats(one: TransformTrial, other: TransformTrial) -> bool:
         return True
     apart, far = losses - other_losses, own_likelihood > other_likelihood + _NATS
     noise = apart.std(ddof=1) / np.sqrt(apart.size) if apart.size > 1 else 0.0
-    return bool(far and apart.mean() <= _CLEARLY * noise)
+    return bool(far and apart.mean() <= min(_CLEARLY * noise, (_MOST_LOSS - 1) * abs(other_losses.mean())))
 
 
 def transforms_to_try(Y: np.ndarray) -> list[str]:
