@@ -28,6 +28,7 @@ class Mechanisms:
     second_kernel: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True
+    resplitting: bool = True  # of the cells that a kernel is learned in, by the kernel so far
     averages: bool = True  # of trees
     tree_choice: bool = True  # of the number of trees
     duplicates: bool = True

@@ -127,7 +127,8 @@ class Learner:
         """The kernel after the steps that time allows, and the error of the last one; only the penalty, if not open."""
         plan, run, matrices = self._plan, self._run, kernel.matrices(self._problem.categorical, 1)
         learns_gamma = is_open and self._kernels.learned
-        n_trees = plan.n_trees if learns_gamma else 1  # given length scales would split the same cells
+        splits_again = learns_gamma and run.limits.mechanisms.resplitting  # given length scales split the same cells
+        n_trees = plan.n_trees if splits_again else 1
         steps, error, sets = self._steps(kernel, learns_gamma, is_open), np.nan, self._sets(cells)
         self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(plan.n_sets)]
         for k in range(plan.n_steps):
