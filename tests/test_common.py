@@ -2,6 +2,7 @@
 
 import copy
 import os
+import platform
 import stat
 import subprocess
 import sys
@@ -271,3 +272,30 @@ def test_memory_limit_unknown(monkeypatch):
     monkeypatch.delattr(memory.os, "sysconf", raising=False)
     assert memory.memory_limit() is None
     memory.require_memory(2**80, "this", "that")
+
+
+FREED = """
+import ctypes, re
+import numpy as np
+from binfeat._common.memory import give_back_memory
+
+ctypes.CDLL(None).mallopt(-3, 2**25)  # arrays of less than 32 MB are in the heap, as in long processes
+resident = lambda: int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+arrays = [np.ones(2**17) for _ in range(80)]
+kept = arrays.pop()  # at the end of the heap
+del arrays
+before = resident()
+give_back_memory()
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif("glibc" not in "".join(platform.libc_ver()), reason="other C libraries keep no memory")
+def test_freed_memory_is_given_back():
+    run = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True, timeout=120)
+    assert int(run.stdout) > 40 * 2**20
+
+
+def test_no_function_to_give_back_memory(monkeypatch):
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
+    memory.give_back_memory()

@@ -1,5 +1,6 @@
 """The memory of the computer, and errors if work needs more."""
 
+import ctypes
 import math
 import os
 from contextlib import suppress
@@ -26,6 +27,12 @@ def allowed_bytes(max_bytes: float | None, part: float) -> int | Any:  # infinit
         return max_bytes
     limit = memory_limit()
     return math.inf if limit is None else limit // part
+
+
+def give_back_memory() -> None:
+    """Return freed memory to the system. The GNU C library keeps up to 64 MB of it; others need no call."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def require_bytes(n_bytes: float, max_bytes: float | None, what: str, remedy: str) -> None:

@@ -9,6 +9,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs
+from binfeat._common.memory import give_back_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
@@ -45,6 +46,8 @@ from binfeat.features.binning.input_checks import (
 from binfeat.features.binning.more_grids import EarlierFit
 from binfeat.features.binning.tables import BinningInput, count_bins
 from binfeat.kernels.lookup import binning_kernel
+
+_MANY_BYTES = 2**25  # of codes, from which on freed memory is worth a call of the C library
 
 
 class BinningBase(FeatureMap):
@@ -176,6 +179,8 @@ class BinningBase(FeatureMap):
         if earlier is None:
             store = table.store(int(self.n_grids))
             self._learn(table, store)
+            if store.array.nbytes >= _MANY_BYTES:
+                give_back_memory()  # of the tables of bins, before the rows of CSR are allocated
             return store
         self._fit_bins(table, earlier)
         return self._bin_map.encode(table, self.n_jobs)
