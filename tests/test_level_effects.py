@@ -434,15 +434,13 @@ def test_variances_are_found(rng):
     effects = np.append(rng.normal(size=200) * np.sqrt(0.5), rng.normal(size=100) * np.sqrt(2.0))
     K = np.eye(1500, dtype=np.float32)  # of variance 1, of which noise has another 0.1
     y = effects[drawn].sum(axis=0) + np.sqrt(1.1) * rng.normal(size=1500)
-    part = level_effects.CellPart.of(
-        K, 0.1, None, y.astype(np.float32)[:, np.newaxis], level_effects.PresentLevels.of(drawn)
-    )
+    part = level_effects.CellPart.of(K, 0.1, None, y.astype(np.float32)[:, np.newaxis], drawn)
     equations = level_effects.LevelEquations(300, 1)
     equations.add(part)
     groups = np.repeat([0, 1], [200, 100])
     found = equations.likeliest_variances(groups, np.array([0.3, 0.3]))
     np.testing.assert_allclose(found, [0.5, 2.0], rtol=0.3)
-    assert sparse.issparse(part.levels.Z)
+    assert sparse.issparse(level_effects.one_hot(drawn)[1])
 
 
 def test_singular_equations_are_named():

@@ -265,8 +265,7 @@ def _machine(
     if isinstance(function, KernelFunction):
         if not isinstance(function, LocalFunction):
             return ExactMachine(problem, run, kernels, Trial(kernel, error))
-        levels = None if function.levels is None else function.levels.columns
-        return LocalMachine(problem, run, kernels, Trial(kernel, error), levels)
+        return LocalMachine(problem, run, kernels, Trial(kernel, error), function.levels)
     kind = BinsMachine if function.fourier is None else FourierMachine
     return kind(problem, kernels, kernel, function)
 

@@ -152,4 +152,4 @@ class ExactMachine(KernelCandidate):
         if weights is not None:
             of_table = np.ones(len(self._problem.table))
             of_table[rows] = weights
-        return self._rows.cells(rows).inverse_diagonal(kernel, of_table, self._run.settings.n_jobs)
+        return self._rows.inverse_diagonal(kernel, of_table, self._run.settings.n_jobs)

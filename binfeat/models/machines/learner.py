@@ -21,13 +21,14 @@ from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.search import MOST_ALPHA, KernelSteps
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import Cell, is_constant
+from binfeat.models.machines.forest import Forest
 from binfeat.models.problem import relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.wide import wide_losses
 from binfeat.models.settings import TUNING
 
-_Trial = TypeVar("_Trial", bound=Trial)
+_Trial = TypeVar("_Trial", Trial, Forest)
 Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # by a factor, and its usual factor
 
 
@@ -61,7 +62,6 @@ class Learner:
     def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
         self._rows, self._problem, self._kernels, self._run = rows, rows.problem, kernels, run
         self._plan, self._least_alpha = plan, least_alpha
-        self._cell_rows = rows.cells(rows.known)
         self._learns_alpha = run.settings.alpha is None
         self._lanes: list[tuple[SumWithSlopes, Scratch]] = []  # of the sets of a step
 
@@ -116,7 +116,7 @@ class Learner:
         if not self._plan.takes_cells:
             return [self._rows.known]
         seed = self._run.settings.seed
-        cells = self._cell_rows.samples(kernel, self._plan.set_rows, seed)
+        cells = self._rows.samples(kernel, self._plan.set_rows, seed)
         large = [own for own in cells if len(own) >= TUNING.fewest_cell_rows]
         known = [own for own in large if not is_constant(self._problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
@@ -164,11 +164,11 @@ class Learner:
         while True:
             for number in rng.permutation(len(cells)):
                 if plan.takes_cells:
-                    yield self._cell_rows.part(cells[number])
+                    yield self._rows.part(cells[number])
                 if plan.takes_samples:
                     some = rng.choice(rows, min(plan.set_rows, n_rows), replace=False)
                     if not (plan.takes_cells and is_constant(self._problem.Y[some])):
-                        yield self._cell_rows.part(some)
+                        yield self._rows.part(some)
 
     def _left_out(self, steps: KernelSteps, sets: list[Cell], number: int) -> list[LeaveOneOut]:
         """Positive errors and slopes of the sets of a step, side by side."""

@@ -1,6 +1,6 @@
 """Additive effects of levels that the cells of a local model share: the search for variances, and the solver."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,25 +15,15 @@ from binfeat.models.kernel_algebra.level_effects import (
     LevelColumns,
     LevelEquations,
     LevelWeights,
-    PresentLevels,
 )
 from binfeat.models.machines.candidate import KernelRows
-from binfeat.models.machines.cells import CellRows, SolvedCell
+from binfeat.models.machines.cells import SolvedCell
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
 from binfeat.models.settings import LOCAL, TUNING
 
 _CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
-
-
-@dataclass(frozen=True, eq=False)
-class _FoundLevels:
-    """Columns of levels with variances, a kernel, and the leave-one-out errors of some rows."""
-
-    columns: LevelColumns
-    kernel: KernelSum
-    error: float = np.nan
-    error_without: float = np.nan
+KernelAndLevels = tuple[KernelSum, LevelColumns]
 
 
 class LevelSearch:
@@ -45,10 +35,9 @@ class LevelSearch:
 
     def __init__(self, rows: KernelRows, run: Run, most: int) -> None:
         self._rows, self._run, self._most = rows, run, most
-        self._cells = rows.cells(rows.known)
 
-    def run(self, start: KernelSum, seconds: float) -> _FoundLevels | None:
-        """What is found; None where effects gain too little, or time is short of `seconds`."""
+    def run(self, start: KernelSum, seconds: float) -> KernelAndLevels | None:
+        """The kernel with its penalty, and levels with variances; None if effects gain too little in `seconds`."""
         columns = self._columns()
         if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None
@@ -59,23 +48,30 @@ class LevelSearch:
         some = self._some(cells, tried)
         if not some:
             return None
-        best = self._found(start, tried, some)
-        if best.error > (1 - LOCAL.level_worth) * best.error_without:
+        kernel, (error, without, best) = start, self._found(start, tried, some)
+        if error > (1 - LOCAL.level_worth) * without:
             return None
-        if self._run.settings.alpha is None:
-            best = self._with_penalty(best, some, seconds)
-        return replace(best, columns=replace(columns, level_variances=best.columns.level_variances))
+        # The best penalty is larger than without effects: the kernel has less to explain.
+        while self._run.settings.alpha is None and self._run.may_continue(Phase.CELLS, seconds):
+            larger = replace(kernel, alpha=kernel.alpha * TUNING.penalty_factor)
+            if larger.alpha > MOST_ALPHA:
+                break
+            other_error, _, other = self._found(larger, best, some)
+            if other_error >= error:
+                break
+            kernel, error, best = larger, other_error, other
+        return kernel, replace(columns, level_variances=best.level_variances)
 
-    def known(self, start: KernelSum, earlier: LevelColumns) -> _FoundLevels | None:
+    def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
         """The same with the variances of an earlier fit."""
         columns = self._columns()
         if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs) or not self._split(start):
             return None
-        return _FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
+        return start, replace(columns, level_variances=earlier.level_variances)
 
     def _split(self, kernel: KernelSum) -> list[np.ndarray] | None:
         """Rows of the cells of the first tree; None if equal rows exceed the size of a cell."""
-        cells = self._cells.split(kernel, self._most, self._run.settings.seed, 0)[1]
+        cells = self._rows.split(kernel, self._most, self._run.settings.seed, 0)[1]
         return cells if max(map(len, cells)) <= self._most else None
 
     def _columns(self) -> LevelColumns | None:
@@ -108,22 +104,23 @@ class LevelSearch:
 
     def _some(self, cells: list[np.ndarray], tried: LevelColumns) -> list[np.ndarray]:
         """Rows of cells, without rows with a level that is not tried."""
-        own = [rows[(tried.of_rows(self._cells.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
+        own = [rows[(tried.of_rows(self._rows.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
         some = [thinned(rows, LOCAL.tried_cell_rows) for rows in own if len(rows) > 1]
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
         return [some[number] for number in evenly_spaced(len(some), max(1, LOCAL.tried_rows // mean))]
 
-    def _found(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> _FoundLevels:
-        """The best variances for a penalty."""
+    def _found(
+        self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]
+    ) -> tuple[float, float, LevelColumns]:
+        """The errors with effects and without, and the best variances for a penalty."""
         values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
-        known = LevelSolver(self._cells, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
+        known = LevelSolver(self._rows, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
         start = np.full(tried.level_inputs.size, LOCAL.start_variance)
         likely = known[1].likeliest_variances(tried.groups, start)
-        without = self._error(known, some, None)
         trials = [replace(tried, level_variances=likely * factor) for factor in LOCAL.variance_factors]
         errors = [self._error(known, some, own) for own in trials]
         best = int(np.argmin(errors))
-        return _FoundLevels(trials[best], kernel, errors[best], without)
+        return errors[best], self._error(known, some, None), trials[best]
 
     def _error(self, known: _CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
         """Leave-one-out error of some rows, with effects of levels, or without."""
@@ -137,22 +134,12 @@ class LevelSearch:
             total += float((squares if weights is None else weights[:, np.newaxis] * squares).sum())
         return total / (sum(map(len, some)) * problem.n_targets)
 
-    def _with_penalty(self, best: _FoundLevels, some: list[np.ndarray], seconds: float) -> _FoundLevels:
-        """The best penalty, which is larger than without effects: the kernel has less to explain."""
-        while self._run.may_continue(Phase.CELLS, seconds) and best.kernel.alpha * TUNING.penalty_factor <= MOST_ALPHA:
-            kernel = replace(best.kernel, alpha=best.kernel.alpha * TUNING.penalty_factor)
-            other = self._found(kernel, best.columns, some)
-            if other.error >= best.error:
-                break
-            best = replace(other, error_without=best.error_without)
-        return best
-
 
 class LevelSolver:
     """Solves the cells of a tree and the effects of levels, which the cells share, as one linear system."""
 
     def __init__(
-        self, rows: CellRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
+        self, rows: KernelRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
     ) -> None:
         self._rows, self._kernel, self._alpha, self.columns, self._n_jobs = rows, kernel, alpha, columns, n_jobs
         self.effects: LevelWeights | None = None  # of the last tree
@@ -185,8 +172,7 @@ class LevelSolver:
 
     def _part(self, rows: np.ndarray) -> CellPart:
         X, Y, weights = self._rows.part(rows)
-        levels = PresentLevels.of(self.columns.of_rows(X))
-        return CellPart.of(self._kernel(X, X), self._alpha, weights, Y, levels)
+        return CellPart.of(self._kernel(X, X), self._alpha, weights, Y, self.columns.of_rows(X))
 
     def _finished(self, cells: list[np.ndarray], parts: list[CellPart] | list[None]) -> list[SolvedCell]:
         def finish(known: tuple[np.ndarray, CellPart | None]) -> SolvedCell:

@@ -16,8 +16,8 @@ from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.expansion import KernelCoordinates
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.local import LevelEffects, LocalFunction
-from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.level_effects import NO_COLUMN, LevelColumns
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.targets import Targets
 
@@ -104,14 +104,13 @@ def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> st
         total = whole if total is None else graph.add("Add", total, whole)
     assert total is not None
     mean = graph.add("Div", total, float(function.n_trees))
-    return mean if function.levels is None else _with_levels(graph, function.levels, rows, mean)
+    return mean if function.levels is None else _with_levels(graph, function.levels, function.effects, rows, mean)
 
 
-def _with_levels(graph: Graph, levels: LevelEffects, rows: str, total: str) -> str:
+def _with_levels(graph: Graph, levels: LevelColumns, effects: np.ndarray, rows: str, total: str) -> str:
     """The same with effects of levels; codes beyond those of `fit` have none."""
-    columns = levels.columns
-    for j, start, stop in zip(columns.level_inputs, columns.level_starts, columns.level_starts[1:]):
-        known = levels.padded[np.append(columns.level_columns[start:stop], NO_COLUMN)]
+    for j, start, stop in zip(levels.level_inputs, levels.level_starts, levels.level_starts[1:]):
+        known = effects[np.append(levels.level_columns[start:stop], NO_COLUMN)]
         code = graph.add("Min", graph.reshaped(graph.columns(rows, [j]), -1), float(stop - start))
         total = graph.add("Add", total, graph.rows(known, graph.cast(code, np.int64)))
     return total

@@ -127,7 +127,7 @@ def _add_levels(
     if function.levels is None:
         return 0.0
     means: list[np.ndarray] = []
-    for (j, own), (_, others) in zip(function.levels.parts(X), function.levels.parts(background), strict=True):
+    for (j, own), (_, others) in zip(function.effects_of(X), function.effects_of(background), strict=True):
         means.append(others.mean(axis=0))
         if values.ndim == 3:
             values[:, source[j]] += own - means[-1]
