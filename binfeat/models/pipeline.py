@@ -172,7 +172,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         history=kernels.history(main.kernel),
         held_out_error=error,
         learning_curve=np.array(solution.curve),
-        decisions=run.decisions.table(),
+        decisions=run.decisions(),
         status=status if run.interrupt is None else "interrupted",
         samples=solution.samples,
         errors=solution.errors,

@@ -13,9 +13,8 @@ from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.anchors import LEAST_ROWS, few_anchors
 from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
-from binfeat.models.fitted.expansion import FullExpansion
+from binfeat.models.fitted.expansion import ANCHORED_ROWS, FullExpansion, few_anchors
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, normal_samples
 from binfeat.models.kernel_algebra.solve import CellInverse, rows_of_cell
 
@@ -64,12 +63,12 @@ class ExactFunction(KernelFunction):
 
     def with_anchors(self, n_jobs: int | None) -> Self:
         """The same function with anchors, if few rows reproduce its values within a small part of the residuals."""
-        if self.n_rows < LEAST_ROWS:
+        if self.n_rows < ANCHORED_ROWS:
             return self
         residuals = np.sqrt(((float(self.alpha) * self.coef) ** 2 / self.weights).mean(axis=1))
         known = self.kernel(1), self.categorical, self.support, self.coef
         found = few_anchors(*known, residuals, n_jobs)
-        return self if found is None else replace(self, anchors=found.rows, anchor_coef=found.coef)
+        return self if found is None else replace(self, anchors=found[0], anchor_coef=found[1])
 
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
@@ -102,7 +101,6 @@ class ExactPosterior:
         return HeldOutErrors.of((function.coef / g).T, left_out_variances(g, self._alpha, function.weights))
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         out = np.empty(len(X))
 
         def fill(place: slice) -> None:
@@ -114,7 +112,6 @@ class ExactPosterior:
         return np.maximum(out, 0.0) / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         require_memory(32 * len(X) ** 2, "the joint distribution of samples", "Pass fewer rows to sample_y at a time.")
         rows = self._function.frame.columns(X)
         known = self._known(rows).astype(np.float64)
@@ -150,7 +147,6 @@ class ManyRowsPosterior:
         self.errors = HeldOutErrors.of((function.coef[:, rows] / g).T, variances)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         columns, out = self._function.frame.columns(X), np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:
@@ -167,7 +163,6 @@ class ManyRowsPosterior:
         return out / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         columns, out = self._function.frame.columns(X), np.empty((len(X), n_samples))
         common = rng.standard_normal((self._inverse.n_features, n_samples))
         for number, rows in self._groups(columns):

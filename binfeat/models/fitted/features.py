@@ -85,7 +85,6 @@ class FeaturePosterior:
         return out
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         samples = cast(RidgePosterior, self.samples)
         shares, out = rng.standard_normal((len(samples.intercept), n_samples)), np.zeros((len(X), n_samples))
         for place in self._function.blocks(X):

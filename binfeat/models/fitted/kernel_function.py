@@ -65,6 +65,9 @@ class Posterior(Protocol):
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
 
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
+
 
 class ScoreFunction(ABC):
     """The function of a model without its intercept."""

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -22,7 +22,7 @@ from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.gram import GramSystem, gram_system
 from binfeat.linear.posterior import RidgePosterior, ridge_posterior
-from binfeat.linear.result import RidgeSystem, SolverOptions
+from binfeat.linear.result import Result, RidgeSystem, SolverOptions
 from binfeat.linear.solve import ridge_system
 from binfeat.linear.target_groups import VECTORS
 from binfeat.models.problem import Problem, WeightColumn
@@ -95,6 +95,8 @@ def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, l
 
 Map = BinMap | FourierMap
 GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number
+# Features, the solution for these, and predictions (n_out, n_targets) for the validation rows without them.
+RidgeModel = tuple[Map, Result, np.ndarray]
 
 
 class TrainingRows:
@@ -139,14 +141,6 @@ class TrainingRows:
 
     def weigh_held_out(self) -> None:
         self._weights = self._own_weights
-
-
-@dataclass(frozen=True, eq=False)
-class RidgeModel:
-    features: Map
-    coef: np.ndarray  # (n_features, n_targets)
-    intercept: np.ndarray  # (n_targets,)
-    predictions: np.ndarray  # (n_out, n_targets), without the validation rows
 
 
 class Growth:
@@ -197,8 +191,7 @@ class Growth:
             self._system = ridge_system(self.rows.for_solver(features, self._dtype), 1, options)
         result = next(self._system.solve([alpha], options))
         self.n_iter = result.n_iter
-        predictions = np.asarray(self._out @ result.solution) + result.intercept
-        return RidgeModel(features, result.solution, result.intercept, predictions)
+        return features, result, np.asarray(self._out @ result.solution) + result.intercept
 
     def posterior(
         self, alpha: float, n_samples: int, max_iter: int, rng: np.random.Generator
@@ -272,7 +265,8 @@ class Sizing:
     def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
         """Add the validation rows, given their targets and weights; validation predictions stay."""
         self.growth.add_held_out_rows(Y, weights)
-        self.model = replace(self._solved(self.alpha, self._tol), predictions=self.model.predictions)
+        features, result, _ = self._solved(self.alpha, self._tol)
+        self.model = features, result, self.model[2]
 
     def _solved(self, alpha: float, tol: float) -> RidgeModel:
         start = self._run.clock.used
@@ -282,9 +276,8 @@ class Sizing:
         return model
 
     def _add_to_curve(self) -> None:
-        model = self._solved(self.alpha, self._tol)
-        self.model, error = model, self._losses(model.predictions).mean()
-        self.curve.append((self.growth.n_grids, error))
+        self.model = self._solved(self.alpha, self._tol)
+        self.curve.append((self.growth.n_grids, self._losses(self.model[2]).mean()))
 
     def _add_grids(self, n_grids: int) -> None:
         start, before = self._run.clock.used, self.growth.n_grids
@@ -331,7 +324,7 @@ class Sizing:
         """Try another penalty or tolerance; keep it if the validation error falls by a minimum share."""
         n_grids, before = self.curve[-1]
         model = self._solved(alpha, tol)
-        error = self._losses(model.predictions).mean()
+        error = self._losses(model[2]).mean()
         gains = error < before - least * abs(before)
         if gains:
             self.model, self.alpha, self._tol, self.curve[-1] = model, alpha, tol, (n_grids, error)

@@ -221,7 +221,7 @@ def model_of(fitted: Fitted) -> "ModelProto":
             f"to_onnx supports exact and local models; this model has features_={fitted.features!r}. Fit a model with "
             "features='exact' or 'local'."
         )
-    if fitted.scaler is not None:
+    if fitted.scaler:
         raise ValueError("to_onnx does not support models of version 0.2.0 with scaled columns. Fit the model again.")
     if isinstance(fitted.targets, LabelColumns):
         raise ValueError("to_onnx supports one column of labels. Fit one model per column.")
@@ -237,7 +237,8 @@ def model_of(fitted: Fitted) -> "ModelProto":
 
 def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     """Encoded rows of the input X, in which NaN is a missing value."""
-    if (encoder.inputs.times != "").any() or encoder.inputs.levels.strings.size:
+    categories = encoder.inputs.categories
+    if (encoder.inputs.times != "").any() or any(strings.size for _, strings, _ in categories):
         raise ValueError(
             "to_onnx supports numeric columns only. Convert dates to numbers, and categories to codes, before fit."
         )
@@ -248,9 +249,9 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     full = graph.add("Max", graph.add("Min", full, high), low)
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
     marks = [graph.columns(flags, [j]) for j in range(n_inputs)]
-    codes = [_codes(graph, columns[j], marks[j], encoder.inputs.levels.of(j)[0], True) for j in encoder.coded]
+    codes = [_codes(graph, columns[j], marks[j], categories[j][0], True) for j in encoder.coded]
     for j in np.flatnonzero(encoder.categorical[:n_inputs]):
-        numbers, _, has_missing = encoder.inputs.levels.of(int(j))
+        numbers, _, has_missing = categories[j]
         columns[j] = _codes(graph, columns[j], marks[j], numbers, has_missing)
     known, ranks = encoder.ranks, list[str]()
     for j, first, last in zip(known.columns, known.starts, known.starts[1:]):

@@ -55,7 +55,7 @@ Contributions = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def background_of(fitted: Fitted) -> np.ndarray:
     """Return up to 100 stored scaled training rows; ValueError if the model stores none."""
-    known = fitted.function if isinstance(fitted.function, KernelFunction) else fitted.spread
+    known = fitted.with_rows
     if known is None:
         raise ValueError("This model stores no training rows. Pass rows as background.")
     rows = known.support[:, evenly_spaced(known.n_rows, 100)]

@@ -68,22 +68,13 @@ class Quantiles(ArrayRecord):
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class Arcsinh(ArrayRecord):
-    """Maps columns to ``arcsinh((x - median) / interquartile range)``: in files up to format 4."""
-
-    columns: np.ndarray  # numbers of the mapped columns, int64
-    centers: np.ndarray  # (n_mapped,)
-    units: np.ndarray
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        out = np.array(X)
-        out[:, self.columns] = np.arcsinh((out[:, self.columns] - self.centers) / self.units)
-        return out
-
-
-# Maps of the columns of models in older files.
-SCALERS: dict[str, type[Arcsinh | Quantiles]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Quantiles}
+def scaled_in_older_files(X: np.ndarray, scaling: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The table with columns mapped to ranks or to ``arcsinh((x - center) / unit)``, as in files up to format 4."""
+    if scaling != "arcsinh":
+        return Quantiles.from_arrays(arrays).transform(X)
+    out, columns = np.array(X), arrays["columns"]
+    out[:, columns] = np.arcsinh((out[:, columns] - arrays["centers"]) / arrays["units"])
+    return out
 
 
 _MOST_RANKED = 64
@@ -134,28 +125,25 @@ def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y
         return []
     of_some = normal_scores(Y[some])
     found = {
-        j: own
-        for j, own in known.items()
-        if _are_codes(own.codes, of_some if own.rows is some else normal_scores(Y[own.rows]))
+        j: (own, codes)
+        for j, (own, codes) in known.items()
+        if _are_codes(codes, of_some if own is some else normal_scores(Y[own]))
     }
     return [j for j in found if _is_name(lambda k: table[rows, k], j, found, known)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Recurring:
-    rows: np.ndarray  # that tell it
-    codes: np.ndarray  # of these
-    n_codes: int
-    are_whole: bool
-
-    def is_as(self, values: np.ndarray) -> bool:
-        """Return True if another column has nearly the same groups of rows."""
-        levels, others = np.unique(values[self.rows], return_inverse=True)
-        few, many = sorted([self.n_codes, levels.size])
-        return many <= _SAME * few and np.unique(self.codes * levels.size + others).size <= _SAME * few
+_Groups = tuple[np.ndarray, np.ndarray]  # rows that tell of a column, and the place of their numbers in rising order
 
 
-def _recurring(values: np.ndarray, some: np.ndarray) -> _Recurring | None:
+def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
+    """Return True if another column has nearly the same groups of rows."""
+    rows, codes = groups
+    levels, others = np.unique(values[rows], return_inverse=True)
+    few, many = sorted([codes.max() + 1, levels.size])
+    return bool(many <= _SAME * few and np.unique(codes * levels.size + others).size <= _SAME * few)
+
+
+def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
     """The rows that tell of a column, if its numbers come again: `some`, or of more all in some ranges of values."""
     own = np.sort(values[some])
     if not _come_again(own):
@@ -166,8 +154,7 @@ def _recurring(values: np.ndarray, some: np.ndarray) -> _Recurring | None:
         some = np.flatnonzero(np.any([(values >= own[k]) & (values <= own[k + width]) for k in firsts], axis=0))
         if not _come_again(np.sort(values[some])):
             return None
-    levels, codes = np.unique(values[some], return_inverse=True)
-    return _Recurring(some, codes, levels.size, bool((levels == np.rint(levels)).all()))
+    return some, np.unique(values[some], return_inverse=True)[1]
 
 
 def _come_again(values: np.ndarray) -> bool:
@@ -176,17 +163,19 @@ def _come_again(values: np.ndarray) -> bool:
     return bool(8 <= n_codes <= values.size / 1.5)
 
 
-def _is_name(
-    column: Callable[[int], np.ndarray], j: int, found: dict[int, _Recurring], known: dict[int, _Recurring]
-) -> bool:
+def _is_name(column: Callable[[int], np.ndarray], j: int, found: dict[int, _Groups], known: dict[int, _Groups]) -> bool:
     """Return True if a column is the first integer column, or the only column, with its groups of rows.
 
     Measures of a person or of a material, and the settings of an experiment, come again with it: to each of them all
     others look like jumps.
     """
-    own = found[j]
-    rivals = [k for k, other in found.items() if k < j and other.are_whole] if own.are_whole else list(known)
-    return not any(own.is_as(column(k)) for k in rivals if k != j)
+
+    def are_whole(k: int) -> bool:
+        values = column(k)[known[k][0]]
+        return bool((values == np.rint(values)).all())
+
+    rivals = [k for k in found if k < j and are_whole(k)] if are_whole(j) else list(known)
+    return not any(_are_same_groups(found[j], column(k)) for k in rivals if k != j)
 
 
 def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:
