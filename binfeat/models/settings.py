@@ -199,25 +199,6 @@ class SizeLimits:
 
 
 @dataclass(frozen=True)
-class TuningLimits:
-    """Figures of the choice of kernel and penalty of exact and local models."""
-
-    penalty_factor: float = np.sqrt(10.0)  # ratio of two penalties; NumPy's type keeps products with float32 in float64
-    group_penalties: tuple[float, ...] = (0.1, 1.0, 10.0)  # initial; nearly equal single rows have far smaller ones
-    factor: float = 1.5  # ratio of two factors of all gammas, for groups and many inputs
-    start_share: float = 0.75  # share of the better kernel at the start
-    start_penalty: float = 0.2  # penalty at the start, over the penalty of a sample of rows
-    longer: float = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
-    fewest_cell_rows: int = 150  # rows of a cell that is learned from
-    looks: int = 6  # looks at the clock during the steps
-    scored_cells: int = 8  # cells that determine the penalty of losses other than squares
-    rate: float = 0.15  # longest steps of logarithms at the start
-    last_rate: float = 0.1  # share of the rate at the end
-    prior: float = 50.0  # weight of squared deviations of log gamma from their mean, in rows
-    least_worth: float = 0.05  # share of a kernel that is kept in the differences of rows
-
-
-@dataclass(frozen=True)
 class LocalLimits:
     """Figures of trees of cells, and of effects of levels that all cells share."""
 
@@ -264,4 +245,5 @@ class FeatureLimits:
     enough_error: float = 0.98  # ratio of the errors of twice as many Fourier features and of these that continues
 
 
-SIZES, TUNING, LOCAL, FEATURES = SizeLimits(), TuningLimits(), LocalLimits(), FeatureLimits()
+SIZES, LOCAL, FEATURES = SizeLimits(), LocalLimits(), FeatureLimits()
+PENALTY_FACTOR: float = np.sqrt(10.0)  # of two penalties; NumPy's type keeps products with float32 in float64

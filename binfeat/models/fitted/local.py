@@ -63,7 +63,7 @@ class LocalFunction(KernelFunction):
             return replace(self, roots=self.roots[:1]), numbers
         weights = np.zeros((self.levels.n_columns + 1, len(self.coef)))  # S Z' a
         for number in numbers:
-            place = slice(self.starts[number], self.starts[number + 1])
+            place = self._place(number)
             for own in self.levels.of_rows(self.support[:, self.rows[place]]):
                 np.add.at(weights, own, self.coef[:, place].T)
         own_weights = self.levels.variances * weights[:-1].T
@@ -90,7 +90,7 @@ class LocalFunction(KernelFunction):
 
     def cell(self, number: int) -> ExactFunction:
         """The function of a cell, without its intercept."""
-        place = slice(self.starts[number], self.starts[number + 1])
+        place = self._place(number)
         rows = self.rows[place]
         of_kernel = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
         return ExactFunction(
@@ -100,6 +100,10 @@ class LocalFunction(KernelFunction):
             weights=self.weights[rows],
             coef=self.coef[:, place],
         )
+
+    def _place(self, number: int) -> slice:
+        """The place of the rows and the coefficients of a cell."""
+        return slice(self.starts[number], self.starts[number + 1])
 
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
@@ -116,7 +120,7 @@ class LocalFunction(KernelFunction):
 
     @made_once
     def _expansions(self) -> CellExpansions:
-        places = [slice(*ends) for ends in zip(self.starts, self.starts[1:])]
+        places = map(self._place, range(len(self.starts) - 1))
         cells = [(self.rows[place], self.coef[:, place]) for place in places]
         return CellExpansions(self.kernel(1), self.categorical, self.support, self.frame, cells, self.cell_intercepts)
 

@@ -51,22 +51,18 @@ class Solution:
     def error(self) -> float:
         return self.curve[-1][1]
 
-    def scores(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
-        return self.function.scores(X, self.intercept, n_jobs)
-
     def predict(self, n_jobs: int | None) -> Predict:
-        """Return the function that predicts the targets of encoded rows, also on workers."""
+        """Return the function that predicts the targets of encoded rows, (n_rows, n_targets), also on workers."""
         return partial(self.function.scores, intercept=self.intercept, n_jobs=n_jobs)
 
     def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return predictions for all rows of the table; for a kernel matrix they follow from the coefficients."""
         if self.known is None:
-            return self.scores(X, n_jobs)
+            return self.predict(n_jobs)(X)
         rows, own = self.known
         out, others = np.empty((len(X), own.shape[1])), np.ones(len(X), bool)
         out[rows], others[rows] = own, False
-        out[others] = self.scores(X[others], n_jobs)
+        out[others] = self.predict(n_jobs)(X[others])
         return out
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
+from binfeat.length_scales.kernel_sum import KernelValues
 from binfeat.length_scales.leave_one_out import (
     Solve,
     Weights,
@@ -15,10 +15,8 @@ from binfeat.length_scales.leave_one_out import (
     squared_row_norms,
     times_square,
 )
-from binfeat.length_scales.matrices import Frame
 from binfeat.models.kernel_algebra.loss import Loss
 from binfeat.models.kernel_algebra.minimum import left_out, minimise
-from binfeat.models.problem import Problem
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 CellFunction = Callable[[np.ndarray, np.ndarray, Weights], "SolvedCell"]  # of the parts of a `Cell`
@@ -62,11 +60,6 @@ class CellSolver:
     alpha: float
     loss: Loss | None  # None is the squared error
     most: int  # rows of a cell, unless they do not differ
-
-    @classmethod
-    def of(cls, problem: Problem, frame: Frame, kernel: KernelSum, most: int) -> "CellSolver":
-        values = kernel.values(frame, problem.categorical, 1)
-        return cls(values, kernel.alpha, problem.loss if problem.loss.needs_matrix else None, most)
 
     def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         """Return the model of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""

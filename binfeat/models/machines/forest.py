@@ -48,10 +48,9 @@ class Forest:
         self.variances = np.zeros(len(rows.X))  # of left-out predictions of the first tree, over the noise variance
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
         self._counts = np.zeros(len(rows.X))  # of trees that have a row
-        self._solver = CellSolver.of(rows.problem, rows.frame, kernel, most)
-        self._levels = (
-            None if columns is None else LevelSolver(rows, self._solver.kernel, kernel.alpha, columns, n_jobs)
-        )
+        values, loss = kernel.values(rows.frame, rows.problem.categorical, 1), rows.problem.loss
+        self._solver = CellSolver(values, kernel.alpha, loss if loss.needs_matrix else None, most)
+        self._levels = None if columns is None else LevelSolver(rows, values, kernel.alpha, columns, n_jobs)
         self._level_weights: np.ndarray | float = 0.0  # sums over trees
 
     @property

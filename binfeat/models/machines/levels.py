@@ -20,7 +20,7 @@ from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import SolvedCell
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
-from binfeat.models.settings import LOCAL, TUNING
+from binfeat.models.settings import LOCAL, PENALTY_FACTOR
 
 _CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
 KernelAndLevels = tuple[KernelSum, LevelColumns]
@@ -53,7 +53,7 @@ class LevelSearch:
             return None
         # The best penalty is larger than without effects: the kernel has less to explain.
         while self._run.settings.alpha is None and self._run.may_continue(Phase.CELLS, seconds):
-            larger = replace(kernel, alpha=kernel.alpha * TUNING.penalty_factor)
+            larger = replace(kernel, alpha=kernel.alpha * PENALTY_FACTOR)
             if larger.alpha > MOST_ALPHA:
                 break
             other_error, _, other = self._found(larger, best, some)

@@ -26,9 +26,9 @@ from binfeat.models.machines.growth import GridLaw, Sizing
 from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.settings import FEATURES, TUNING
+from binfeat.models.settings import FEATURES, PENALTY_FACTOR
 
-_FIRST_ALPHAS = np.array([10.0, TUNING.penalty_factor, 1.0])  # relative to the exact kernel, for finitely many grids
+_FIRST_ALPHAS = np.array([10.0, PENALTY_FACTOR, 1.0])  # relative to the exact kernel, for finitely many grids
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _BY_GRAM, _BY_CG = SolverOptions(solver="gram"), SolverOptions(tol=1e-2, max_iter=100, solver="cg")
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
@@ -122,7 +122,7 @@ class BinsMachine(FeatureMachine):
         first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
         best = self._fit(kernels.binning, _penalties(run, first), run)
         while kernels.learned and may_search(kernels, run):  # for more rows than gamma was learned on
-            alphas = _penalties(run, best.kernel.alpha / np.array([1.0, TUNING.penalty_factor]))
+            alphas = _penalties(run, best.kernel.alpha / np.array([1.0, PENALTY_FACTOR]))
             other = self._fit(best.kernel.scaled(FEATURES.sample_factor), alphas, run)
             if not other.error < best.error:
                 break
