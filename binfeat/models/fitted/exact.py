@@ -50,6 +50,11 @@ class ExactFunction(KernelFunction):
             return self.support, self.coef
         return np.ascontiguousarray(self.support[:, self.anchors]), self.anchor_coef
 
+    def inverse_root(self, n_jobs: int | None = 1) -> tuple[np.ndarray, float]:
+        """The root of the inverse of ``K + 1 1' + alpha / v``, and the alpha that it took."""
+        K = self.kernel(n_jobs)(self.support, self.support)
+        return precise_inverse_root(K, float(self.alpha), self.weights, n_jobs, overwrite=True)
+
     def of_rows(self, rows: np.ndarray) -> Self:
         """The summands of some rows."""
         return replace(
@@ -92,8 +97,7 @@ class ExactPosterior:
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
-            K = function.kernel(n_jobs)(function.support, function.support)
-            self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights, n_jobs)
+            self._root, self._alpha = function.inverse_root(n_jobs)
         self.errors = self._left_out() if errors is None else errors
 
     def _left_out(self) -> HeldOutErrors:

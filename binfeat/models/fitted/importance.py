@@ -7,7 +7,6 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._threads import one_blas_thread, side_by_side
-from binfeat.length_scales.leave_one_out import precise_inverse_root
 from binfeat.models.fitted.cell_trees import cells_of_columns
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
@@ -113,7 +112,7 @@ def _of_cell(
     """
     places = evenly_spaced(cell.n_rows, n_judged)
     weights, judged, levels = cell.weights[places], cell.support[:, places], None
-    B, alpha = precise_inverse_root(cell.kernel(1)(cell.support, cell.support), float(cell.alpha), cell.weights)
+    B, alpha = cell.inverse_root()
     inverse = B[places] @ B.T
     if of_levels is not None and isinstance(function, LocalFunction) and function.levels is not None:
         levels = function.levels

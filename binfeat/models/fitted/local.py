@@ -10,7 +10,6 @@ import numpy as np
 from binfeat._common.derived import Derived, made_once
 from binfeat._common.subsets import slices
 from binfeat._threads import side_by_side, threads_to_factorise
-from binfeat.length_scales.leave_one_out import precise_inverse_root
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
@@ -217,9 +216,8 @@ def inverse_of_levels(function: LocalFunction, numbers: list[int], n_jobs: int |
 
     def product(number: int) -> tuple[np.ndarray, np.ndarray]:
         cell = function.cell(number)
-        (present, Z), K = one_hot(levels.of_rows(cell.support)), cell.kernel(1)(cell.support, cell.support)
-        root, _ = precise_inverse_root(K, float(cell.alpha), cell.weights, overwrite=True)
-        return present, Z.T @ inverse_times_levels(root, Z)
+        present, Z = one_hot(levels.of_rows(cell.support))
+        return present, Z.T @ inverse_times_levels(cell.inverse_root()[0], Z)
 
     for batch in slices(len(numbers), CELL_BATCH):
         for found in side_by_side(product, numbers[batch], n_jobs):

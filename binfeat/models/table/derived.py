@@ -18,18 +18,13 @@ from binfeat._threads import thread_count
 RANKED_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
 
 
-def _two_values(X: np.ndarray) -> np.ndarray:
-    """Mask of the columns that hold no values but their least and their largest."""
-    return ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
-
-
 @dataclass(frozen=True, eq=False)
 class Quantiles(ArrayRecord):
-    """Maps each column of numbers to the rank of its values in `fit`, from 0 to 1.
+    """Maps some columns of numbers to the rank of their values in `fit`, from 0 to 1.
 
     The rank of a value is the share of rows below it plus half the share of rows equal to it. The map is exact at up to
     `n_quantiles` knots, evenly spaced in rank, and is linear between them; values beyond the first or the last
-    knot get the rank of that knot. Columns of categories or of at most two values stay as they are.
+    knot get the rank of that knot.
     """
 
     columns: np.ndarray  # numbers of the mapped columns, int64
@@ -38,18 +33,16 @@ class Quantiles(ArrayRecord):
     ranks: np.ndarray  # of the knots
 
     @classmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000) -> Self:
-        rows = every_nth(X, RANKED_ROWS)
-        columns, knots, ranks = [], [np.empty(0)], [np.empty(0)]
-        for j in np.flatnonzero(~np.asarray(categorical) & ~_two_values(rows)):
+    def fit(cls, X: np.ndarray, columns: np.ndarray, n_quantiles: int = 1000) -> Self:
+        rows, knots, ranks = every_nth(X, RANKED_ROWS), [np.empty(0)], [np.empty(0)]
+        for j in columns:
             values = np.sort(rows[:, j])
             column_knots = np.unique(values[np.linspace(0, values.size - 1, n_quantiles).round().astype(np.intp)])
             counts = np.searchsorted(values, column_knots, "left") + np.searchsorted(values, column_knots, "right")
-            columns.append(j)
             knots.append(column_knots)
             ranks.append(counts / (2 * values.size))
         starts = np.cumsum([0, *(values.size for values in knots[1:])], dtype=np.int64)
-        return cls(np.array(columns, dtype=np.int64), starts, np.concatenate(knots), np.concatenate(ranks))
+        return cls(columns.astype(np.int64), starts, np.concatenate(knots), np.concatenate(ranks))
 
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """The table with its mapped columns."""
@@ -83,9 +76,8 @@ NO_RANKS = {"rank_starts": np.zeros(1, np.int64), "rank_knots": np.empty(0), "ra
 
 def scored_ranks(X: np.ndarray, numbers: np.ndarray) -> Quantiles:
     """Normal scores of the ranks of columns that are far from normal, by the mask of numbers that are no times."""
-    columns = _columns_to_rank(X, numbers)
-    ranks = Quantiles.fit(X[:, columns], np.zeros(columns.size, dtype=bool))
-    return replace(ranks, columns=columns, ranks=ndtri(np.clip(ranks.ranks, *ndtr([-3.0, 3.0]))))
+    ranks = Quantiles.fit(X, _columns_to_rank(X, numbers))
+    return replace(ranks, ranks=ndtri(np.clip(ranks.ranks, *ndtr([-3.0, 3.0]))))
 
 
 def _columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
