@@ -12,7 +12,7 @@ from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction, inverse_of_levels
-from binfeat.models.kernel_algebra.level_effects import inverse_times_levels, one_hot
+from binfeat.models.kernel_algebra.level_effects import LevelColumns, inverse_times_levels, one_hot
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second
@@ -111,15 +111,9 @@ def _of_cell(
     `number` is the number of the cell in a local model with one tree, and `of_levels` is ``M^-1``.
     """
     places = evenly_spaced(cell.n_rows, n_judged)
-    weights, judged, levels = cell.weights[places], cell.support[:, places], None
-    B, alpha = cell.inverse_root()
-    inverse = B[places] @ B.T
-    if of_levels is not None and isinstance(function, LocalFunction) and function.levels is not None:
-        levels = function.levels
-        present, Z = one_hot(levels.of_rows(cell.support))
-        V = inverse_times_levels(B, Z)
-        changes = V[places] @ of_levels[present]  # of all effects, (n_places, n_columns)
-        inverse = inverse - changes[:, present] @ V.T
+    weights, judged = cell.weights[places], cell.support[:, places]
+    levels = function.levels if isinstance(function, LocalFunction) else None
+    inverse, changes, alpha = _rows_of_inverse(cell, places, levels, of_levels)
     coef, g = cell.coef[:, places].T, inverse[np.arange(len(places)), places]
     residuals, inside = coef / g[:, np.newaxis], alpha / weights[:, np.newaxis] * coef
 
@@ -138,10 +132,24 @@ def _of_cell(
         counts = np.einsum("ij,ij->i", values, inverse) + inverse.sum(axis=1)
         if levels is not None:
             padded = np.pad(changes, ((0, 0), (0, 1)))
-            counts = counts + sum(padded[np.arange(len(counts)), own] for own in levels.of_rows(columns))
+            counts = counts + sum(padded[np.arange(len(counts)), each] for each in levels.of_rows(columns))
         return inside + (before - scores) + counts[:, np.newaxis] * residuals
 
     return weights, residuals, after
+
+
+def _rows_of_inverse(
+    cell: ExactFunction, places: np.ndarray, levels: LevelColumns | None, of_levels: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Some rows of G, changes of all effects of levels, (n_places, n_columns), and the alpha of the inverse."""
+    B, alpha = cell.inverse_root()
+    inverse = B[places] @ B.T
+    if levels is None or of_levels is None:
+        return inverse, inverse[:, :0], alpha
+    present, Z = one_hot(levels.of_rows(cell.support))
+    V = inverse_times_levels(B, Z)
+    changes = V[places] @ of_levels[present]
+    return inverse - changes[:, present] @ V.T, changes, alpha
 
 
 def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
