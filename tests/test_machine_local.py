@@ -524,7 +524,7 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
     assert "rows of a cell" in ample.summary()
     hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
     narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
-    monkeypatch.setattr(local, "LOCAL", replace(local.LOCAL, gain=1.0))  # cannot be had
+    monkeypatch.setattr(local.LocalMachine, "gain", 1.0)  # cannot be had
     for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
         np.testing.assert_array_equal(machine.predict(X), free.predict(X))
 

@@ -25,7 +25,6 @@ from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Predict, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.settings import LOCAL
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
 _FRAME_ROWS = 1500  # rows for the origin and the unit of inputs
@@ -108,6 +107,10 @@ class KernelRows:
     held_out: np.ndarray  # validation rows
     frame: Frame
 
+    spread_rows: ClassVar[int] = 1000  # rows for the spread of inputs in a node
+    disorder: ClassVar[float] = 0.5  # random part of the splits of all trees except the first
+    n_landmarks: ClassVar[int] = 200  # rows that couple cells in the diagonal of an inverse
+
     @classmethod
     def of(
         cls,
@@ -163,13 +166,13 @@ class KernelRows:
         counts = np.any([part.gamma > 0 for part in kernel.parts], axis=0)
 
         def spread(rows: np.ndarray) -> np.ndarray:
-            some = self.X[thinned(rows, LOCAL.spread_rows)]
+            some = self.X[thinned(rows, self.spread_rows)]
             exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.kernel.power)
             if exponents.any():
                 return exponents ** (1 / main.kernel.power)
             return (counts & (np.ptp(self.X[rows], axis=0) > 0)).astype(float)
 
-        return split_into_cells(self.X, self.known, spread, most, rng, LOCAL.disorder if tree else 0.0)
+        return split_into_cells(self.X, self.known, spread, most, rng, self.disorder if tree else 0.0)
 
     def samples(self, kernel: KernelSum, most: int, seed: int) -> list[np.ndarray]:
         """Return known rows of the cells of a first tree, up to a maximum for each."""
@@ -186,7 +189,7 @@ class KernelRows:
         values = kernel.values(self.frame, self.problem.categorical, 1)
         cells = replace(self, known=self.all).samples(kernel, rows_of_cell(len(self.all)), 0)
         known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
-        landmarks = self.columns(thinned(self.all, LOCAL.landmarks))
+        landmarks = self.columns(thinned(self.all, self.n_landmarks))
         found = inverse_diagonals(values, known, landmarks, kernel.alpha, n_jobs)
         diagonal = np.full(len(self.X), np.nan)
         diagonal[np.concatenate(cells)] = np.concatenate(found)

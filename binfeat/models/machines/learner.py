@@ -34,7 +34,7 @@ Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # by a factor, and
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps of a learner, and the sets of rows that determine them; all plans share the figures with defaults."""
+    """Steps of a learner, and the sets of rows that determine them."""
 
     set_rows: int  # at most
     n_sets: int  # of a step
@@ -44,17 +44,6 @@ class Plan:
     takes_cells: bool  # sets are cells of the trees
     takes_samples: bool  # sets are random rows; if there are no cells, a share of all rows
     phase: Phase  # the phase with the time limit of the steps
-    start_share: float = 0.75  # share of the better kernel at the start
-    start_penalty: float = 0.2  # penalty at the start, over the penalty of a sample of rows
-    rate: float = 0.15  # longest steps of logarithms at the start
-    last_rate: float = 0.1  # share of the rate at the end
-    prior: float = 50.0  # weight of squared deviations of log gamma from their mean, in rows
-    looks: int = 6  # looks at the clock during the steps
-    fewest_cell_rows: int = 150  # rows of a cell that is learned from
-    least_worth: float = 0.05  # share of a kernel that is kept in the differences of rows
-    scored_cells: int = 8  # cells that determine the penalty of losses other than squares
-    group_penalties: tuple[float, ...] = (0.1, 1.0, 10.0)  # initial; nearly equal single rows have far smaller ones
-    factor: float = 1.5  # ratio of two factors of all gammas, for groups and many inputs
 
 
 FEW_ROWS = Plan(750, 2, 8, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
@@ -70,6 +59,18 @@ class Learner:
     losses of validation rows, or leave-one-out losses, select the penalty at the end: for few rows, and for losses
     other than squared errors.
     """
+
+    start_share = 0.75  # share of the better kernel at the start
+    start_penalty = 0.2  # penalty at the start, over the penalty of a sample of rows
+    rate = 0.15  # longest steps of logarithms at the start
+    last_rate = 0.1  # share of the rate at the end
+    prior = 50.0  # weight of squared deviations of log gamma from their mean, in rows
+    looks = 6  # looks at the clock during the steps
+    fewest_cell_rows = 150  # rows of a cell that is learned from
+    least_worth = 0.05  # share of a kernel that is kept in the differences of rows
+    scored_cells = 8  # cells that determine the penalty of losses other than squares
+    group_penalties = 0.1, 1.0, 10.0  # initial; nearly equal single rows have far smaller ones
+    factor = 1.5  # ratio of two factors of all gammas, for groups and many inputs
 
     def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
         self._rows, self._problem, self._kernels, self._run = rows, rows.problem, kernels, run
@@ -93,12 +94,12 @@ class Learner:
         if is_few:
             # Leave-one-out errors of groups are too low.
             if known is None and self._kernels.learned and (rows.is_wide or self._problem.groups is not None):
-                moves = 2 * [*moves, (KernelSum.scaled, self._plan.factor)]
+                moves = 2 * [*moves, (KernelSum.scaled, self.factor)]
             is_again = known is not None and len(rows.known) <= kernel.n_rows
             best = self._selected(kernel, cells, [] if is_again else moves, seconds)
             return replace(best, error=self._squared_error(best, cells))
         if not self._problem.is_judged_by_squares:
-            kernel = self._selected(kernel, cells[: self._plan.scored_cells], moves, seconds).kernel
+            kernel = self._selected(kernel, cells[: self.scored_cells], moves, seconds).kernel
         if np.isnan(error):
             some = cells[: self._plan.n_sets]
             error = self._squared_error(self._tried(kernel, some, self._matrices(kernel, some)), some)
@@ -109,19 +110,19 @@ class Learner:
         rows, run, settings = self._rows, self._run, self._run.settings
         found, has_second = self._kernels.found, run.limits.mechanisms.second_kernel
         if len(found) > 1 and any(np.isnan(own.error) for own in found):  # given gammas
-            cells = [self._cells(own.kernel)[: self._plan.scored_cells] for own in found]
+            cells = [self._cells(own.kernel)[: self.scored_cells] for own in found]
             moves = [penalty_between(self._least_alpha, MOST_ALPHA)] if self._learns_alpha else []
             found = [self._selected(own.kernel, some, moves, 0.0) for own, some in zip(found, cells)]
         found = sorted(found, key=lambda own: own.error)
         kernels = [own.kernel for own in (found if has_second else found[:1])]
         if has_second and len(kernels) == 1 and settings.kernel is None and may_add and self._kernels.learned:
             kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
-        shares = [1.0] if len(kernels) == 1 else [self._plan.start_share, 1 - self._plan.start_share]
+        shares = [1.0] if len(kernels) == 1 else [self.start_share, 1 - self.start_share]
         parts = [replace(own.main, share=share) for own, share in zip(kernels, shares, strict=True)]
         alpha = relative_alpha(rows.problem, settings.alpha)
         if alpha is None:
             mean = float(np.exp(sum(share * np.log(own.alpha) for own, share in zip(kernels, shares))))
-            alpha = self._plan.start_penalty * mean
+            alpha = self.start_penalty * mean
         return Trial(replace(kernels[0], parts=parts, alpha=alpha), found[0].error)
 
     def _cells(self, kernel: KernelSum) -> list[np.ndarray]:
@@ -130,7 +131,7 @@ class Learner:
             return [self._rows.known]
         seed = self._run.settings.seed
         cells = self._rows.samples(kernel, self._plan.set_rows, seed)
-        large = [own for own in cells if len(own) >= self._plan.fewest_cell_rows]
+        large = [own for own in cells if len(own) >= self.fewest_cell_rows]
         known = [own for own in large if not is_constant(self._problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
@@ -144,7 +145,7 @@ class Learner:
         steps, error, sets = self._steps(kernel, learns_gamma, is_open), np.nan, self._sets(cells)
         self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(plan.n_sets)]
         for k in range(plan.n_steps):
-            is_look = k > 0 and not k % max(1, plan.n_steps // plan.looks)
+            is_look = k > 0 and not k % max(1, plan.n_steps // self.looks)
             if is_look and not (run.step() and run.may_continue(plan.phase, seconds)):
                 break
             if k and not k % (plan.n_steps // n_trees):
@@ -153,7 +154,7 @@ class Learner:
             if left_out:
                 error = float(np.mean([own.error for own in left_out]))
                 for own in [left_out] if plan.takes_cells else [[own] for own in left_out]:  # few rows: two moves
-                    steps.step(own, plan.rate * (1 - (1 - plan.last_rate) * k / plan.n_steps))
+                    steps.step(own, self.rate * (1 - (1 - self.last_rate) * k / plan.n_steps))
         return self._learned(kernel, steps), error
 
     def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:
@@ -161,7 +162,7 @@ class Learner:
             kernel.gammas(self._rows.frame),
             np.array([part.share for part in kernel.parts]),
             max(kernel.alpha, self._least_alpha),
-            prior=self._plan.prior / len(self._rows.known),
+            prior=self.prior / len(self._rows.known),
             least_alpha=self._least_alpha,
             alpha_rate=self._plan.alpha_rate,
             keeps_proportions=True,
@@ -207,7 +208,7 @@ class Learner:
         spreads = steps.shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
         worths = spreads / spreads.sum() if spreads.sum() > 0 else steps.shares
         main = replace(start, parts=parts).main
-        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= self._plan.least_worth]
+        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= self.least_worth]
         total = sum(part.share for part in kept)
         alpha = steps.alpha if self._learns_alpha else start.alpha
         return replace(start, parts=[replace(part, share=part.share / total) for part in kept], alpha=alpha)
@@ -227,7 +228,7 @@ class Learner:
             trials = [tried(kernel)]
             seconds += self._run.clock.used - start
             if moves and self._learns_alpha and self._problem.groups is not None:
-                trials += [tried(replace(kernel, alpha=alpha)) for alpha in self._plan.group_penalties]
+                trials += [tried(replace(kernel, alpha=alpha)) for alpha in self.group_penalties]
             return descended(min(trials, key=lambda own: own.error), moves, tried, may_try)
 
     def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:

@@ -20,7 +20,7 @@ from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import SolvedCell
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
-from binfeat.models.settings import LOCAL, PENALTY_FACTOR
+from binfeat.models.settings import PENALTY_FACTOR
 
 _CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
 KernelAndLevels = tuple[KernelSum, LevelColumns]
@@ -32,6 +32,17 @@ class LevelSearch:
     Choices are judged by the leave-one-out errors of some rows in the cells of the first tree: all rows of some levels
     of the category with most levels, as the effect of a level is known as well as it has rows.
     """
+
+    most_columns = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
+    fewest_levels = 20  # levels of some category; with fewer, every cell has enough rows of each level
+    pair_bytes = 40  # bytes of a pair of levels: equations, matrix, inverse and parts of cells
+    memory_ratio = 4  # memory of a fit over the memory of the equations of levels
+    tried_columns = 1000  # levels that choose variances and penalty
+    tried_rows = 20_000  # rows that choose variances and penalty
+    tried_cell_rows = 750  # rows of a cell that chooses variances and penalty
+    start_variance = 0.3
+    variance_factors = 1.0, 10.0  # a kernel that fits badly makes likely variances too small
+    worth = 0.01  # share of the leave-one-out error that effects have to remove at first
 
     def __init__(self, rows: KernelRows, run: Run, most: int) -> None:
         self._rows, self._run, self._most = rows, run, most
@@ -49,7 +60,7 @@ class LevelSearch:
         if not some:
             return None
         kernel, (error, without, best) = start, self._found(start, tried, some)
-        if error > (1 - LOCAL.level_worth) * without:
+        if error > (1 - self.worth) * without:
             return None
         # The best penalty is larger than without effects: the kernel has less to explain.
         while self._run.settings.alpha is None and self._run.may_continue(Phase.CELLS, seconds):
@@ -81,16 +92,16 @@ class LevelSearch:
             return None
         known, X = self._rows.known, self._rows.X
         counts = [np.bincount(np.asarray(X[known, j]).astype(np.int64)) for j in inputs.tolist()]
-        n_bytes = fit_bytes(self._run.settings.max_bytes) / LOCAL.level_share
-        most = min(LOCAL.most_columns, int(np.sqrt(n_bytes / LOCAL.level_pair_bytes)))
+        n_bytes = fit_bytes(self._run.settings.max_bytes) / self.memory_ratio
+        most = min(self.most_columns, int(np.sqrt(n_bytes / self.pair_bytes)))
         n_levels = [np.count_nonzero(own) for own in counts]
-        if max(n_levels) < LOCAL.fewest_levels or most < LOCAL.fewest_levels:
+        if max(n_levels) < self.fewest_levels or most < self.fewest_levels:
             return None
         return LevelColumns.of_counts(inputs, counts, most)
 
     def _tried(self, columns: LevelColumns) -> LevelColumns:
         """Columns of all levels; of the largest category, a random part if there are too many."""
-        groups, too_many = columns.groups, columns.n_columns - LOCAL.tried_columns
+        groups, too_many = columns.groups, columns.n_columns - self.tried_columns
         if too_many <= 0:
             return columns
         largest = np.flatnonzero(groups == np.argmax(np.bincount(groups)))
@@ -105,9 +116,9 @@ class LevelSearch:
     def _some(self, cells: list[np.ndarray], tried: LevelColumns) -> list[np.ndarray]:
         """Rows of cells, without rows with a level that is not tried."""
         own = [rows[(tried.of_rows(self._rows.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
-        some = [thinned(rows, LOCAL.tried_cell_rows) for rows in own if len(rows) > 1]
+        some = [thinned(rows, self.tried_cell_rows) for rows in own if len(rows) > 1]
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
-        return [some[number] for number in evenly_spaced(len(some), max(1, LOCAL.tried_rows // mean))]
+        return [some[number] for number in evenly_spaced(len(some), max(1, self.tried_rows // mean))]
 
     def _found(
         self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]
@@ -115,9 +126,9 @@ class LevelSearch:
         """The errors with effects and without, and the best variances for a penalty."""
         values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
         known = LevelSolver(self._rows, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
-        start = np.full(tried.level_inputs.size, LOCAL.start_variance)
+        start = np.full(tried.level_inputs.size, self.start_variance)
         likely = known[1].likeliest_variances(tried.groups, start)
-        trials = [replace(tried, level_variances=likely * factor) for factor in LOCAL.variance_factors]
+        trials = [replace(tried, level_variances=likely * factor) for factor in self.variance_factors]
         errors = [self._error(known, some, own) for own in trials]
         best = int(np.argmin(errors))
         return errors[best], self._error(known, some, None), trials[best]
@@ -138,6 +149,8 @@ class LevelSearch:
 class LevelSolver:
     """Solves the cells of a tree and the effects of levels, which the cells share, as one linear system."""
 
+    kept_bytes = 2**28  # bytes of the matrices V of cells; cells beyond are factorised again
+
     def __init__(
         self, rows: KernelRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
     ) -> None:
@@ -146,7 +159,7 @@ class LevelSolver:
 
     def __call__(self, cells: list[np.ndarray]) -> list[SolvedCell]:
         """Solutions of all cells of a tree, which are numbers of rows."""
-        parts, equations = self.parts(cells, LOCAL.kept_bytes)
+        parts, equations = self.parts(cells, self.kept_bytes)
         self.effects = equations.solved(self.columns.variances, self._n_jobs)
         return self._finished(cells, parts)
 

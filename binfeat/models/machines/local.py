@@ -21,11 +21,12 @@ from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tre
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.settings import LOCAL
 
 
 class _Trees:
     """Trees of all rows, judged by rows of the table that they have not seen, or by leaving each row out."""
+
+    n_errors = 10_000  # residuals that are kept
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class _Trees:
     def judgement(self, forest: Forest) -> tuple[np.ndarray, HeldOutErrors]:
         """Return predictions for the rows that judge, and their errors."""
         rows = self.judged_rows
-        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), LOCAL.errors)
+        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), self.n_errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
         return predictions, HeldOutErrors.of(residuals, self._variances(forest, rows[some]))
 
@@ -89,6 +90,12 @@ class LocalMachine(KernelCandidate):
     """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
 
     features: ClassVar[str] = "local"
+    least_alpha = 1e-5
+    gain = 0.003  # share of the error that one more tree has to remove
+    least_gain = 0.01  # least gain of a tree, in units of the negligible error
+    few_cells = 8  # cells of the second tree that determine the number of trees
+    level_trees = 6  # seconds of a tree with effects of levels, at most, over the seconds of a plain tree
+    level_cost = 4  # gain of one more tree with effects of levels, over `gain`
 
     def __init__(
         self,
@@ -147,7 +154,7 @@ class LocalMachine(KernelCandidate):
         if known is not None:  # its penalty is for weights of mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
-        tuned = Learner(self._rows, self._kernels, run, CELLS, LOCAL.least_alpha).of(known, self._seconds)
+        tuned = Learner(self._rows, self._kernels, run, CELLS, self.least_alpha).of(known, self._seconds)
         first = self._trees.first(tuned.kernel, cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
@@ -166,14 +173,14 @@ class LocalMachine(KernelCandidate):
         if earlier is not None:
             found = search.known(plain.kernel, earlier)
         elif self._known is None:
-            found = search.run(plain.kernel, LOCAL.level_trees * plain.seconds)
+            found = search.run(plain.kernel, self.level_trees * plain.seconds)
         else:
             found = None  # the earlier fit did not gain by them
         if found is None:
             return plain
         kernel, self._trees.levels = found
         joint = self._trees.first(kernel, plain.most)
-        if joint.error > (1 - LOCAL.gain) * plain.error:
+        if joint.error > (1 - self.gain) * plain.error:
             self._trees.levels = None
             return plain
         self._keep(joint)
@@ -190,7 +197,7 @@ class LocalMachine(KernelCandidate):
         def one_tree(kernel: KernelSum) -> Forest:
             return self._trees.first(kernel, start.most)
 
-        return descended(start, [penalty_between(LOCAL.least_alpha, MOST_ALPHA)], one_tree, may_gain)
+        return descended(start, [penalty_between(self.least_alpha, MOST_ALPHA)], one_tree, may_gain)
 
     def _enlarge(self, best: Forest, rows: AllRows, run: Run) -> bool:
         """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on."""
@@ -202,7 +209,7 @@ class LocalMachine(KernelCandidate):
         goes_on = run.step()
         while goes_on and may_gain(best):
             larger = self._trees.first(best.kernel, 2 * best.most)
-            if larger.error > (1 - LOCAL.gain) * best.error:
+            if larger.error > (1 - self.gain) * best.error:
                 break
             self._keep(larger)
             run.note("rows of a cell", f"{larger.most:,} at most", larger.error)
@@ -229,9 +236,9 @@ class LocalMachine(KernelCandidate):
 
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
-        variance, error = 2 * self._grown.ambiguity(LOCAL.few_cells), self._curve[-1][1]
-        gain = LOCAL.gain if self._trees.levels is None else LOCAL.level_cost * LOCAL.gain
-        least = max(gain, LOCAL.least_gain * self._problem.negligible / error) if error > 0 else gain
+        variance, error = 2 * self._grown.ambiguity(self.few_cells), self._curve[-1][1]
+        gain = self.gain if self._trees.levels is None else self.level_cost * self.gain
+        least = max(gain, self.least_gain * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _solution(self, status: str) -> Solution:

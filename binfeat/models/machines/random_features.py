@@ -26,7 +26,7 @@ from binfeat.models.machines.growth import GridLaw, Sizing
 from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.settings import FEATURES, PENALTY_FACTOR
+from binfeat.models.settings import PENALTY_FACTOR
 
 _FIRST_ALPHAS = np.array([10.0, PENALTY_FACTOR, 1.0])  # relative to the exact kernel, for finitely many grids
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
@@ -116,6 +116,9 @@ class FeatureMachine(ABC):
 
 class BinsMachine(FeatureMachine):
     features: ClassVar[str] = "binning"
+    sample_factor = 2.0  # ratio of overall factors of gamma that are tried on a sample
+    factors = 1.0, 1.4, 2.0, 2.8, 4.0, 5.6  # of gamma, on all rows: more rows support finer grids
+    factor_tol = 3e-2  # tolerance that is enough to compare these
 
     def judge(self, run: Run) -> np.ndarray:
         kernels = self._kernels
@@ -123,7 +126,7 @@ class BinsMachine(FeatureMachine):
         best = self._fit(kernels.binning, _penalties(run, first), run)
         while kernels.learned and may_search(kernels, run):  # for more rows than gamma was learned on
             alphas = _penalties(run, best.kernel.alpha / np.array([1.0, PENALTY_FACTOR]))
-            other = self._fit(best.kernel.scaled(FEATURES.sample_factor), alphas, run)
+            other = self._fit(best.kernel.scaled(self.sample_factor), alphas, run)
             if not other.error < best.error:
                 break
             best = other
@@ -168,14 +171,14 @@ class BinsMachine(FeatureMachine):
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
         """Return the factor of gamma with the lowest validation error of a few grids, on all rows."""
         best, least, losses = 1.0, np.inf, self._problem.losses(self._problem.held_out)
-        with run.stage("overall length scale", len(FEATURES.factors)):
-            for factor in FEATURES.factors:
+        with run.stage("overall length scale", len(self.factors)):
+            for factor in self.factors:
                 start, law = run.clock.used, self._law(self._kernel.scaled(factor), run)
                 if rows.most_grids(self._kernels, law) < run.limits.few_grids and factor > 1:
                     break
                 growth = rows.new_growth(self._kernels, law)
                 growth.grow(run.limits.few_grids)
-                _, _, predictions = growth.solve(self._kernel.alpha, FEATURES.trial_tol, FEATURES.max_iter)
+                _, _, predictions = growth.solve(self._kernel.alpha, self.factor_tol, Sizing.max_iter)
                 error = losses(predictions).mean()
                 if error >= least:
                     break
@@ -188,6 +191,7 @@ class BinsMachine(FeatureMachine):
 
 class FourierMachine(FeatureMachine):
     features: ClassVar[str] = "fourier"
+    enough_error = 0.98  # ratio of the errors of twice as many Fourier features and of these that continues
 
     def judge(self, run: Run) -> np.ndarray:
         kernel = self._kernels.radial
@@ -215,7 +219,7 @@ class FourierMachine(FeatureMachine):
             more = self._sized(fourier, sizing.alpha, rows, run)
             if more.error < before:
                 self._sizing = sizing = more
-            if more.error > FEATURES.enough_error * before:
+            if more.error > self.enough_error * before:
                 break
         return sizing
 
