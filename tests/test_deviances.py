@@ -206,8 +206,8 @@ def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypa
     offset = np.log(np.average(y, weights=weights))
     K, loss_at_mean = X @ X.T, replace(deviance, center=offset)
     solver = solver_by(precise_inverse_root, K.astype(np.float32))
-    found, _ = minimum.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
-    logs = offset + (K + 1) @ found.coef[:, 0]
+    coef, *_ = minimum.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
+    logs = offset + (K + 1) @ coef[:, 0]
     shares = weights * np.exp(offset * (2 - deviance.power))
     options = {"power": deviance.power, "alpha": alpha / shares.sum(), "fit_intercept": False}
     peer = TweedieRegressor(**options, link="log", tol=1e-12, max_iter=100_000)

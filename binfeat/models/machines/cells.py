@@ -95,8 +95,8 @@ class CellSolver:
             d = own[:, np.newaxis] / alpha  # of a constant plus a diagonal (Sherman & Morrison 1950)
             return lambda Z: d * (Z - c * (d.T @ Z) / (1 + c * d.sum())), alpha
 
-        score = minimise(loss, inverse, self.alpha, v, labels)[0].scores[0]
-        return self._by_one_row(score, c, len(Y), Y - score, np.zeros(len(Y)))
+        _, scores, _, _ = minimise(loss, inverse, self.alpha, v, labels)
+        return self._by_one_row(scores[0], c, len(Y), Y - scores[0], np.zeros(len(Y)))
 
     def _value_of_equal(self, X: np.ndarray) -> float:
         """The kernel of a row with itself, and 1 of the intercept."""
@@ -110,10 +110,9 @@ class CellSolver:
 
     def _minimised(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         K = self.kernel(X, X)
-        found, alpha = minimise(loss, solver_by(precise_inverse_root, K), self.alpha, weights, Y)
-        residuals = Y - left_out(loss, K, alpha, weights, Y, found.scores, precise_inverse_root)
-        coef, nothing = found.coef, np.zeros(len(Y))
-        return SolvedCell(coef, coef.sum(axis=0), alpha, found.scores, residuals, nothing, found.gain)
+        coef, scores, gain, alpha = minimise(loss, solver_by(precise_inverse_root, K), self.alpha, weights, Y)
+        residuals = Y - left_out(loss, K, alpha, weights, Y, scores, precise_inverse_root)
+        return SolvedCell(coef, coef.sum(axis=0), alpha, scores, residuals, np.zeros(len(Y)), gain)
 
 
 def _column(weights: Weights, Y: np.ndarray) -> np.ndarray:
