@@ -21,6 +21,9 @@ _LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
 _FEW = 16  # rows, which are not worth sorting by cells
 _MANY = 2**17  # rows per block of coordinates
 
+# The coordinates of one kernel: inputs that are numbers and count, their scales, and a linear map if there is one.
+Placement = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
 
 class Coordinates:
     """Coordinates of rows for a sum of kernels in the engine; linear kernels become a linear function of the row.
@@ -36,20 +39,20 @@ class Coordinates:
             if isinstance(matrix.kernel, Linear):
                 self._linear += np.where(categorical, 0.0, share * gamma)
                 continue
-            parts.append(KernelCoordinates(matrix, gamma, categorical))
+            parts.append(placement_of(matrix, gamma, categorical))
             kinds.append(_kind(matrix.kernel))
             shares.append(share)
             jumps.append(gamma[categorical])
-        sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in parts]
-        bounds = np.cumsum([0, *sizes])
+        sizes = [inputs.size if linear_map is None else linear_map.shape[1] for inputs, _, linear_map in parts]
+        bounds = np.cumsum([0, *(-(-size // expansions.LANES) * expansions.LANES for size in sizes)])
         self._inputs, self._scales = np.zeros(bounds[-1], np.int64), np.zeros(bounds[-1])  # unmapped inputs
-        self._mapped = list[tuple[slice, KernelCoordinates]]()
-        for part, begin in zip(parts, bounds):
-            place = slice(begin, begin + part.size)
-            if part.linear_map is None:
-                self._inputs[place], self._scales[place] = part.inputs, part.scales
+        self._mapped = list[tuple[slice, Placement]]()
+        for (inputs, scales, linear_map), size, begin in zip(parts, sizes, bounds):
+            place = slice(begin, begin + size)
+            if linear_map is None:
+                self._inputs[place], self._scales[place] = inputs, scales
             else:
-                self._mapped.append((place, part))
+                self._mapped.append((place, (inputs, scales, linear_map)))
         self.is_linear = bool(self._linear.any())
         self.kernel = np.array(kinds), np.array(shares, np.float64), bounds, np.array(jumps, np.float32)
 
@@ -65,7 +68,7 @@ class Coordinates:
         rows = np.ascontiguousarray(columns.T, dtype=np.float64)
         coordinates = (rows.take(self._inputs, axis=1) * self._scales).astype(np.float32)
         for place, part in self._mapped:
-            coordinates[:, place] = part.of(rows)
+            coordinates[:, place] = placed(rows, part)
         codes = np.ascontiguousarray(columns.take(self._categorical, axis=0).T)
         return coordinates, codes, rows if self.is_linear else rows[:, :0]
 
@@ -74,25 +77,23 @@ class Coordinates:
         return self._linear[:, np.newaxis] * (support.astype(np.float64) @ coef.T)
 
 
-class KernelCoordinates:
-    """The coordinates of one kernel: inputs that are numbers and count, scaled, and mapped if there is a map."""
+def placement_of(matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> Placement:
+    scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
+    inputs, linear_map = np.flatnonzero(scales), None
+    if isinstance(matrix, MappedRadialMatrix):
+        linear_map = np.ascontiguousarray(matrix.linear_map[inputs])
+    return inputs, scales[inputs], linear_map
 
-    def __init__(self, matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> None:
-        scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
-        self.inputs = np.flatnonzero(scales)
-        self.scales = scales[self.inputs]
-        self.linear_map = None
-        if isinstance(matrix, MappedRadialMatrix):
-            self.linear_map = np.ascontiguousarray(matrix.linear_map[self.inputs])
-        self.size = self.inputs.size if self.linear_map is None else self.linear_map.shape[1]
 
-    def of(self, rows: np.ndarray) -> np.ndarray:
-        scaled = rows[:, self.inputs] * self.scales
-        if self.linear_map is None:
-            return scaled
-        mapped = np.empty((len(scaled), self.size))
-        expansions.map_rows(scaled, self.linear_map, mapped)
-        return mapped
+def placed(rows: np.ndarray, placement: Placement) -> np.ndarray:
+    """The coordinates of rows (n_rows, n_inputs) for one kernel."""
+    inputs, scales, linear_map = placement
+    scaled = rows[:, inputs] * scales
+    if linear_map is None:
+        return scaled
+    mapped = np.empty((len(scaled), linear_map.shape[1]))
+    expansions.map_rows(scaled, linear_map, mapped)
+    return mapped
 
 
 class FullExpansion:

@@ -13,7 +13,7 @@ from binfeat.kernels.families import Laplacian, Matern
 from binfeat.length_scales.matrices import Linear
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.exact import ExactFunction
-from binfeat.models.fitted.expansion import KernelCoordinates
+from binfeat.models.fitted.expansion import placed, placement_of
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
@@ -160,11 +160,12 @@ def _expansion(
 
     total = None
     for matrix, share, gamma in zip(of_kernels.matrices, of_kernels.shares, of_kernels.gammas, strict=True):
-        part, kernel = KernelCoordinates(matrix, gamma, function.categorical), matrix.kernel
-        own = np.stack([part.of(cell) for cell in support.astype(np.float64)])
-        placed = graph.add("Mul", graph.columns(rows, part.inputs), part.scales)
-        placed = placed if part.linear_map is None else graph.add("MatMul", placed, part.linear_map)
-        asked = graph.add("Unsqueeze", placed, graph.constant([axis], np.int64))
+        placement, kernel = placement_of(matrix, gamma, function.categorical), matrix.kernel
+        own = np.stack([placed(cell, placement) for cell in support.astype(np.float64)])
+        inputs, scales, linear_map = placement
+        new = graph.add("Mul", graph.columns(rows, inputs), scales)
+        new = new if linear_map is None else graph.add("MatMul", new, linear_map)
+        asked = graph.add("Unsqueeze", new, graph.constant([axis], np.int64))
         if isinstance(kernel, Linear):
             values = graph.add("MatMul", asked, known(own.transpose(0, 2, 1)))
         else:
