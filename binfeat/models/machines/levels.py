@@ -48,7 +48,10 @@ class LevelSearch:
         self._rows, self._run, self._most = rows, run, most
 
     def run(self, start: KernelSum, seconds: float) -> KernelAndLevels | None:
-        """The kernel with its penalty, and levels with variances; None if effects gain too little in `seconds`."""
+        """The kernel with its penalty, and levels with variances; None if effects gain too little.
+
+        It is also None if fewer than `seconds` are left.
+        """
         columns = self._columns()
         if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None

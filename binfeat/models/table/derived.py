@@ -124,7 +124,7 @@ def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y
     return [j for j in found if _is_name(lambda k: table[rows, k], j, found, known)]
 
 
-_Groups = tuple[np.ndarray, np.ndarray]  # rows that tell of a column, and the place of their numbers in rising order
+_Groups = tuple[np.ndarray, np.ndarray]  # some rows, and the rank of the number of each among the numbers of a column
 
 
 def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
@@ -136,7 +136,7 @@ def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
 
 
 def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
-    """The rows that tell of a column, if its numbers come again: `some`, or of more all in some ranges of values."""
+    """Groups of rows by a column, if its numbers repeat: of `some` rows, or of all rows in some ranges of values."""
     own = np.sort(values[some])
     if not _come_again(own):
         if values.size == some.size:
