@@ -353,7 +353,7 @@ def test_predictions_for_rows_of_the_machine_follow_from_coefficients(given, rng
     known = list[tuple[np.ndarray, np.ndarray]]()
 
     def both(solution, X, n_jobs):
-        known.append((of_all(solution, X, n_jobs), solution.scores(X, n_jobs)))
+        known.append((of_all(solution, X, n_jobs), solution.predict(n_jobs)(X)))
         return known[-1][0]
 
     of_all = Solution.scores_of_all
