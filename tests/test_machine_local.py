@@ -495,7 +495,7 @@ def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, mon
     assert len(gammas) == 3
     assert all((one != other).any() for one, other in pairwise(gammas))
     gammas.clear()
-    KernelMachineRegressor(**LOCAL, gamma="scale").fit(X, smooth(X))
+    KernelMachineRegressor(**LOCAL, kernel="laplacian", gamma="scale").fit(X, smooth(X))
     assert len(gammas) == 1
 
 
