@@ -40,7 +40,7 @@ def _warm_up_models() -> None:
     X[:, -1] = rng.integers(3, size=_PREDICTED)
     functions: list[KernelFunction | FeatureFunction] = [*_of_kernels(X, rng), *_of_features(rng)]
     with every_version():
-        Quantiles.fit(X, np.zeros(_INPUTS, bool)).transform(X)
+        Quantiles.fit(X, np.arange(_INPUTS)).transform(X)
         for function in functions:
             for rows in (X[:1], X):
                 function.scores(rows, np.zeros(_TARGETS))

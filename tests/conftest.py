@@ -204,7 +204,7 @@ def rows_met_in_a_bin(monkeypatch):
 @pytest.fixture
 def bytes_of_a_prediction(monkeypatch):
     """Let kernel machines predict in blocks of so many bytes."""
-    return partial(monkeypatch.setattr, "binfeat.models.fitted.kernel_function.BLOCK_BYTES")
+    return partial(monkeypatch.setattr, "binfeat.models.fitted.features._BLOCK_BYTES")
 
 
 @pytest.fixture

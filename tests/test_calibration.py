@@ -1,7 +1,5 @@
 """Calibrated log-odds of classes: their likelihood, weights, rare classes, and what users see of them."""
 
-from dataclasses import replace
-
 import naive
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from binfeat.kernels import RBF
 from binfeat.length_scales import kernel_sum, matrices
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.kernel_algebra.solve import inverse_diagonals
-from binfeat.models.machines import cells, exact
+from binfeat.models.machines import candidate, exact
 
 
 @pytest.fixture
@@ -213,8 +211,8 @@ def test_all_rows_are_left_out(table, monkeypatch):
 @pytest.mark.hard
 def test_cells_and_landmarks_say_nearly_the_same(table, monkeypatch):
     X, y, _ = table
-    monkeypatch.setattr(cells, "rows_of_cell", lambda n_rows: 100)
-    monkeypatch.setattr(cells, "LOCAL", replace(cells.LOCAL, landmarks=50))
+    monkeypatch.setattr(candidate, "rows_of_cell", lambda n_rows: 100)
+    monkeypatch.setattr(candidate.KernelRows, "n_landmarks", 50)
     found, expected = left_out(X[:400], y[:400], monkeypatch)
     assert found == pytest.approx(expected, rel=0.1)  # a probe tells the mean of 400 values up to 7 %
 

@@ -142,7 +142,7 @@ def test_rows_that_come_later_and_blocks(few_steps, panel):
     warm = KernelMachineRegressor(**EXACT, warm_start=True).fit(X[:300], y[:300])
     score = warm.score(X[300:], y[300:])
     warm.fit(X, y)
-    np.testing.assert_array_equal(warm._fitted.encoder.inputs.levels.numbers, np.unique(X[:, 1]))
+    np.testing.assert_array_equal(warm._fitted.encoder.inputs.categories[1][0], np.unique(X[:, 1]))
     assert warm.score(X[300:], y[300:]) > score
     source = blocks(X, y, block_rows=100)
     machine = KernelMachineRegressor(features="local", solver_params={"cell_rows": 200}, random_state=0).fit(source)

@@ -206,8 +206,8 @@ def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypa
     offset = np.log(np.average(y, weights=weights))
     K, loss_at_mean = X @ X.T, replace(deviance, center=offset)
     solver = solver_by(precise_inverse_root, K.astype(np.float32))
-    found, _ = minimum.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
-    logs = offset + (K + 1) @ found.coef[:, 0]
+    coef, *_ = minimum.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
+    logs = offset + (K + 1) @ coef[:, 0]
     shares = weights * np.exp(offset * (2 - deviance.power))
     options = {"power": deviance.power, "alpha": alpha / shares.sum(), "fit_intercept": False}
     peer = TweedieRegressor(**options, link="log", tol=1e-12, max_iter=100_000)
@@ -353,7 +353,7 @@ def test_predictions_for_rows_of_the_machine_follow_from_coefficients(given, rng
     known = list[tuple[np.ndarray, np.ndarray]]()
 
     def both(solution, X, n_jobs):
-        known.append((of_all(solution, X, n_jobs), solution.scores(X, n_jobs)))
+        known.append((of_all(solution, X, n_jobs), solution.predict(n_jobs)(X)))
         return known[-1][0]
 
     of_all = Solution.scores_of_all

@@ -7,7 +7,7 @@ import pytest
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._engine import expansions
 from binfeat.length_scales import kernel_sum, matrices
-from binfeat.models.fitted import anchors, expansion
+from binfeat.models.fitted import expansion
 
 CATEGORICAL = np.array([False] * 5 + [True])
 PROFILES = {
@@ -158,7 +158,7 @@ def test_a_function_without_residuals_keeps_all_rows(noisy):
 
 def test_few_rows_are_all_kept(noisy):
     X, y = noisy
-    n_rows = anchors.LEAST_ROWS - 1
+    n_rows = expansion.ANCHORED_ROWS - 1
     machine = KernelMachineRegressor(alpha=0.3, **SMOOTH).fit(X[:n_rows], y[:n_rows])
     assert not machine._fitted.function.anchors.size
 
@@ -207,8 +207,8 @@ def test_every_target_decides(rng):
     kernel = kernel_sum.KernelValues([matrices.kernel_matrix(kernels.RBF(), np.zeros(2, bool))], [1.0], [np.ones(2)])
     support, coef = rng.normal(size=(2, 3000)).astype(np.float32), rng.normal(size=(2, 3000))
     of_rows = kernel, np.zeros(2, bool), support, coef
-    assert anchors.few_anchors(*of_rows, np.full(2, 10.0), 1) is not None
-    assert anchors.few_anchors(*of_rows, np.array([10.0, 1e-9]), 1) is None
+    assert expansion.few_anchors(*of_rows, np.full(2, 10.0), 1) is not None
+    assert expansion.few_anchors(*of_rows, np.array([10.0, 1e-9]), 1) is None
 
 
 def test_parts_of_a_function_have_no_anchors(smooth_model):

@@ -45,7 +45,7 @@ def own_columns(function, rows):
 def test_an_exact_machine_without_each_row():
     X, y, weights = rows_of(50)
     fitted = KernelMachineRegressor(**GIVEN, features="exact").fit(X, y, sample_weight=weights)._fitted
-    (own,) = importance._of_exact(fitted.function)
+    ((_, _, residuals),) = importance._of_exact(fitted.function)
     mean, std = moments(y, weights)
     function, Y = fitted.function, (y - mean) / std
     rows = own_columns(function, slice(None))
@@ -58,7 +58,7 @@ def test_an_exact_machine_without_each_row():
             Y[k] - left_out(X[order], Y[order], function.weights, float(function.alpha), i, moved[i])[0]
             for i, k in enumerate(order)
         ]
-        np.testing.assert_allclose(own.after(changed, framed)[:, 0], expected, atol=1e-3)
+        np.testing.assert_allclose(residuals(changed, framed)[:, 0], expected, atol=1e-3)
 
 
 def test_a_local_machine_without_each_row():
@@ -67,10 +67,11 @@ def test_a_local_machine_without_each_row():
     fitted = local.fit(X, y, sample_weight=weights)._fitted
     mean, std = moments(y, weights)
     function, Y = fitted.function, (y - mean) / std
-    cells, judged = function.trees(X)[0], list(importance._of_local(function))
+    (_, numbers), judged = function.first_tree(), list(importance._of_local(function))
+    cells = function.trees(X)[0]
     assert len(judged) == 4
-    for own in judged:
-        cell = function.cell(own._number)
+    for number, (_, _, residuals) in zip(numbers, judged, strict=True):
+        cell = function.cell(number)
         rows = own_columns(cell, slice(None))
         order = np.abs(rows[:, np.newaxis] - X).sum(axis=2).argmin(axis=1)
         for changed, values in changes(len(rows)):
@@ -86,7 +87,7 @@ def test_a_local_machine_without_each_row():
                 without = place[0] if place.size else -1
                 alpha = float(function.cell_alphas[where[i]])
                 expected.append(Y[k] - left_out(X[mine], Y[mine], shares, alpha, without, moved[i])[0])
-            np.testing.assert_allclose(own.after(changed, framed)[:, 0], expected, atol=2e-3)
+            np.testing.assert_allclose(residuals(changed, framed)[:, 0], expected, atol=2e-3)
 
 
 def table_of(n_rows):

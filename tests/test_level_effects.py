@@ -1,7 +1,5 @@
 """Effects of levels that all cells of a local machine share."""
 
-from dataclasses import replace
-
 import naive
 import numpy as np
 import pytest
@@ -258,7 +256,7 @@ def test_cells_that_are_not_kept_are_computed_again(monkeypatch):
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)
     kept = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
-    monkeypatch.setattr(levels, "LOCAL", replace(levels.LOCAL, kept_bytes=30_000))
+    monkeypatch.setattr(levels.LevelSolver, "kept_bytes", 30_000)
     assert_same_state(kept, KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y))
 
 
@@ -320,7 +318,7 @@ def test_machines_that_gain_nothing_are_as_without_effects(limits, kind):
 def test_effects_that_the_first_tree_does_not_gain_by_are_left_out(limits, monkeypatch):
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)
-    monkeypatch.setattr("binfeat.models.machines.local.LOCAL", replace(levels.LOCAL, gain=1.0))
+    monkeypatch.setattr("binfeat.models.machines.local.LocalMachine.gain", 1.0)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     limits(without=EFFECTS)
     plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
@@ -374,7 +372,7 @@ def test_blocks_are_as_rows_in_memory():
 
 
 def test_too_many_levels_keep_the_most_frequent(monkeypatch):
-    monkeypatch.setattr(levels, "LOCAL", replace(levels.LOCAL, most_columns=30))
+    monkeypatch.setattr(levels.LevelSearch, "most_columns", 30)
     numbers, codes, y = panel(600)
     rows = table(numbers, codes)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
@@ -408,7 +406,7 @@ def test_rows_that_do_not_differ_go_without(rng):
 
 
 def test_choices_by_some_levels_of_the_largest_category(monkeypatch):
-    monkeypatch.setattr(levels, "LOCAL", replace(levels.LOCAL, tried_columns=25))
+    monkeypatch.setattr(levels.LevelSearch, "tried_columns", 25)
     numbers, codes, y = panel(800)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(table(numbers, codes), y)
     assert machine._local["level_weights"].shape[1] == 45
@@ -434,15 +432,13 @@ def test_variances_are_found(rng):
     effects = np.append(rng.normal(size=200) * np.sqrt(0.5), rng.normal(size=100) * np.sqrt(2.0))
     K = np.eye(1500, dtype=np.float32)  # of variance 1, of which noise has another 0.1
     y = effects[drawn].sum(axis=0) + np.sqrt(1.1) * rng.normal(size=1500)
-    part = level_effects.CellPart.of(
-        K, 0.1, None, y.astype(np.float32)[:, np.newaxis], level_effects.PresentLevels.of(drawn)
-    )
+    part = level_effects.CellPart.of(K, 0.1, None, y.astype(np.float32)[:, np.newaxis], drawn)
     equations = level_effects.LevelEquations(300, 1)
     equations.add(part)
     groups = np.repeat([0, 1], [200, 100])
     found = equations.likeliest_variances(groups, np.array([0.3, 0.3]))
     np.testing.assert_allclose(found, [0.5, 2.0], rtol=0.3)
-    assert sparse.issparse(part.levels.Z)
+    assert sparse.issparse(level_effects.one_hot(drawn)[1])
 
 
 def test_singular_equations_are_named():

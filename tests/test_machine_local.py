@@ -20,7 +20,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.length_scales import kernel_sum, leave_one_out, matrices
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.machines import cells, forest, learner, local, sizes
+from binfeat.models.machines import candidate, forest, learner, local, sizes
 
 pd = pytest.importorskip("pandas")
 
@@ -482,20 +482,20 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
 
 @pytest.mark.hard
 def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, monkeypatch):
-    gammas, samples = [], cells.CellRows.samples
+    gammas, samples = [], candidate.KernelRows.samples
 
     def noted(self, kernel, most, seed):
         if most == learner.CELLS.set_rows:
             gammas.append(kernel.parts[0].gamma.copy())
         return samples(self, kernel, most, seed)
 
-    monkeypatch.setattr(cells.CellRows, "samples", noted)
+    monkeypatch.setattr(candidate.KernelRows, "samples", noted)
     X = rng.normal(size=(600, 3))
     KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
     assert len(gammas) == 3
     assert all((one != other).any() for one, other in pairwise(gammas))
     gammas.clear()
-    KernelMachineRegressor(**LOCAL, gamma="scale").fit(X, smooth(X))
+    KernelMachineRegressor(**LOCAL, kernel="laplacian", gamma="scale").fit(X, smooth(X))
     assert len(gammas) == 1
 
 
@@ -524,7 +524,7 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
     assert "rows of a cell" in ample.summary()
     hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
     narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
-    monkeypatch.setattr(local, "LOCAL", replace(local.LOCAL, gain=1.0))  # cannot be had
+    monkeypatch.setattr(local.LocalMachine, "gain", 1.0)  # cannot be had
     for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
         np.testing.assert_array_equal(machine.predict(X), free.predict(X))
 

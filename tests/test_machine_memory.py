@@ -70,7 +70,7 @@ def test_targets_solved_one_after_the_other(labelled):
         apart = KernelMachineClassifier(**options, max_bytes=needed + growth.row_bytes(6) * n_rows).fit(X, y)
         assert words in apart.decisions_["choice"]
         np.testing.assert_allclose(apart.feature_coef_[:-1], together.feature_coef_[:-1], rtol=0, atol=1e-4)  # float32
-        np.testing.assert_allclose(apart._scores(X), together._scores(X), rtol=0, atol=5 * growth.FEATURES.tol)
+        np.testing.assert_allclose(apart._scores(X), together._scores(X), rtol=0, atol=5 * growth.Sizing.first_tol)
     assert "targets at a time" not in together.decisions_["what"]
 
 

@@ -87,11 +87,11 @@ def test_the_minimum_is_that_of_a_dense_solver(loss, n_targets, weighted, rng, t
     Y = targets(rng, loss, n_targets, 80)
     weights = rng.uniform(0.3, 2.0, size=80) if weighted else None
     K = kernels.Laplacian()(X, gamma=[3.0, 1.0, 1.0]).astype(np.float32)
-    found, alpha = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.05, weights, Y)
+    coef, scores, _, alpha = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.05, weights, Y)
     v = np.ones(80) if weights is None else weights
     expected = naive.penalised_margins(K, Y, v, 0.05, type(loss).__name__)
-    np.testing.assert_allclose(found.scores, expected, atol=2e-3)
-    np.testing.assert_allclose((K + 1) @ found.coef, found.scores, atol=1e-3)
+    np.testing.assert_allclose(scores, expected, atol=2e-3)
+    np.testing.assert_allclose((K + 1) @ coef, scores, atol=1e-3)
     assert alpha == pytest.approx(0.05)
 
 
@@ -105,18 +105,18 @@ def test_rows_left_out_are_as_if_they_were(loss, n_targets, group_rows, rng, to_
     if isinstance(loss, SoftmaxLoss):
         Y = 2.0 * np.eye(3)[(S + rng.gumbel(size=S.shape)).argmax(axis=1)] - 1
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
-    found, alpha = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.5, None, Y)
+    _, scores, _, alpha = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.5, None, Y)
     groups = rng.permutation(60) // group_rows
     given = groups if group_rows > 1 else None
-    told = minimum.left_out(loss, K, alpha, None, Y, found.scores, precise_inverse_root, given)
+    told = minimum.left_out(loss, K, alpha, None, Y, scores, precise_inverse_root, given)
     exact = np.empty(Y.shape)
     for group in range(60 // group_rows):
         own, others = groups == group, groups != group
-        less, _ = minimum.minimise(
+        less, *_ = minimum.minimise(
             loss, solver_by(precise_inverse_root, K[np.ix_(others, others)]), 0.5, None, Y[others]
         )
-        exact[own] = (K[np.ix_(own, others)] + 1) @ less.coef
-    far = np.sqrt(np.mean((exact - found.scores) ** 2))
+        exact[own] = (K[np.ix_(own, others)] + 1) @ less
+    far = np.sqrt(np.mean((exact - scores) ** 2))
     assert np.sqrt(np.mean((told - exact) ** 2)) < 0.15 * far
 
 
@@ -125,10 +125,10 @@ def test_few_steps_are_near_the_minimum(loss, n_targets, rng):
     X = rng.uniform(-1, 1, size=(150, 3))
     Y = targets(rng, loss, n_targets, 150)
     K = kernels.Laplacian()(X, gamma=[3.0, 1.0, 1.0]).astype(np.float32)
-    found, _ = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.05, None, Y)
+    _, scores, gain, _ = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.05, None, Y)
     expected = naive.penalised_margins(K, Y, np.ones(150), 0.05, type(loss).__name__)
-    assert np.sqrt(np.mean((found.scores - expected) ** 2)) < 0.03 * expected.std()
-    assert found.gain < 1e-4
+    assert np.sqrt(np.mean((scores - expected) ** 2)) < 0.03 * expected.std()
+    assert gain < 1e-4
 
 
 def test_linear_kernels_are_logistic_regression(rng, to_the_end):
@@ -138,10 +138,10 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
         Y = 2.0 * np.eye(n_classes)[labels][:, [1] if n_classes == 2 else slice(None)] - 1
         loss = loss_of("log", Labels(np.arange(n_classes)))
         K = (X @ X.T - 1).astype(np.float32)  # the ones that are added are the last input
-        found, _ = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
+        _, scores, *_ = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
         peer = LogisticRegression(C=(2 if n_classes == 2 else 1) / 0.7, fit_intercept=False, tol=1e-10, max_iter=10_000)
         odds = peer.fit(X, labels).decision_function(X)
-        ours = 2 * found.scores[:, 0] if n_classes == 2 else found.scores
+        ours = 2 * scores[:, 0] if n_classes == 2 else scores
         np.testing.assert_allclose(ours, odds, atol=2e-3)
 
 
@@ -163,9 +163,9 @@ def test_linear_kernels_are_support_vector_machines(rng, to_the_end):
     labels = X[:, 0] + rng.normal(size=150) > 0
     K = (X @ X.T - 1).astype(np.float32)
     Y = np.where(labels, 1.0, -1.0)[:, np.newaxis]
-    found, _ = minimum.minimise(SquaredHinge(), solver_by(precise_inverse_root, K), 0.7, None, Y)
+    _, scores, *_ = minimum.minimise(SquaredHinge(), solver_by(precise_inverse_root, K), 0.7, None, Y)
     peer = LinearSVC(C=1 / 0.7 / 2, fit_intercept=False, loss="squared_hinge", dual=False, tol=1e-10)
-    np.testing.assert_allclose(found.scores[:, 0], peer.fit(X, labels).decision_function(X), atol=2e-3)
+    np.testing.assert_allclose(scores[:, 0], peer.fit(X, labels).decision_function(X), atol=2e-3)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -4,18 +4,18 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat.models.table.derived import SCALERS, Quantiles
+from binfeat.models.table.derived import Quantiles, scaled_in_older_files
 
 pytestmark = pytest.mark.engine
 
 
-def numbers_only(X):
-    return np.zeros(X.shape[1], dtype=bool)
+def all_columns(X):
+    return np.arange(X.shape[1])
 
 
 @pytest.fixture
 def table(rng):
-    """Continuous, heavy-tailed, of few values, half zeros, a flag, constant, categories."""
+    """Continuous, heavy-tailed, of few values, half zeros, a flag, constant, and categories; numbers of some."""
     n = 700
     columns = [
         rng.normal(size=n),
@@ -26,14 +26,14 @@ def table(rng):
         np.full(n, 3.0),
         rng.integers(0, 9, n),
     ]
-    return np.column_stack(columns).astype(float), np.arange(7) == 6
+    return np.column_stack(columns).astype(float), np.array([0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("n_quantiles", [2, 17, 1000])
 def test_slow_twin(rng, table, n_quantiles):
-    X, categorical = table
-    quantiles = Quantiles.fit(X, categorical, n_quantiles)
-    np.testing.assert_array_equal(quantiles.columns, [0, 1, 2, 3])
+    X, columns = table
+    quantiles = Quantiles.fit(X, columns, n_quantiles)
+    np.testing.assert_array_equal(quantiles.columns, columns)
     rows = np.concatenate([X[:40], X[:40] + rng.normal(size=(40, 7)), [[-1e9] * 7, [1e9] * 7]])
     got = quantiles.transform(rows)
     for j in range(7):
@@ -43,13 +43,13 @@ def test_slow_twin(rng, table, n_quantiles):
 
 def test_equal_values_have_their_mid_rank():
     X = np.array([[0.0], [0.0], [0.0], [1.0], [2.0], [2.0], [7.0], [8.0]])
-    ranks = Quantiles.fit(X, numbers_only(X)).transform(np.array([[0.0], [1.0], [2.0], [7.0], [7.5], [-3.0], [99.0]]))
+    ranks = Quantiles.fit(X, all_columns(X)).transform(np.array([[0.0], [1.0], [2.0], [7.0], [7.5], [-3.0], [99.0]]))
     np.testing.assert_allclose(ranks[:, 0] * 16, [3, 7, 10, 13, 14, 3, 15])
 
 
 def test_monotone_and_bounded(rng):
     X = np.concatenate([rng.standard_cauchy((500, 1)), np.repeat(rng.normal(size=(5, 1)), 40, axis=0)])
-    ranks = Quantiles.fit(X, numbers_only(X), 30).transform(np.sort(rng.standard_cauchy((5000, 1)) * 3, axis=0))
+    ranks = Quantiles.fit(X, all_columns(X), 30).transform(np.sort(rng.standard_cauchy((5000, 1)) * 3, axis=0))
     assert (np.diff(ranks[:, 0]) >= 0).all()
     assert 0 <= ranks.min() < ranks.max() <= 1
 
@@ -59,32 +59,29 @@ def test_extreme_values():
     """Differences that overflow or are subnormal."""
     largest, smallest = np.finfo(float).max, 5e-324
     X = np.array([[-largest, 0.0], [largest, smallest], [0.0, 2 * smallest]])
-    ranks = Quantiles.fit(X, numbers_only(X), 3).transform(X)
+    ranks = Quantiles.fit(X, all_columns(X), 3).transform(X)
     np.testing.assert_allclose(ranks * 6, [[1, 1], [5, 3], [3, 5]])
     X = np.array([[-largest], [-largest], [largest], [largest], [largest * 0.9]])
-    ranks = Quantiles.fit(X, numbers_only(X), 2).transform(np.array([[-0.5], [0.0], [0.5], [1.0]]) * largest)
+    ranks = Quantiles.fit(X, all_columns(X), 2).transform(np.array([[-0.5], [0.0], [0.5], [1.0]]) * largest)
     assert (np.diff(ranks[:, 0]) >= 0).all()
 
 
 def test_nothing_to_map(rng):
     X = rng.integers(0, 2, (50, 3)).astype(float)
-    for categorical in (numbers_only(X), ~numbers_only(X)):
-        quantiles = Quantiles.fit(X, categorical)
-        assert quantiles.columns.size == 0
-        np.testing.assert_array_equal(quantiles.transform(X), X)
+    np.testing.assert_array_equal(Quantiles.fit(X, np.empty(0, np.int64)).transform(X), X)
 
 
 def test_many_rows_are_ranked_by_evenly_spaced_ones(rng, monkeypatch):
     X = rng.normal(size=(1000, 2))
     monkeypatch.setattr("binfeat.models.table.derived.RANKED_ROWS", 300)
-    few, same = Quantiles.fit(X, numbers_only(X)), Quantiles.fit(X[::4], numbers_only(X))
+    few, same = Quantiles.fit(X, all_columns(X)), Quantiles.fit(X[::4], all_columns(X))
     np.testing.assert_array_equal(few.knots, same.knots)
     np.testing.assert_array_equal(few.ranks, same.ranks)
 
 
 def test_threads_layouts_and_arrays(rng, threads):
     X = rng.normal(size=(1500, 4))
-    quantiles = Quantiles.from_arrays(Quantiles.fit(X, numbers_only(X)).arrays())
+    quantiles = Quantiles.from_arrays(Quantiles.fit(X, all_columns(X)).arrays())
     expected = quantiles.transform(X, n_jobs=1)
     frozen = X.copy()
     frozen.flags.writeable = False
@@ -98,7 +95,7 @@ def test_threads_layouts_and_arrays(rng, threads):
 
 def test_columns_that_files_of_older_versions_map_by_arcsinh(rng):
     X = rng.standard_cauchy((20, 3))
-    scaler = SCALERS["arcsinh"](np.array([1]), np.array([2.0]), np.array([0.5]))
-    got = SCALERS["arcsinh"].from_arrays(scaler.arrays()).transform(X)
+    arrays = {"columns": np.array([1]), "centers": np.array([2.0]), "units": np.array([0.5])}
+    got = scaled_in_older_files(X, "arcsinh", arrays)
     np.testing.assert_allclose(got[:, 1], np.arcsinh((X[:, 1] - 2.0) / 0.5))
     np.testing.assert_array_equal(got[:, [0, 2]], X[:, [0, 2]])

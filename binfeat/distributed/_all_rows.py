@@ -80,7 +80,7 @@ class AllDaskRows(AllRows):
         rows = ColumnRows(np.ascontiguousarray(Z.T), frame)
         whole = problem.of_all(rows, table.rows, y, learned, weights, own_weights)
         cells = DaskCells(parts, table.lengths, whole.mean_weight, self._task_jobs)
-        return Whole(whole, rows, table.rows, cells)
+        return whole, rows, table.rows, cells
 
     def _training_rows(self, kernels: ScaledKernels) -> Any:  # with the methods of `TrainingRows`
         problem, table = self._problem, self._table

@@ -34,7 +34,7 @@ from binfeat.models.machines.choice import fitted_with
 from binfeat.models.machines.growth import require_table_bytes
 from binfeat.models.pipeline import fit
 from binfeat.models.problem import n_targets_of
-from binfeat.models.run import HEADER, Clock, Decisions, Run, decision_words
+from binfeat.models.run import HEADER, Clock, Run, decision_words
 from binfeat.models.settings import SOLVER_OPTIONS, Limits, Settings
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
@@ -132,10 +132,10 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Fit to all rows, or to a sample of them if they do not fit in memory."""
         n_targets = n_targets_of(given.targets, given.y)
         require_table_bytes(getattr(given.X, "shape", ()), len(given.y), n_targets, settings.max_bytes)
-        progress, decisions = Progress(self, given.X, given.y), Decisions(clock, settings.verbose)
-        run = Run(settings, self._limits, clock, progress, decisions)
+        progress = Progress(self, given.X, given.y)
+        run = Run(settings, self._limits, clock, progress)
         problem, previous, rows = problem_of(self, given, run)
-        with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
+        with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, run.compiling):
             fitted = fit(problem, previous, given.all_rows, run)
         seen = None if given.is_sample else seen_rows(problem, rows)
         attributes = attributes_of(replace(fitted, seen=seen))

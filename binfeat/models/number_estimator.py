@@ -10,16 +10,14 @@ from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._rows.sources import is_source
 from binfeat._threads import blas_threads
-from binfeat.models.fitted.exact import ExactPosterior, ManyRowsPosterior, Spread
+from binfeat.models.fitted.exact import Spread
 from binfeat.models.fitted.features import FeaturePosterior
-from binfeat.models.fitted.local import LocalPosterior
+from binfeat.models.fitted.kernel_function import Posterior
 from binfeat.models.fitted.saved import check_regressor
 from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report
 from binfeat.models.table.targets import LINK, Targets
-
-_Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 
 class NumbersMachineBase(ServedMachineBase):
@@ -189,7 +187,7 @@ class NumbersMachineBase(ServedMachineBase):
     def _own_targets(self) -> Targets:
         return cast(Targets, self._fitted.targets)
 
-    def _posterior_of_function(self) -> _Known:
+    def _posterior_of_function(self) -> Posterior:
         """The posterior of an exact model, or of a model with samples; ValueError for other models."""
         self._require_squares()
         posterior = self._fitted.posterior(self.n_jobs)
@@ -198,7 +196,7 @@ class NumbersMachineBase(ServedMachineBase):
                 f"Standard deviations and samples of a model with features='{self._fitted.features}' require posterior "
                 "samples. Set solver_params={'n_posterior_samples': 32} and fit again."
             )
-        return cast(_Known, posterior)
+        return posterior
 
     def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y and their standard deviations."""

@@ -172,7 +172,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         history=kernels.history(main.kernel),
         held_out_error=error,
         learning_curve=np.array(solution.curve),
-        decisions=run.decisions.table(),
+        decisions=run.decisions(),
         status=status if run.interrupt is None else "interrupted",
         samples=solution.samples,
         errors=solution.errors,
@@ -236,9 +236,10 @@ def _near_small_model(start: Problem, run: Run) -> Problem:
     near, kernels, known = start, KernelSearch(start, quiet, kinds, set()).run(), None
     for _ in range(_ROUNDS):
         known, solution = _small_model(near, kernels, known, quiet)
-        predictions = solution.scores(kernels.X, run.settings.n_jobs)
+        predict = solution.predict(run.settings.n_jobs)
+        predictions = predict(kernels.X)
         predictions[solution.rows] = solution.predictions
-        near = near.at(predictions, solution.predict(run.settings.n_jobs))
+        near = near.at(predictions, predict)
     words = run.settings.loss
     if near.loss.is_squares:
         lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
@@ -319,7 +320,7 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
     tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
     logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
-    expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
+    expected = targets.decode(logs.predict(run.settings.n_jobs)(kernels.X[rows]))
     places = np.full(len(problem.table), -1)
     places[rows] = np.arange(len(rows))
     expected[places[logs.rows]] = targets.decode(logs.predictions)

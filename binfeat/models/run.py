@@ -3,6 +3,7 @@
 import logging
 import time
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import replace
 from enum import Enum
 
@@ -57,18 +58,28 @@ def decision_words(what: str, choice: str, error: float, seconds: float) -> tupl
     return what, choice, "" if np.isnan(error) else f"{error:.4g}", f"{seconds:.1f}"
 
 
-class Decisions:
-    """Record a decision, with the resulting validation error and the seconds since the start."""
+class Run:
+    """A fit: settings, limits, clock and callbacks. It records decisions, logs them, and prints them if `verbose`.
 
-    def __init__(self, clock: Clock, verbose: int = 0, logs: bool = True) -> None:
-        self._clock, self._verbose, self._logs = clock, verbose, logs
-        self._compiled, self.rows = False, list[tuple[str, str, float, float]]()
+    `is_quiet` is True for an auxiliary fit, without messages.
+    """
+
+    def __init__(
+        self, settings: Settings, limits: Limits, clock: Clock, progress: Progress | Silent, is_quiet: bool = False
+    ) -> None:
+        self.settings, self.limits, self.clock = settings, limits, clock
+        self._progress, self._may_go_on, self._is_quiet = progress, True, is_quiet
+        self._whole_clock, self._compiled = clock, False  # the clock of decisions
+        self._decisions: list[tuple[str, str, float, float]] = []
+        self.cut_short = ""  # the first step that the time limit ended, if any
+        self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
         self._print(HEADER)
 
     def note(self, what: str, choice: object, error: float) -> None:
-        row = what, str(choice), float(error), self._clock.used
-        self.rows.append(row)
-        if self._logs:
+        """Record a decision, with the resulting validation error and the seconds since the start."""
+        row = what, str(choice), float(error), self._whole_clock.used
+        self._decisions.append(row)
+        if not self._is_quiet:
             _log.info("%s: %s, validation error %.4g after %.1f s", *row)
         self._print(decision_words(*row))
 
@@ -76,29 +87,18 @@ class Decisions:
         """Print that kernels are compiled, the first time."""
         if not self._compiled:
             self._compiled = True
-            self._print(("compiling", "once; then cached on disk", "", f"{self._clock.used:.1f}"))
+            self._print(("compiling", "once; then cached on disk", "", f"{self._whole_clock.used:.1f}"))
 
-    def table(self) -> np.ndarray:
+    def decisions(self) -> np.ndarray:
         kinds = [("what", "U24"), ("choice", "U64"), ("error", np.float64), ("seconds", np.float64)]
-        return np.array(self.rows, dtype=kinds)
+        return np.array(self._decisions, dtype=kinds)
 
     def _print(self, words: tuple[str, ...]) -> None:
-        if self._verbose:
+        if self.settings.verbose and not self._is_quiet:
             print(text_line(words, _WIDTHS), flush=True)
 
-
-class Run:
-    def __init__(
-        self, settings: Settings, limits: Limits, clock: Clock, progress: Progress | Silent, decisions: Decisions
-    ) -> None:
-        self.settings, self.limits, self.clock = settings, limits, clock
-        self.decisions, self.note = decisions, decisions.note  # what, the choice, and the error after it
-        self._progress, self._may_go_on = progress, True
-        self.cut_short = ""  # the first step that the time limit ended, if any
-        self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
-
     def note_memory(self, most: str) -> None:
-        words, known = f"max_bytes: {most} at most", self.decisions.rows
+        words, known = f"max_bytes: {most} at most", self._decisions
         if all(choice != words for _, choice, *_ in known):
             self.note("memory", words, known[-1][2] if known else np.nan)
 
@@ -129,10 +129,10 @@ class Run:
         """Return the context of an auxiliary fit, with other settings, few search steps and no messages."""
         limits = replace(self.limits, n_steps=min(n_steps, self.limits.n_steps))
         own = self.settings if settings is None else settings
-        return Run(own, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))
+        return Run(own, limits, self.clock, Silent(goes_on=True), is_quiet=True)
 
     def hurried(self) -> "Run":
         """The same for a fit that is to end in about a second."""
-        return Run(
-            self.settings, self.limits, Clock(self.limits.hurried_seconds), Silent(goes_on=False), self.decisions
-        )
+        run = copy(self)
+        run.clock, run._progress, run._may_go_on = Clock(self.limits.hurried_seconds), Silent(goes_on=False), True
+        return run

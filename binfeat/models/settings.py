@@ -1,4 +1,4 @@
-"""Settings of a kernel model, parsed from its parameters, and the figures that limit or tune a fit."""
+"""Settings of a kernel model, parsed from its parameters, and the figures that limit a fit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -199,70 +199,5 @@ class SizeLimits:
     entry_seconds: float = 1.5e-7  # seconds of a row in a grid, from its bin to the solution
 
 
-@dataclass(frozen=True)
-class TuningLimits:
-    """Figures of the choice of kernel and penalty of exact and local models."""
-
-    penalty_factor: float = np.sqrt(10.0)  # ratio of two penalties; NumPy's type keeps products with float32 in float64
-    group_penalties: tuple[float, ...] = (0.1, 1.0, 10.0)  # initial; nearly equal single rows have far smaller ones
-    factor: float = 1.5  # ratio of two factors of all gammas, for groups and many inputs
-    start_share: float = 0.75  # share of the better kernel at the start
-    start_penalty: float = 0.2  # penalty at the start, over the penalty of a sample of rows
-    longer: float = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
-    fewest_cell_rows: int = 150  # rows of a cell that is learned from
-    looks: int = 6  # looks at the clock during the steps
-    scored_cells: int = 8  # cells that determine the penalty of losses other than squares
-    rate: float = 0.15  # longest steps of logarithms at the start
-    last_rate: float = 0.1  # share of the rate at the end
-    prior: float = 50.0  # weight of squared deviations of log gamma from their mean, in rows
-    least_worth: float = 0.05  # share of a kernel that is kept in the differences of rows
-
-
-@dataclass(frozen=True)
-class LocalLimits:
-    """Figures of trees of cells, and of effects of levels that all cells share."""
-
-    spread_rows: int = 1000  # rows for the spread of inputs in a node
-    disorder: float = 0.5  # random part of the splits of all trees except the first
-    landmarks: int = 200  # rows that couple cells in the diagonal of an inverse
-    gain: float = 0.003  # share of the error that one more tree has to remove
-    least_gain: float = 0.01  # least gain of a tree, in units of the negligible error
-    few_cells: int = 8  # cells of the second tree that determine the number of trees
-    least_alpha: float = 1e-5
-    errors: int = 10_000  # residuals that are kept
-    level_trees: int = 6  # seconds of a tree with effects of levels, at most, over the seconds of a plain tree
-    level_cost: int = 4  # gain of one more tree with effects of levels, over `gain`
-    kept_bytes: int = 2**28  # bytes of the matrices V of cells; cells beyond are factorised again
-    most_columns: int = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
-    fewest_levels: int = 20  # levels of some category; with fewer, every cell has enough rows of each level
-    level_pair_bytes: int = 40  # bytes of a pair of levels: equations, matrix, inverse and parts of cells
-    level_share: int = 4  # memory of a fit over the memory of the equations of levels
-    tried_columns: int = 1000  # levels that choose variances and penalty
-    tried_rows: int = 20_000  # rows that choose variances and penalty
-    tried_cell_rows: int = 750  # rows of a cell that chooses variances and penalty
-    start_variance: float = 0.3
-    variance_factors: tuple[float, ...] = (1.0, 10.0)  # a kernel that fits badly makes likely variances too small
-    level_worth: float = 0.01  # share of the leave-one-out error that effects have to remove at first
-
-
-@dataclass(frozen=True)
-class FeatureLimits:
-    """Figures of models of random features: the number of features, penalties and tolerances."""
-
-    enough_gain: float = 0.02  # share of the error that a doubling of the grids has to remove
-    least_step: float = 1.25  # ratio of numbers of grids that is worth another solution
-    precise_rows: int = 40_000  # rows up to which a more precise solution is tried; with more it takes too long
-    tol: float = 1e-2
-    precise_tol: float = 1e-3
-    trial_tol: float = 3e-2  # tolerance that is enough to compare overall factors
-    max_iter: int = 200
-    least_alpha: float = 1e-4
-    most_alpha: float = 1e4
-    refit_solves: float = 1.5  # solutions that a refit takes as long as, with the codes of the rows that it adds
-    precise_gain: float = 0.03  # share of the error for which more precise solutions are worth their time
-    sample_factor: float = 2.0  # ratio of overall factors of gamma that are tried on a sample
-    factors: tuple[float, ...] = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma, on all rows: more rows support finer grids
-    enough_error: float = 0.98  # ratio of the errors of twice as many Fourier features and of these that continues
-
-
-SIZES, TUNING, LOCAL, FEATURES = SizeLimits(), TuningLimits(), LocalLimits(), FeatureLimits()
+SIZES = SizeLimits()
+PENALTY_FACTOR: float = np.sqrt(10.0)  # of two penalties; NumPy's type keeps products with float32 in float64

@@ -19,7 +19,7 @@ from binfeat.models.kernel_algebra.loss import SQUARES
 from binfeat.models.machines.all_rows import MemoryRows, RowsOf
 from binfeat.models.machines.choice import known_targets, previous_fit
 from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
-from binfeat.models.problem import Problem, answers_of, with_codes
+from binfeat.models.problem import Problem, answers_of, rows_of, with_codes
 from binfeat.models.run import FEWER_ROWS, Run
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.encoder import TableEncoder
@@ -28,6 +28,8 @@ from binfeat.models.table.targets import Targets
 from binfeat.models.table.unique_rows import TableRows, kept_hashes, row_hashes, unique_rows
 
 _NEITHER, _TRAIN, _HELD_OUT = range(3)
+# Numbers of training and validation rows, and the group or the validation fold of each row, (n_rows,), if any.
+_Split = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +63,17 @@ def problem_of(machine: BaseEstimator, given: GivenRows, run: Run) -> tuple[Prob
     weights = check_weights(given.weights, len(table))
     check_comparable(weights)
     rows = TableRows(table, given.y, answers_of(given.targets, given.y), weights)
-    own, partition = _cleaned(machine, rows, given, run)
+    own, (train, held_out, numbers) = _cleaned(machine, rows, given, run)
     is_split = settings.has_cv or given.groups is not None
     doubt_rows(own, apart=is_split)
     targets = given.targets
     if own is not rows and not isinstance(targets, AnyLabels):
         targets = machine._targets(own.y, own.weights)
     targets = targets if previous is None else known_targets(previous, targets)
-    train, held_out = partition.shuffled(settings.seed)
+    train, held_out = map(np.random.default_rng(settings.seed).permutation, (train, held_out))
     scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(machine))
     learned = own.table, own.y, targets, own.weights
-    problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
+    problem = Problem(*learned, train, held_out, encoder, scoring, numbers)
     check_penalty(settings.alpha, problem.mean_weight)
     if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
         problem = with_codes(problem)
@@ -84,47 +86,6 @@ def seen_rows(problem: Problem, rows: TableRows) -> np.ndarray:
     table = problem.table
     hashes = rows.hashes if table is rows.table else row_hashes(table, rows.answers)
     return kept_hashes(hashes[np.append(problem.train, problem.held_out)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Partition:
-    """Numbers of training and validation rows, and the group or the validation fold of each row, if any."""
-
-    train: np.ndarray
-    held_out: np.ndarray
-    numbers: np.ndarray | None  # (n_rows,)
-
-    @classmethod
-    def of(cls, machine: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: Run) -> Self:
-        """Split rows by `cv` and `random_state` of the model; use all folds up to a number of rows."""
-        pairs, numbers = splits(machine, len(y), y, groups), None
-        train, held_out = first = next(pairs)
-        may_use_folds = run.settings.has_cv and run.settings.refits and run.settings.loss in SQUARES
-        if may_use_folds and len(y) <= TUNING_ROWS:
-            numbers = folds(chain([first], pairs), len(y))
-        elif groups is not None and machine.cv is None:
-            numbers = check_groups(groups, len(y))
-        return cls(train, held_out, numbers)
-
-    def cells(self, n_rows: int) -> np.ndarray:
-        """Return numbers that are equal for rows that are never split."""
-        parts = np.full(n_rows, _NEITHER)
-        parts[self.train], parts[self.held_out] = _TRAIN, _HELD_OUT
-        return parts if self.numbers is None else 3 * self.numbers + parts
-
-    def require_weight(self, weights: np.ndarray | None) -> None:
-        if weights is not None and not (weights[self.train].any() and weights[self.held_out].any()):
-            raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
-
-    def of_rows(self, rows: np.ndarray, n_rows: int) -> Self:
-        cells = self.cells(n_rows)[rows]
-        train, held_out = (np.flatnonzero(cells % 3 == part) for part in (_TRAIN, _HELD_OUT))
-        return type(self)(train, held_out, None if self.numbers is None else self.numbers[rows])
-
-    def shuffled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return training and validation rows, each in random order."""
-        rng = np.random.default_rng(seed)
-        return rng.permutation(self.train), rng.permutation(self.held_out)
 
 
 def _encoded(
@@ -145,25 +106,41 @@ def _encoded(
     return encoder, table
 
 
-def _cleaned(machine: BaseEstimator, rows: TableRows, given: GivenRows, run: Run) -> tuple[TableRows, _Partition]:
-    """Return unique rows and their partition; a sample keeps all rows.
+def _cleaned(machine: BaseEstimator, rows: TableRows, given: GivenRows, run: Run) -> tuple[TableRows, _Split]:
+    """Return unique rows and their split; a sample keeps all rows.
 
     With `cv` or `groups` rows are split before copies are merged, and otherwise afterwards.
     """
     if given.is_sample or run.settings.has_cv or given.groups is not None:
-        partition = _Partition.of(machine, rows.y, given.groups, run)
-        partition.require_weight(rows.weights)
+        train, held_out, numbers = split = _split(machine, rows.y, given.groups, run)
+        if rows.weights is not None and not (rows.weights[train].any() and rows.weights[held_out].any()):
+            raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
         if given.is_sample:
-            return rows, partition
-        own, numbers = unique_rows(rows, partition.cells(len(rows)))
+            return rows, split
+        parts = np.full(len(rows), _NEITHER)
+        parts[train], parts[held_out] = _TRAIN, _HELD_OUT
+        own, kept = unique_rows(rows, parts if numbers is None else 3 * numbers + parts)
         _note_copies(rows, own, run)
-        return own, partition.of_rows(numbers, len(rows))
+        train, held_out = (np.flatnonzero(parts[kept] == part) for part in (_TRAIN, _HELD_OUT))
+        return own, (train, held_out, rows_of(numbers, kept))
     if run.limits.mechanisms.duplicates:
         own, _ = unique_rows(rows)
         _note_copies(rows, own, run)
         rows = own
     rows = _within_time_limit(rows, run)
-    return rows, _Partition.of(machine, rows.y, None, run)
+    return rows, _split(machine, rows.y, None, run)
+
+
+def _split(machine: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: Run) -> _Split:
+    """Split rows by `cv` and `random_state` of the model; use all folds up to a number of rows."""
+    pairs, numbers = splits(machine, len(y), y, groups), None
+    train, held_out = first = next(pairs)
+    may_use_folds = run.settings.has_cv and run.settings.refits and run.settings.loss in SQUARES
+    if may_use_folds and len(y) <= TUNING_ROWS:
+        numbers = folds(chain([first], pairs), len(y))
+    elif groups is not None and machine.cv is None:
+        numbers = check_groups(groups, len(y))
+    return train, held_out, numbers
 
 
 def _within_time_limit(rows: TableRows, run: Run) -> TableRows:

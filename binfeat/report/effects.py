@@ -11,6 +11,7 @@ from binfeat._common.labels import LabelColumns, Labels
 from binfeat._common.subsets import thinned
 from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.served.shapley import background_of, contributions, in_units_of
+from binfeat.models.table.inputs import name_of_category
 from binfeat.models.table.targets import Targets, as_columns
 
 
@@ -49,7 +50,7 @@ def _effect(model: ServedMachineBase, table: np.ndarray, j: int, name: str) -> E
     if encoder.categorical[j]:
         codes, counts = np.unique(column, return_counts=True)
         values = np.sort(codes[np.argsort(-counts, kind="stable")][:10])
-        levels, kind = [encoder.inputs.levels.name(j, int(code)) for code in values], "categories"
+        levels, kind = [name_of_category(encoder.inputs.categories[j], int(code)) for code in values], "categories"
     else:
         values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, 25)))
         kind = "dates" if j < encoder.inputs.n_inputs and encoder.inputs.times[j].startswith("dates") else "numbers"

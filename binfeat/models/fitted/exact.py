@@ -13,9 +13,8 @@ from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.anchors import LEAST_ROWS, few_anchors
 from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
-from binfeat.models.fitted.expansion import FullExpansion
+from binfeat.models.fitted.expansion import ANCHORED_ROWS, FullExpansion, few_anchors
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, normal_samples
 from binfeat.models.kernel_algebra.solve import CellInverse, rows_of_cell
 
@@ -51,6 +50,11 @@ class ExactFunction(KernelFunction):
             return self.support, self.coef
         return np.ascontiguousarray(self.support[:, self.anchors]), self.anchor_coef
 
+    def inverse_root(self, n_jobs: int | None = 1) -> tuple[np.ndarray, float]:
+        """The root of the inverse of ``K + 1 1' + alpha / v``, and the alpha that it took."""
+        K = self.kernel(n_jobs)(self.support, self.support)
+        return precise_inverse_root(K, float(self.alpha), self.weights, n_jobs, overwrite=True)
+
     def of_rows(self, rows: np.ndarray) -> Self:
         """The summands of some rows."""
         return replace(
@@ -64,12 +68,12 @@ class ExactFunction(KernelFunction):
 
     def with_anchors(self, n_jobs: int | None) -> Self:
         """The same function with anchors, if few rows reproduce its values within a small part of the residuals."""
-        if self.n_rows < LEAST_ROWS:
+        if self.n_rows < ANCHORED_ROWS:
             return self
         residuals = np.sqrt(((float(self.alpha) * self.coef) ** 2 / self.weights).mean(axis=1))
         known = self.kernel(1), self.categorical, self.support, self.coef
         found = few_anchors(*known, residuals, n_jobs)
-        return self if found is None else replace(self, anchors=found.rows, anchor_coef=found.coef)
+        return self if found is None else replace(self, anchors=found[0], anchor_coef=found[1])
 
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
@@ -93,8 +97,7 @@ class ExactPosterior:
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
-            K = function.kernel(n_jobs)(function.support, function.support)
-            self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights, n_jobs)
+            self._root, self._alpha = function.inverse_root(n_jobs)
         self.errors = self._left_out() if errors is None else errors
 
     def _left_out(self) -> HeldOutErrors:
@@ -102,7 +105,6 @@ class ExactPosterior:
         return HeldOutErrors.of((function.coef / g).T, left_out_variances(g, self._alpha, function.weights))
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         out = np.empty(len(X))
 
         def fill(place: slice) -> None:
@@ -114,7 +116,6 @@ class ExactPosterior:
         return np.maximum(out, 0.0) / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         require_memory(32 * len(X) ** 2, "the joint distribution of samples", "Pass fewer rows to sample_y at a time.")
         rows = self._function.frame.columns(X)
         known = self._known(rows).astype(np.float64)
@@ -150,7 +151,6 @@ class ManyRowsPosterior:
         self.errors = HeldOutErrors.of((function.coef[:, rows] / g).T, variances)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
         columns, out = self._function.frame.columns(X), np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:
@@ -167,7 +167,6 @@ class ManyRowsPosterior:
         return out / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         columns, out = self._function.frame.columns(X), np.empty((len(X), n_samples))
         common = rng.standard_normal((self._inverse.n_features, n_samples))
         for number, rows in self._groups(columns):

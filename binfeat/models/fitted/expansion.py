@@ -1,13 +1,14 @@
-"""Values of a function of kernel values, in compiled calls that never write the kernel's values."""
+"""Values of a function of kernel values, in compiled calls that never write the kernel's values, by all rows or few."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from binfeat._common.subsets import slices
 from binfeat._engine import expansions
-from binfeat._threads import share_blocks
+from binfeat._threads import one_blas_thread, share_blocks
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelValues
@@ -19,6 +20,9 @@ _VALUES = 2**20  # of a kernel between two looks at signals, some milliseconds
 _LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
 _FEW = 16  # rows, which are not worth sorting by cells
 _MANY = 2**17  # rows per block of coordinates
+
+# The coordinates of one kernel: inputs that are numbers and count, their scales, and a linear map if there is one.
+Placement = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Coordinates:
@@ -35,20 +39,20 @@ class Coordinates:
             if isinstance(matrix.kernel, Linear):
                 self._linear += np.where(categorical, 0.0, share * gamma)
                 continue
-            parts.append(KernelCoordinates(matrix, gamma, categorical))
+            parts.append(placement_of(matrix, gamma, categorical))
             kinds.append(_kind(matrix.kernel))
             shares.append(share)
             jumps.append(gamma[categorical])
-        sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in parts]
-        bounds = np.cumsum([0, *sizes])
+        sizes = [inputs.size if linear_map is None else linear_map.shape[1] for inputs, _, linear_map in parts]
+        bounds = np.cumsum([0, *(-(-size // expansions.LANES) * expansions.LANES for size in sizes)])
         self._inputs, self._scales = np.zeros(bounds[-1], np.int64), np.zeros(bounds[-1])  # unmapped inputs
-        self._mapped = list[tuple[slice, KernelCoordinates]]()
-        for part, begin in zip(parts, bounds):
-            place = slice(begin, begin + part.size)
-            if part.linear_map is None:
-                self._inputs[place], self._scales[place] = part.inputs, part.scales
+        self._mapped = list[tuple[slice, Placement]]()
+        for (inputs, scales, linear_map), size, begin in zip(parts, sizes, bounds):
+            place = slice(begin, begin + size)
+            if linear_map is None:
+                self._inputs[place], self._scales[place] = inputs, scales
             else:
-                self._mapped.append((place, part))
+                self._mapped.append((place, (inputs, scales, linear_map)))
         self.is_linear = bool(self._linear.any())
         self.kernel = np.array(kinds), np.array(shares, np.float64), bounds, np.array(jumps, np.float32)
 
@@ -64,7 +68,7 @@ class Coordinates:
         rows = np.ascontiguousarray(columns.T, dtype=np.float64)
         coordinates = (rows.take(self._inputs, axis=1) * self._scales).astype(np.float32)
         for place, part in self._mapped:
-            coordinates[:, place] = part.of(rows)
+            coordinates[:, place] = placed(rows, part)
         codes = np.ascontiguousarray(columns.take(self._categorical, axis=0).T)
         return coordinates, codes, rows if self.is_linear else rows[:, :0]
 
@@ -73,25 +77,23 @@ class Coordinates:
         return self._linear[:, np.newaxis] * (support.astype(np.float64) @ coef.T)
 
 
-class KernelCoordinates:
-    """The coordinates of one kernel: inputs that are numbers and count, scaled, and mapped if there is a map."""
+def placement_of(matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> Placement:
+    scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
+    inputs, linear_map = np.flatnonzero(scales), None
+    if isinstance(matrix, MappedRadialMatrix):
+        linear_map = np.ascontiguousarray(matrix.linear_map[inputs])
+    return inputs, scales[inputs], linear_map
 
-    def __init__(self, matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> None:
-        scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
-        self.inputs = np.flatnonzero(scales)
-        self.scales = scales[self.inputs]
-        self.linear_map = None
-        if isinstance(matrix, MappedRadialMatrix):
-            self.linear_map = np.ascontiguousarray(matrix.linear_map[self.inputs])
-        self.size = self.inputs.size if self.linear_map is None else self.linear_map.shape[1]
 
-    def of(self, rows: np.ndarray) -> np.ndarray:
-        scaled = rows[:, self.inputs] * self.scales
-        if self.linear_map is None:
-            return scaled
-        mapped = np.empty((len(scaled), self.size))
-        expansions.map_rows(scaled, self.linear_map, mapped)
-        return mapped
+def placed(rows: np.ndarray, placement: Placement) -> np.ndarray:
+    """The coordinates of rows (n_rows, n_inputs) for one kernel."""
+    inputs, scales, linear_map = placement
+    scaled = rows[:, inputs] * scales
+    if linear_map is None:
+        return scaled
+    mapped = np.empty((len(scaled), linear_map.shape[1]))
+    expansions.map_rows(scaled, linear_map, mapped)
+    return mapped
 
 
 class FullExpansion:
@@ -207,3 +209,81 @@ def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | N
 def _kind(kernel: Kernel) -> int:
     """Return the code of a kernel in the engine."""
     return _MATERN[kernel.nu] if isinstance(kernel, Matern) else _KINDS[type(kernel)]
+
+
+ANCHORED_ROWS = 2000  # of a model, at least; predictions by fewer rows are fast
+_SIZES = 256, 384, 512, 768, 1024
+_MOST = 1 / 3  # of the rows; more anchors save little
+_CHECKED = 512  # rows without an anchor, at which the functions are compared
+_TOLERANCE = 0.02  # root mean squared difference, relative to the residuals of the model
+_LARGEST = 10  # largest difference, relative to the tolerance
+_HOPELESS = 16  # differences, relative to the tolerance, that more anchors do not reduce enough
+_JITTER = 1e-5  # of the diagonal, more than the rounding of kernel values in float32
+
+
+def few_anchors(
+    kernel: KernelValues,
+    categorical: np.ndarray,
+    support: np.ndarray,
+    coef: np.ndarray,
+    residuals: np.ndarray,
+    n_jobs: int | None,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return few rows of the support, the anchors, and coefficients that reproduce a function; None if these are many.
+
+    The function is interpolated at the anchors: of all functions with coefficients for these rows only, the result is
+    the nearest in the norm of the kernel. The errors at other training rows decide how many anchors suffice.
+
+    Parameters
+    ----------
+    kernel : KernelValues
+    categorical : (n_inputs,) bool
+    support : (n_inputs, n_rows) float32
+    coef : (n_targets, n_rows) float64
+    residuals : (n_targets,) float64
+        Root mean squares of the residuals.
+    n_jobs : int or None
+
+    Returns
+    -------
+    rows : (n_anchors,) int32, sorted
+    coef : (n_targets, n_anchors) float64
+    """
+    n_inputs, n_rows = support.shape
+    frame = Frame(np.zeros(n_inputs), np.ones(n_inputs))
+    order = np.random.default_rng(0).permutation(n_rows)
+    checked, others = support[:, order[:_CHECKED]], order[_CHECKED:]
+
+    def values_of(rows: np.ndarray, own_coef: np.ndarray, at: np.ndarray) -> np.ndarray:
+        expansion = FullExpansion(kernel, categorical, rows, own_coef, frame)
+        return expansion(np.ascontiguousarray(at.T, dtype=np.float64), n_jobs)
+
+    expected, values = values_of(support, coef, checked), np.empty((0, len(coef)))
+    for size in _SIZES:
+        if size > min(_MOST * n_rows, len(others)):
+            return None
+        rows = np.ascontiguousarray(support[:, others[:size]])
+        values = np.vstack([values, values_of(support, coef, rows[:, len(values) :])])
+        own_coef = _interpolating(kernel, rows, values)
+        if own_coef is None:
+            return None
+        errors = values_of(rows, own_coef, checked) - expected
+        means, largest = np.sqrt((errors**2).mean(axis=0)), np.abs(errors).max(axis=0)
+        allowed = _TOLERANCE * residuals
+        if (means <= allowed).all() and (largest <= _LARGEST * allowed).all():
+            places = np.argsort(others[:size])
+            return others[places].astype(np.int32), np.ascontiguousarray(own_coef[:, places])
+        if (means > _HOPELESS * allowed).any():
+            return None
+    return None
+
+
+def _interpolating(kernel: KernelValues, rows: np.ndarray, values: np.ndarray) -> np.ndarray | None:
+    """Coefficients (n_targets, n) of rows (n_inputs, n) with values (n, n_targets); None if rows are too similar."""
+    with one_blas_thread():  # the order of its sums depends on their number
+        K = kernel(rows, rows).astype(np.float64)
+        K[np.diag_indices(len(K))] += _JITTER
+        try:
+            return cho_solve(cho_factor(K, overwrite_a=True), values).T
+        except LinAlgError:
+            return None

@@ -1,8 +1,7 @@
 """Functions of random features: of bins, or of Fourier features."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -18,15 +17,17 @@ from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted import kernel_function as score_function
-from binfeat.models.fitted.kernel_function import HeldOutErrors, ScoreFunction
+from binfeat.models.fitted.kernel_function import HeldOutErrors
 
+_BLOCK_BYTES = 2**26  # of codes, hashes or features at a time
 _FEW_ROWS = 64  # evaluated one by one
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureFunction(ScoreFunction):
+class FeatureFunction:
     """A linear function of random features: of bins, of Fourier features, or, in older files, of both."""
+
+    n_trees: ClassVar[int] = 0
 
     bins: BinMap  # without grids for Fourier features
     fourier: FourierMap | None
@@ -55,9 +56,10 @@ class FeatureFunction(ScoreFunction):
 
     def blocks(self, X: np.ndarray) -> list[slice]:
         """Return slices of rows with features that fit in memory."""
-        return slices(len(X), max(_FEW_ROWS, score_function.BLOCK_BYTES // (8 * (self.n_grids + self.n_fourier))))
+        return slices(len(X), max(_FEW_ROWS, _BLOCK_BYTES // (8 * (self.n_grids + self.n_fourier))))
 
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
+    def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
         out = np.empty((len(X), len(self.coef)))
         if self.fourier is None and len(X) <= _FEW_ROWS:
             evaluate(X, *self.bins.grids.arrays, *self.bins.tables(n_jobs).arrays, self.coef, out)
@@ -66,7 +68,8 @@ class FeatureFunction(ScoreFunction):
             with blas_threads(n_jobs):
                 for rows in self.blocks(X):
                     out[rows] = self.features(X[rows], np.float64, n_jobs) @ self.coef.T
-        yield out
+        out += intercept
+        return out
 
 
 class FeaturePosterior:
@@ -85,7 +88,6 @@ class FeaturePosterior:
         return out
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
         samples = cast(RidgePosterior, self.samples)
         shares, out = rng.standard_normal((len(samples.intercept), n_samples)), np.zeros((len(X), n_samples))
         for place in self._function.blocks(X):

@@ -20,7 +20,7 @@ from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction,
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.saved import SINGLES
 from binfeat.models.search.kernel_search import History
-from binfeat.models.table.derived import SCALERS, Arcsinh, Quantiles
+from binfeat.models.table.derived import scaled_in_older_files
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
 from binfeat.models.table.targets import Targets, TargetTransform, no_limits
@@ -50,7 +50,7 @@ class Fitted:
     errors: HeldOutErrors | None = None
     spread: Spread | None = None  # of numbers
     seen: np.ndarray | None = None  # `kept_hashes` of the rows of `fit`, of a table in memory
-    scaler: Arcsinh | Quantiles | None = None  # of the columns, in older files
+    scaler: dict[str, np.ndarray] = field(default_factory=dict)  # of the columns, in older files
     rises: np.ndarray | None = None  # (n_inputs,): of the loss when an input is shuffled, where no rows are kept
     _derived: Derived = field(default_factory=Derived, repr=False)
     _derived_rises: Derived = field(default_factory=Derived, repr=False)
@@ -62,13 +62,18 @@ class Fitted:
         power = function.main_power if isinstance(function, KernelFunction) else 1 + (self.features == "fourier")
         return self.gamma ** (1 / power)
 
+    @property
+    def with_rows(self) -> KernelFunction | None:
+        """The function that stores rows of `fit`, if there is one: of predictions, or of the sizes of residuals."""
+        return self.function if isinstance(self.function, KernelFunction) else self.spread
+
     def rows(self, estimator: BaseEstimator, X: object, note: Report = None) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
         return self.scaled(self.encoder.transform(estimator, X, note))
 
     def scaled(self, table: np.ndarray) -> np.ndarray:
         """Encoded rows as the kernels see them."""
-        return table if self.scaler is None else self.scaler.transform(table)
+        return scaled_in_older_files(table, self.scaling, self.scaler) if self.scaler else table
 
     def scores(self, rows: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
@@ -99,7 +104,7 @@ def attributes_of(fitted: Fitted) -> dict:
         **_of_function(fitted),
         "held_out_error_": fitted.held_out_error,
         "_columns": fitted.encoder.arrays(),
-        "_scaler": {} if fitted.scaler is None else fitted.scaler.arrays(),
+        "_scaler": fitted.scaler,
         "intercept_": fitted.intercept,
         "gamma_": fitted.gamma,
         "_rotation": _NONE if fitted.linear_map is None else fitted.linear_map,
@@ -216,7 +221,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         scaling=machine.scaling_,
         alpha=machine.alpha_,
         encoder=TableEncoder.from_arrays(machine._columns),
-        scaler=SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None,
+        scaler=machine._scaler,
         targets=_targets_of(machine),
         function=_function_of(machine),
         intercept=machine.intercept_,

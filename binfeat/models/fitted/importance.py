@@ -7,18 +7,20 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._threads import one_blas_thread, side_by_side
-from binfeat.length_scales.leave_one_out import precise_inverse_root
 from binfeat.models.fitted.cell_trees import cells_of_columns
 from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.local import JointInverse, LocalFunction
-from binfeat.models.kernel_algebra.level_effects import PresentLevels, inverse_times_levels
+from binfeat.models.fitted.local import LocalFunction, inverse_of_levels
+from binfeat.models.kernel_algebra.level_effects import LevelColumns, inverse_times_levels, one_hot
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second
 _CELL_ROWS, _CELLS = 1500, 4  # cells for leave-one-out errors of larger models
 _SHUFFLES = 2
+
+# Weights and residuals of rows, and their residuals with other values (n_changed, n_rows) of the columns of a mask.
+_Judged = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]
 
 
 def rises_of_kernels(function: KernelFunction, source: np.ndarray, n_jobs: int | None) -> np.ndarray:
@@ -34,7 +36,7 @@ def rises_of_kernels(function: KernelFunction, source: np.ndarray, n_jobs: int |
             judged = list(_of_exact(cast(ExactFunction, function)))
     donors = function.support[:, evenly_spaced(function.n_rows, ROWS)]
     live = np.any(function.gammas > 0, axis=0)
-    return _rises([(own.weights, own.residuals, own.after) for own in judged], donors, source, live, n_jobs)
+    return _rises(judged, donors, source, live, n_jobs)
 
 
 def rises_of_features(
@@ -71,15 +73,10 @@ def rises_of_features(
 
 
 def _rises(
-    judged: list[tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]],
-    donors: np.ndarray,
-    source: np.ndarray,
-    live: np.ndarray,
-    n_jobs: int | None,
+    judged: list[_Judged], donors: np.ndarray, source: np.ndarray, live: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
     """Return the rise of the error of the judged rows when each input has values of other rows, `donors`.
 
-    Some rows have weights, residuals, and residuals with other values (n_changed, n_rows) of the columns of a mask.
     Columns that are not `live` have no effect. `permutation_importance` of scikit-learn computes the same means within
     their error, but shuffles among the judged rows only, and requires an estimator for each.
     """
@@ -97,62 +94,65 @@ def _rises(
     return rises
 
 
-class _KernelRows:
+def _of_cell(
+    function: KernelFunction,
+    cell: ExactFunction,
+    n_judged: int,
+    number: int | None = None,
+    of_levels: np.ndarray | None = None,
+) -> _Judged:
     """Some rows of a cell, each predicted without that row; for a small exact model all rows are one cell.
 
     With the inverse G of the cell's kernel matrix and coefficients c, the residual of row i is ``r_i = c_i / G_ii``. A
     prediction with kernel values k depends on the target of row i by ``(k + 1)' G e_i``, which multiplies r_i here.
-    With effects of levels, predictions also depend on it by the weights of levels, which change by ``M^-1 V' e_i``.
+    With effects of levels, predictions also depend on it by the effects, which change by ``M^-1 V' e_i``. These changes
+    change functions of other cells, too, which is neglected.
 
-    `number` is the number of the cell in a local model with one tree.
+    `number` is the number of the cell in a local model with one tree, and `of_levels` is ``M^-1``.
     """
+    places = evenly_spaced(cell.n_rows, n_judged)
+    weights, judged = cell.weights[places], cell.support[:, places]
+    levels = function.levels if isinstance(function, LocalFunction) else None
+    inverse, changes, alpha = _rows_of_inverse(cell, places, levels, of_levels)
+    coef, g = cell.coef[:, places].T, inverse[np.arange(len(places)), places]
+    residuals, inside = coef / g[:, np.newaxis], alpha / weights[:, np.newaxis] * coef
 
-    def __init__(
-        self,
-        function: KernelFunction,
-        cell: ExactFunction,
-        n_judged: int,
-        number: int | None = None,
-        joint: JointInverse | None = None,
-    ) -> None:
-        places = evenly_spaced(cell.n_rows, n_judged)
-        self._function, self._cell, self._number, self._joint = function, cell, number, joint
-        self.weights, self._columns = cell.weights[places], cell.support[:, places]
-        B, alpha = precise_inverse_root(cell.kernel(1)(cell.support, cell.support), float(cell.alpha), cell.weights)
-        self._inverse = B[places] @ B.T
-        if joint is not None:
-            levels = PresentLevels.of(joint.columns.of_rows(cell.support))
-            V, own = inverse_times_levels(B, levels), levels.columns
-            self._changes = V[places] @ joint.inverse[own]  # of all weights, (n_places, n_columns)
-            self._inverse = self._inverse - self._changes[:, own] @ V.T
-        coef, g = cell.coef[:, places].T, self._inverse[np.arange(len(places)), places]
-        self.residuals, self._inside = coef / g[:, np.newaxis], alpha / self.weights[:, np.newaxis] * coef
-        self._before = self._scores(self._rows(self._columns))
+    def rows_and_scores(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = columns.T * function.unit + function.center
+        return rows, function.scores(rows, np.zeros(len(function.coef)), 1)
 
-    def after(self, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Residuals with other values, (n_changed, n_rows), of the columns of a mask.
+    _, before = rows_and_scores(judged)
 
-        Changes of weights of levels change functions of other cells, which is neglected.
-        """
-        columns = self._columns.copy()
+    def after(changed: np.ndarray, own: np.ndarray) -> np.ndarray:
+        columns = judged.copy()
         columns[changed] = own
-        rows, values = self._rows(columns), self._cell.kernel(1)(columns, self._cell.support)
-        if isinstance(self._function, LocalFunction):
-            values[self._function.trees(rows)[0] != self._number] = -1.0  # in a cell that has never had the row
-        counts = np.einsum("ij,ij->i", values, self._inverse) + self._inverse.sum(axis=1)
-        if self._joint is not None:
-            places, changes = np.arange(len(counts)), np.pad(self._changes, ((0, 0), (0, 1)))
-            counts = counts + sum(changes[places, levels] for levels in self._joint.columns.of_rows(columns))
-        return self._inside + (self._before - self._scores(rows)) + counts[:, np.newaxis] * self.residuals
+        (rows, scores), values = rows_and_scores(columns), cell.kernel(1)(columns, cell.support)
+        if isinstance(function, LocalFunction):
+            values[function.trees(rows)[0] != number] = -1.0  # in a cell that has never had the row
+        counts = np.einsum("ij,ij->i", values, inverse) + inverse.sum(axis=1)
+        if levels is not None:
+            padded = np.pad(changes, ((0, 0), (0, 1)))
+            counts = counts + sum(padded[np.arange(len(counts)), each] for each in levels.of_rows(columns))
+        return inside + (before - scores) + counts[:, np.newaxis] * residuals
 
-    def _rows(self, columns: np.ndarray) -> np.ndarray:
-        return columns.T * self._function.unit + self._function.center
-
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
-        return self._function.scores(rows, np.zeros(len(self._function.coef)), 1)
+    return weights, residuals, after
 
 
-def _of_exact(function: ExactFunction) -> Iterator["_KernelRows"]:
+def _rows_of_inverse(
+    cell: ExactFunction, places: np.ndarray, levels: LevelColumns | None, of_levels: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Some rows of G, changes of all effects of levels, (n_places, n_columns), and the alpha of the inverse."""
+    B, alpha = cell.inverse_root()
+    inverse = B[places] @ B.T
+    if levels is None or of_levels is None:
+        return inverse, inverse[:, :0], alpha
+    present, Z = one_hot(levels.of_rows(cell.support))
+    V = inverse_times_levels(B, Z)
+    changes = V[places] @ of_levels[present]
+    return inverse - changes[:, present] @ V.T, changes, alpha
+
+
+def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
     n_rows, n_inputs = function.n_rows, len(function.support)
     n_judged = int(np.clip(_TERMS // (n_rows * n_inputs**2), _FEWEST, ROWS))
     cells = [np.arange(n_rows)]
@@ -160,15 +160,13 @@ def _of_exact(function: ExactFunction) -> Iterator["_KernelRows"]:
         _, cells = cells_of_columns(function.support, function.scales, _CELL_ROWS)
     chosen = evenly_spaced(len(cells), _CELLS)
     for rows in (cells[number] for number in chosen):
-        yield _KernelRows(function, function.of_rows(rows), n_judged // len(chosen))
+        yield _of_cell(function, function.of_rows(rows), n_judged // len(chosen))
 
 
-def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator["_KernelRows"]:
-    """Return the cells of the first tree."""
+def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Judged]:
+    """Rows of some cells of the first tree."""
     first, cells = function.first_tree()
-    joint = None
-    if first.levels is not None:
-        joint = JointInverse.of(first.levels.columns, [first.cell(number) for number in cells], n_jobs)
+    of_levels = None if first.levels is None else inverse_of_levels(first, cells, n_jobs)
     chosen = evenly_spaced(len(cells), _CELLS)
     for number in (cells[place] for place in chosen):
-        yield _KernelRows(first, first.cell(number), ROWS // len(chosen), number, joint)
+        yield _of_cell(first, first.cell(number), ROWS // len(chosen), number, of_levels)

@@ -1,4 +1,4 @@
-"""Fitted functions of kernel values, and the interface of all fitted functions and error bars.
+"""Fitted functions of kernel values, and the interface of all error bars.
 
 Targets are what the model learns, standardized. With noise of variance s2 for a row of mean weight, weights of
 features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. What s2 is, residuals
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -20,8 +20,6 @@ from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
 from binfeat.length_scales.matrices import Frame, Linear, kernel_matrix, linear_squares
 from binfeat.linear.posterior import RidgePosterior
-
-BLOCK_BYTES = 2**26  # of codes, hashes or features at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,38 +63,8 @@ class Posterior(Protocol):
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
 
-
-class ScoreFunction(ABC):
-    """The function of a model without its intercept."""
-
-    @property
-    def n_grids(self) -> int:
-        return 0
-
-    @property
-    def n_fourier(self) -> int:
-        """Fourier features."""
-        return 0
-
-    @property
-    def n_trees(self) -> int:
-        return 0
-
-    @abstractmethod
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        """Summands of the values, (n_rows, n_targets) each."""
-
-    def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
-        scores = np.empty((len(X), intercept.size))
-        scores[:] = intercept
-        for term in self._terms(X, n_jobs):
-            scores += term
-        return scores
-
-    @abstractmethod
-    def posterior(self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None) -> Posterior:
-        """Return error bars, from samples of the coefficients and validation errors if needed."""
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
 
 
 # Codes of kernels in files; Matern kernels are stored as nu.
@@ -104,8 +72,14 @@ _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KernelFunction(ArrayRecord, ScoreFunction):
-    """A linear function of a kernel's values with the rows of `fit`, of one kernel or a sum."""
+class KernelFunction(ArrayRecord, ABC):
+    """A linear function of a kernel's values with the rows of `fit`, of one kernel or a sum, without its intercept.
+
+    `FeatureFunction` has the same methods for models of random features.
+    """
+
+    n_grids: ClassVar[int] = 0
+    n_fourier: ClassVar[int] = 0  # Fourier features
 
     nus: np.ndarray  # (n_kernels,): nu of Matern kernels, or the code of another kernel
     shares: np.ndarray  # (n_kernels,)
@@ -143,6 +117,26 @@ class KernelFunction(ArrayRecord, ScoreFunction):
             "weights": np.ones(support.shape[1]) if weights is None else weights,
             **({"rotation": maps[0]} if maps else {}),
         }
+
+    @property
+    def n_trees(self) -> int:
+        return 0
+
+    @abstractmethod
+    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
+        """Summands of the values, (n_rows, n_targets) each."""
+
+    def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
+        scores = np.empty((len(X), intercept.size))
+        scores[:] = intercept
+        for term in self._terms(X, n_jobs):
+            scores += term
+        return scores
+
+    @abstractmethod
+    def posterior(self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None) -> Posterior:
+        """Return error bars, from samples of the coefficients and validation errors if needed."""
 
     @property
     def frame(self) -> Frame:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Self, cast
+from typing import cast
 
 import numpy as np
 
 from binfeat._common.derived import Derived, made_once
 from binfeat._common.subsets import slices
 from binfeat._threads import side_by_side, threads_to_factorise
-from binfeat.length_scales.leave_one_out import precise_inverse_root
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
@@ -21,8 +20,8 @@ from binfeat.models.kernel_algebra.level_effects import (
     NO_COLUMN,
     LevelColumns,
     LevelEquations,
-    PresentLevels,
     inverse_times_levels,
+    one_hot,
 )
 
 _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
@@ -61,26 +60,36 @@ class LocalFunction(KernelFunction):
         numbers = self.trees.cells_below(int(self.roots[0]))
         if self.levels is None:
             return replace(self, roots=self.roots[:1]), numbers
-        columns = self.levels.columns
-        weights = np.zeros((columns.n_columns + 1, len(self.coef)))  # S Z' a
+        weights = np.zeros((self.levels.n_columns + 1, len(self.coef)))  # S Z' a
         for number in numbers:
-            place = slice(self.starts[number], self.starts[number + 1])
-            for own in columns.of_rows(self.support[:, self.rows[place]]):
+            place = self._place(number)
+            for own in self.levels.of_rows(self.support[:, self.rows[place]]):
                 np.add.at(weights, own, self.coef[:, place].T)
-        own_weights = columns.variances * weights[:-1].T
+        own_weights = self.levels.variances * weights[:-1].T
         return replace(self, roots=self.roots[:1], level_weights=np.ascontiguousarray(own_weights)), numbers
 
     @cached_property
-    def levels(self) -> "LevelEffects | None":
-        """The effects of levels that all cells share, if there are any."""
+    def levels(self) -> LevelColumns | None:
+        """The levels with effects that all cells share, if there are any."""
         if not self.level_inputs.size:
             return None
-        own = (self.level_inputs, self.level_starts, self.level_columns, self.level_variances)
-        return LevelEffects(LevelColumns(*own), self.level_weights)
+        return LevelColumns(self.level_inputs, self.level_starts, self.level_columns, self.level_variances)
+
+    @cached_property
+    def effects(self) -> np.ndarray:
+        """Effects of levels (n_columns + 1, n_targets); the last row, for levels without a column, is 0."""
+        return np.vstack([self.level_weights.T, np.zeros((1, len(self.level_weights)))])
+
+    def effects_of(self, X: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """The input of each category, and the effects (n_rows, n_targets) of its levels in scaled rows."""
+        if self.levels is None:
+            return []
+        found = zip(self.levels.level_inputs.tolist(), self.levels.of_rows(X.T), strict=True)
+        return [(j, self.effects[own]) for j, own in found]
 
     def cell(self, number: int) -> ExactFunction:
         """The function of a cell, without its intercept."""
-        place = slice(self.starts[number], self.starts[number + 1])
+        place = self._place(number)
         rows = self.rows[place]
         of_kernel = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
         return ExactFunction(
@@ -90,6 +99,10 @@ class LocalFunction(KernelFunction):
             weights=self.weights[rows],
             coef=self.coef[:, place],
         )
+
+    def _place(self, number: int) -> slice:
+        """The place of the rows and the coefficients of a cell."""
+        return slice(self.starts[number], self.starts[number + 1])
 
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
@@ -102,38 +115,13 @@ class LocalFunction(KernelFunction):
         total /= self.n_trees
         yield total
         if self.levels is not None:
-            yield self.levels(X)
+            yield sum((effects for _, effects in self.effects_of(X)), np.zeros(total.shape))
 
     @made_once
     def _expansions(self) -> CellExpansions:
-        places = [slice(*ends) for ends in zip(self.starts, self.starts[1:])]
+        places = map(self._place, range(len(self.starts) - 1))
         cells = [(self.rows[place], self.coef[:, place]) for place in places]
         return CellExpansions(self.kernel(1), self.categorical, self.support, self.frame, cells, self.cell_intercepts)
-
-
-@dataclass(frozen=True, eq=False)
-class LevelEffects:
-    """A weight for each level with a column; other levels have the effect 0."""
-
-    columns: LevelColumns
-    weights: np.ndarray  # (n_targets, n_columns)
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Sums of the effects of the levels of scaled rows (n_rows, n_inputs), an array (n_rows, n_targets)."""
-        total = np.zeros((len(X), len(self.weights)))
-        for own in self.columns.of_rows(X.T):
-            total += self.padded[own]
-        return total
-
-    @cached_property
-    def padded(self) -> np.ndarray:
-        """Weights (n_columns + 1, n_targets); the last row, for levels without a column, is 0."""
-        return np.vstack([self.weights.T, np.zeros((1, len(self.weights)))])
-
-    def parts(self, X: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """The input of each category, and the effects (n_rows, n_targets) of its levels in scaled rows."""
-        found = zip(self.columns.level_inputs.tolist(), self.columns.of_rows(X.T), strict=True)
-        return [(j, self.padded[own]) for j, own in found]
 
 
 class LocalPosterior:
@@ -142,18 +130,17 @@ class LocalPosterior:
     The mean varies less than one tree does; by how much depends on how often two rows share cells. As the errors of
     leave-one-out residuals are divided by the same deviations, intervals have the requested coverage.
 
-    All cells share the effects of levels. The inverse of their equations is computed from the cells of the tree, once.
+    All cells share the effects of levels. A prediction for a row x in a cell with rows X has the variance of the cell's
+    function for given effects w, and the variance of ``q' w`` with ``q = z - V' (k(X, x) + 1)``, where z has the levels
+    of x.
     """
 
     def __init__(self, function: LocalFunction, errors: HeldOutErrors | None, n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs
         self.errors = cast(HeldOutErrors, errors)  # of regressors
         self._known: dict[int, Derived] = {}
-        self._joint: JointInverse | None = None
         if function.levels is not None:
-            _, numbers = function.first_tree()
-            cells = [function.cell(number) for number in numbers]
-            self._joint = JointInverse.of(function.levels.columns, cells, n_jobs)
+            self._inverse = inverse_of_levels(function, function.first_tree()[1], n_jobs)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         out = np.empty(len(X))
@@ -161,8 +148,10 @@ class LocalPosterior:
         def fill(group: tuple[int, np.ndarray]) -> None:
             number, rows = group
             out[rows] = self._of_cell(number).variances(X[rows])
-            if self._joint is not None:
-                out[rows] += self._joint.variances(*self._told(number, X[rows])) / float(self._function.alpha)
+            if self._function.levels is not None:
+                q, own, new = self._differences(self._function.levels, number, X[rows])
+                known = np.einsum("ij,ij->j", q, self._inverse[np.ix_(own, own)] @ q)
+                out[rows] += (np.maximum(known, 0.0) + new) / float(self._function.alpha)
 
         side_by_side(fill, self._groups(X), self._n_jobs)
         return out
@@ -172,11 +161,12 @@ class LocalPosterior:
         out = np.empty((len(X), n_samples))
         for number, rows in self._groups(X):
             out[rows] = self._of_cell(number).deviations(X[rows], n_samples, rng)
-        if self._joint is not None:
-            samples = self._joint.samples(n_samples, rng)
+        if self._function.levels is not None:
+            effects = self._samples_of_effects(n_samples, rng)
             for number, rows in self._groups(X):
-                own = self._joint.deviations(*self._told(number, X[rows]), samples, rng)
-                out[rows] += own / np.sqrt(float(self._function.alpha))
+                q, own, new = self._differences(self._function.levels, number, X[rows])
+                fresh = np.sqrt(new)[:, np.newaxis] * rng.standard_normal((len(rows), n_samples))
+                out[rows] += (q.T @ effects[own] + fresh) / np.sqrt(float(self._function.alpha))
         return out
 
     def _groups(self, X: np.ndarray) -> list[tuple[int, np.ndarray]]:
@@ -191,76 +181,45 @@ class LocalPosterior:
     def _made(self, number: int) -> ExactPosterior:
         return ExactPosterior(self._function.cell(number), 1)
 
-    def _told(self, number: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Columns of the levels of rows, the levels of a cell, and V' (k + 1) for these rows."""
-        assert self._joint is not None
-        columns, cell = self._joint.columns, self._function.cell(number)
-        levels = PresentLevels.of(columns.of_rows(cell.support))
-        told = levels.Z.T @ self._of_cell(number).solved(X)
-        return columns.of_rows(X.T), levels.columns, told
-
-
-@dataclass(frozen=True, eq=False)
-class JointInverse:
-    """The inverse of the equations of the levels: the covariance of their weights, as a multiple of noise times alpha.
-
-    A prediction for a row x in a cell with rows X has the variance of the cell's function for given weights, and the
-    variance of ``q' w`` with ``q = z - V' (k(X, x) + 1)``, where z has the levels of x.
-    """
-
-    columns: LevelColumns
-    inverse: np.ndarray  # (n_columns, n_columns)
-
-    @classmethod
-    def of(cls, columns: LevelColumns, cells: list[ExactFunction], n_jobs: int | None) -> Self:
-        """The inverse for the cells of a tree."""
-        equations = LevelEquations(columns.n_columns, 0)
-
-        def product(cell: ExactFunction) -> tuple[PresentLevels, np.ndarray]:
-            levels, K = PresentLevels.of(columns.of_rows(cell.support)), cell.kernel(1)(cell.support, cell.support)
-            root, _ = precise_inverse_root(K, float(cell.alpha), cell.weights, overwrite=True)
-            return levels, levels.Z.T @ inverse_times_levels(root, levels)
-
-        for batch in slices(len(cells), CELL_BATCH):
-            for found in side_by_side(product, cells[batch], n_jobs):
-                equations.add_product(*found)
-        return cls(columns, equations.inverse(columns.variances, n_jobs))
-
-    def variances(self, columns: np.ndarray, present: np.ndarray, told: np.ndarray) -> np.ndarray:
-        """Variances of q' w, (n_rows,), of rows with these `columns` of levels, (n_categories, n_rows).
-
-        `told` is V' (k(X, x) + 1), (n_present, n_rows), for the levels `present` in the cell.
-        """
-        q, own = self._differences(columns, present, told)
-        spread = np.einsum("ij,ij->j", q, self.inverse[np.ix_(own, own)] @ q)
-        return np.maximum(spread, 0.0) + self.columns.n_new(columns)
-
-    def samples(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples (n_columns, n_samples) of the deviations of weights."""
-        covariance = self.inverse.astype(np.float64)
+    def _samples_of_effects(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Samples (n_columns, n_samples) of the deviations of effects, in units of the noise times root alpha."""
+        covariance = self._inverse.astype(np.float64)
         np.einsum("ii->i", covariance)[:] *= 1 + _JITTER
         with threads_to_factorise(len(covariance)):
             return np.linalg.cholesky(covariance) @ rng.standard_normal((len(covariance), n_samples))
 
-    def deviations(
-        self,
-        columns: np.ndarray,
-        present: np.ndarray,
-        told: np.ndarray,
-        samples: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Samples of the deviations of q' w, (n_rows, n_samples); levels without a column are independent."""
-        q, own = self._differences(columns, present, told)
-        new = np.sqrt(self.columns.n_new(columns))[:, np.newaxis]
-        return q.T @ samples[own] + new * rng.standard_normal((len(new), samples.shape[1]))
+    def _differences(
+        self, levels: LevelColumns, number: int, X: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Vectors q of rows in a cell, their columns, and the prior variance of levels without a column.
 
-    def _differences(self, columns: np.ndarray, present: np.ndarray, told: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Vectors q of rows, (n_own, n_rows), and the numbers of its columns; all other entries are 0."""
+        The arrays have the shapes (n_own, n_rows), (n_own,) and (n_rows,); all other entries of q are 0.
+        """
+        columns = levels.of_rows(X.T)
+        present, Z = one_hot(levels.of_rows(self._function.cell(number).support))
         own = np.union1d(present, columns[columns != NO_COLUMN])
-        q = np.zeros((own.size, columns.shape[1]))
-        q[np.searchsorted(own, present)] = -told
-        for levels in columns:
-            rows = np.flatnonzero(levels != NO_COLUMN)
-            q[np.searchsorted(own, levels[rows]), rows] += 1.0
-        return q, own
+        q = np.zeros((own.size, len(X)))
+        q[np.searchsorted(own, present)] = -(Z.T @ self._of_cell(number).solved(X))
+        for of_category in columns:
+            rows = np.flatnonzero(of_category != NO_COLUMN)
+            q[np.searchsorted(own, of_category[rows]), rows] += 1.0
+        return q, own, levels.n_new(columns)
+
+
+def inverse_of_levels(function: LocalFunction, numbers: list[int], n_jobs: int | None) -> np.ndarray:
+    """The inverse of the equations of the levels for the cells with these numbers, (n_columns, n_columns).
+
+    It is the covariance of the effects, as a multiple of noise times alpha.
+    """
+    levels = cast(LevelColumns, function.levels)
+    equations = LevelEquations(levels.n_columns, 0)
+
+    def product(number: int) -> tuple[np.ndarray, np.ndarray]:
+        cell = function.cell(number)
+        present, Z = one_hot(levels.of_rows(cell.support))
+        return present, Z.T @ inverse_times_levels(cell.inverse_root()[0], Z)
+
+    for batch in slices(len(numbers), CELL_BATCH):
+        for found in side_by_side(product, numbers[batch], n_jobs):
+            equations.add_product(*found)
+    return equations.inverse(levels.variances, n_jobs)

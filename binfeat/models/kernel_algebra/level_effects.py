@@ -86,22 +86,16 @@ class LevelColumns(ArrayRecord):
         return self.level_variances @ (columns == NO_COLUMN)
 
 
-@dataclass(frozen=True, eq=False)
-class PresentLevels:
-    """The levels that occur in some rows, and their one-hot matrix."""
+def one_hot(columns: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
+    """The columns that occur among the levels of rows, sorted, and the matrix Z (n_rows, n_present) of these columns.
 
-    columns: np.ndarray  # (n_present,): numbers of columns, sorted
-    Z: sparse.csr_array  # (n_rows, n_present)
-
-    @classmethod
-    def of(cls, columns: np.ndarray) -> Self:
-        """The levels of rows with these columns, (n_categories, n_rows); NO_COLUMN is skipped."""
-        rows = np.broadcast_to(np.arange(columns.shape[1]), columns.shape)
-        known = columns != NO_COLUMN
-        present, places = np.unique(columns[known], return_inverse=True)
-        shape = columns.shape[1], present.size
-        Z = sparse.csr_array((np.ones(places.size, np.float32), (rows[known], places)), shape=shape)
-        return cls(present, Z)
+    `columns` has the shape (n_categories, n_rows); NO_COLUMN is skipped.
+    """
+    rows = np.broadcast_to(np.arange(columns.shape[1]), columns.shape)
+    known = columns != NO_COLUMN
+    present, places = np.unique(columns[known], return_inverse=True)
+    entries = np.ones(places.size, np.float32), (rows[known], places)
+    return present, sparse.csr_array(entries, shape=(columns.shape[1], present.size))
 
 
 _ROUNDS, _SETTLED = 20, 0.05  # updates of the variances at most, and the relative change that ends them
@@ -114,7 +108,7 @@ _ROUNDING = 1e-6  # of a diagonal entry of B^-1, below which a difference from i
 class CellPart:
     """The solution of a cell without the effects of levels, and its part of the equations for their weights."""
 
-    levels: PresentLevels
+    present: np.ndarray  # (n_present,): the columns that occur
     V: np.ndarray | None  # (n_rows, n_present); None if it is computed again when it is needed
     coef: np.ndarray  # (n_rows, n_targets): of B^-1 Y
     diagonal: np.ndarray  # (n_rows,): of B^-1
@@ -124,12 +118,13 @@ class CellPart:
     square: np.ndarray  # (n_targets,): y' B^-1 y
 
     @classmethod
-    def of(cls, K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, levels: PresentLevels) -> Self:
-        """The part of a cell with kernel matrix K, which is overwritten."""
+    def of(cls, K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, columns: np.ndarray) -> Self:
+        """The part of a cell with kernel matrix K, which is overwritten, and columns of levels of its rows."""
         B, alpha = precise_inverse_root(K, alpha, weights, overwrite=True)
-        coef, V = times_square(B, Y), inverse_times_levels(B, levels)
+        present, Z = one_hot(columns)
+        coef, V = times_square(B, Y), inverse_times_levels(B, Z)
         square = np.einsum("ij,ij->j", Y, coef, dtype=np.float64)
-        return cls(levels, V, coef, squared_row_norms(B), alpha, levels.Z.T @ V, levels.Z.T @ coef, square)
+        return cls(present, V, coef, squared_row_norms(B), alpha, Z.T @ V, Z.T @ coef, square)
 
     def without_product(self, keeps_V: bool) -> Self:
         return replace(self, V=self.V if keeps_V else None, product=self.product[:0])
@@ -137,17 +132,16 @@ class CellPart:
     def joint(self, effects: "LevelWeights") -> tuple[np.ndarray, np.ndarray]:
         """Coefficients a of the rows, and the diagonal of G, with the effects of levels."""
         assert self.V is not None
-        own, V, (weights, inverse) = self.levels.columns, self.V, effects
+        own, V, (weights, inverse) = self.present, self.V, effects
         inverse = inverse[np.ix_(own, own)].astype(V.dtype)
         coef = self.coef - (V @ weights[own]).astype(self.coef.dtype)
         lost = np.einsum("ij,ij->i", V @ inverse, V, dtype=np.float64)
         return coef, np.maximum(self.diagonal - lost, _ROUNDING * self.diagonal)
 
 
-def inverse_times_levels(B: np.ndarray, levels: PresentLevels) -> np.ndarray:
+def inverse_times_levels(B: np.ndarray, Z: sparse.csr_array) -> np.ndarray:
     """``V = B B' Z`` of a cell, (n_rows, n_present), for the root B of its inverse."""
-    Z = levels.Z.toarray()
-    return times_square(B, Z) if Z.shape[1] else Z.astype(B.dtype)
+    return times_square(B, Z.toarray()) if Z.shape[1] else Z.toarray().astype(B.dtype)
 
 
 # The weights of levels (n_columns, n_targets), float64, and the inverse (n_columns, n_columns) of the matrix M of their
@@ -163,13 +157,13 @@ class LevelEquations:
         self._square, self._n_rows, self._dtype = np.zeros(n_targets), 0, np.dtype(np.float32)
 
     def add(self, part: CellPart) -> None:
-        self.add_product(part.levels, part.product)
-        self._sums[part.levels.columns] += part.sums
+        self.add_product(part.present, part.product)
+        self._sums[part.present] += part.sums
         self._square += part.square
         self._n_rows += len(part.coef)
 
-    def add_product(self, levels: PresentLevels, product: np.ndarray) -> None:
-        self._product[np.ix_(levels.columns, levels.columns)] += product
+    def add_product(self, present: np.ndarray, product: np.ndarray) -> None:
+        self._product[np.ix_(present, present)] += product
         self._dtype = np.promote_types(self._dtype, product.dtype)
 
     def solved(self, variances: np.ndarray, n_jobs: int | None = 1) -> LevelWeights:

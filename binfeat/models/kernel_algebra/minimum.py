@@ -1,7 +1,6 @@
 """Minimum of a loss over the coefficients of a kernel matrix, and its leave-one-out scores."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,23 +26,17 @@ _FEW_EVENTS, _FOLDS = 100, 5
 _Change = tuple[np.ndarray, np.ndarray, np.ndarray]  # by a step: of coefficients, scores, and of the gradient's
 
 
-@dataclass(frozen=True, eq=False)
-class Minimum:
-    """Coefficients of the kernel matrix, and scores of its rows, both (n_rows, n_targets)."""
-
-    coef: np.ndarray
-    scores: np.ndarray
-    gain: float  # that one more step promises, by the objective
-
-
 def minimise(
     loss: Loss,
     factored: Callable[[float, np.ndarray], tuple[Solve, float]],  # K + 1 1' + alpha / weights, and the alpha it took
     alpha: float,
     weights: Weights,
     Y: np.ndarray,
-) -> tuple[Minimum, float]:
-    """Return the minimum, and the alpha that it took, by quasi-Newton steps from scores of 0.
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Return the minimum by quasi-Newton steps from scores of 0.
+
+    It consists of coefficients and scores of the rows, (n_rows, n_targets), the share of the objective that one more
+    step promises to gain, and the alpha that the coefficients took.
 
     One factor serves all targets and many steps of L-BFGS (Nocedal 1980), in coefficients c. With the gradient
     ``g = alpha c - v pulls`` and curvatures h, the first step is ``r = (K + 1 1' + alpha / (h v))^-1 g / (h v)``. It
@@ -51,22 +44,30 @@ def minimise(
     small penalties, more follow with a factor for the curvatures at the current scores.
     """
     v = np.ones((len(Y), 1)) if weights is None else weights[:, np.newaxis]
-    now, scale = Minimum(np.zeros(Y.shape), np.zeros(Y.shape), np.inf), 0.0
+    coef, scores, gain, scale = np.zeros(Y.shape), np.zeros(Y.shape), np.inf, 0.0
     for _ in range(_FACTORS):
-        curved = v * loss.steps(Y, now.scores)[1].mean(axis=1, keepdims=True)
+        curved = v * loss.steps(Y, scores)[1].mean(axis=1, keepdims=True)
         scale = scale or float(curved.mean())  # the smallest alpha of a factor is for weights of mean 1
         solve, raised = factored(alpha / scale, curved[:, 0] / scale)
         alpha = raised * scale
-        now = _steps(loss, solve, alpha, v, curved, Y, now)
-        if now.gain < _ENOUGH:
+        coef, scores, gain = _steps(loss, solve, alpha, v, curved, Y, coef, scores)
+        if gain < _ENOUGH:
             break
-    return now, alpha
+    return coef, scores, gain, alpha
 
 
 def _steps(
-    loss: Loss, solve: Solve, alpha: float, v: np.ndarray, curved: np.ndarray, Y: np.ndarray, now: Minimum
-) -> Minimum:
-    coef, scores, gain, known = now.coef, now.scores, now.gain, list[_Change]()
+    loss: Loss,
+    solve: Solve,
+    alpha: float,
+    v: np.ndarray,
+    curved: np.ndarray,
+    Y: np.ndarray,
+    coef: np.ndarray,
+    scores: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return coefficients, scores and gain after the steps with one factor."""
+    known, gain = list[_Change](), np.inf
     objective, gradient = _objective(loss, alpha, v, Y, coef, scores), alpha * coef - v * loss.pulls(Y, scores)
     for _ in range(_MOST):
         step, change = _direction(solve, known, gradient, alpha, curved)
@@ -86,7 +87,7 @@ def _steps(
         coef, scores, objective = *moved, after
         gradient = alpha * coef - v * loss.pulls(Y, scores)
         known = [*known, (coef - before[0], scores - before[1], gradient - before[2])][-_MEMORY:]
-    return Minimum(coef, scores, gain)
+    return coef, scores, gain
 
 
 def _direction(
@@ -150,8 +151,8 @@ def minimum_left_out(
         return Y - residuals(K, alpha, weights, Y.astype(np.float32), root, groups)
     is_event = loss.events(Y)
     if is_event is None or is_event.sum(axis=0).min() >= _FEW_EVENTS:
-        found, alpha = minimise(loss, solver_by(root, K), alpha, weights, Y)
-        return left_out(loss, K, alpha, weights, Y, found.scores, root, groups)
+        _, scores, _, alpha = minimise(loss, solver_by(root, K), alpha, weights, Y)
+        return left_out(loss, K, alpha, weights, Y, scores, root, groups)
     folds, out = even_folds(np.asarray(is_event.any(axis=1)), groups, _FOLDS), np.empty(Y.shape)
     for fold in np.unique(folds):
         own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
@@ -163,6 +164,6 @@ def minimum_left_out(
 
 def coefficients(loss: Loss, K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root) -> np.ndarray:
     if not loss.is_squares:
-        return minimise(loss, solver_by(root, K), alpha, weights, Y)[0].coef
+        return minimise(loss, solver_by(root, K), alpha, weights, Y)[0]
     solve, _ = solver_by(root, K)(alpha, weights)
     return solve(Y)

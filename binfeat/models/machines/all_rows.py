@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -34,6 +33,10 @@ from binfeat.models.table.findings import doubt_grids
 
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
 
+# All rows with their scaled inputs, the numbers of the sample's rows among them, and the solution of cells on workers,
+# which is None where rows are here only.
+Whole = tuple[Problem, ScaledTable, np.ndarray, EachCell | None]
+
 
 def first_grids(run: Run, n_rows: int) -> int:
     """Grids to begin with: the more, the fewer the rows; a few in any case, more only if the seconds left allow."""
@@ -41,14 +44,6 @@ def first_grids(run: Run, n_rows: int) -> int:
     wanted = np.clip(limits.row_grids // n_rows, *limits.sample_grids)
     in_time = SIZES.trial_share * run.clock.left_of(Phase.SOLUTION) / (SIZES.entry_seconds * n_rows)
     return int(min(wanted, max(limits.few_grids, in_time)))
-
-
-@dataclass(frozen=True, eq=False)
-class Whole:
-    problem: Problem
-    X: ScaledTable  # scaled
-    numbers: np.ndarray  # of the sample's rows among them
-    each_cell: EachCell | None = None  # of cells on workers; None where rows are here only
 
 
 class AllRows(ABC):
@@ -113,7 +108,7 @@ class MemoryRows(AllRows):
         super().__init__(problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets))
 
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
-        return Whole(self._problem, kernels.X, np.arange(len(self._problem.table)))
+        return self._problem, kernels.X, np.arange(len(self._problem.table)), None
 
     def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
         problem, rows, held_out = self._problem, self._rows, slice(len(self._problem.train), None)
@@ -169,7 +164,7 @@ class SourceRows(AllRows):
             done += len(X)
         rows, numbers = ColumnRows(columns, frame), self._source.rows
         given = self._y, self._Y, self._weights, self._own_weights
-        return Whole(self._problem.of_all(rows, numbers, *given), rows, numbers)
+        return self._problem.of_all(rows, numbers, *given), rows, numbers, None
 
     def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
         held_out, n_jobs = self._source.rows[self._problem.held_out], self._run.settings.n_jobs

@@ -1,4 +1,4 @@
-"""Interface of the kinds of kernel models, and the solution that they return."""
+"""Interface of the kinds of kernel models, their rows, and the solution that they return."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -8,17 +8,19 @@ from typing import ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from binfeat._common.subsets import thinned
+from binfeat._common.subsets import cached_parts, thinned
 from binfeat._common.warned import warn
+from binfeat._threads import side_by_side
 from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.length_scales.matrices import Frame
-from binfeat.length_scales.search import MOST_INPUTS
+from binfeat.length_scales.search import MOST_INPUTS, mean_distances
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.cell_trees import ScaledTable
+from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_cells
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
 from binfeat.models.machines.all_rows import AllRows
-from binfeat.models.machines.cells import CellRows
+from binfeat.models.machines.cells import Cell, CellFunction, SolvedCell
 from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Predict, Problem
 from binfeat.models.run import Run
@@ -48,22 +50,18 @@ class Solution:
     def error(self) -> float:
         return self.curve[-1][1]
 
-    def scores(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
-        return self.function.scores(X, self.intercept, n_jobs)
-
     def predict(self, n_jobs: int | None) -> Predict:
-        """Return the function that predicts the targets of encoded rows, also on workers."""
+        """Return the function that predicts the targets of encoded rows, (n_rows, n_targets), also on workers."""
         return partial(self.function.scores, intercept=self.intercept, n_jobs=n_jobs)
 
     def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return predictions for all rows of the table; for a kernel matrix they follow from the coefficients."""
         if self.known is None:
-            return self.scores(X, n_jobs)
+            return self.predict(n_jobs)(X)
         rows, own = self.known
         out, others = np.empty((len(X), own.shape[1])), np.ones(len(X), bool)
         out[rows], others[rows] = own, False
-        out[others] = self.scores(X[others], n_jobs)
+        out[others] = self.predict(n_jobs)(X[others])
         return out
 
 
@@ -97,17 +95,21 @@ class KernelCandidate(ABC):
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Numbers of rows with positive weight: all rows of a model, rows for decisions, and their frame.
+    """Rows of a problem, as columns of a kernel and in cells; arrays of rows are numbers of rows with positive weight.
 
     Decisions use validation rows, or leave-one-out predictions if there are none.
     """
 
     problem: Problem
     X: ScaledTable  # scaled, (n_rows, n_inputs)
-    all: np.ndarray
-    known: np.ndarray
-    held_out: np.ndarray
+    all: np.ndarray  # rows of the model
+    known: np.ndarray  # rows that decisions are made from, and trees split into cells
+    held_out: np.ndarray  # validation rows
     frame: Frame
+
+    spread_rows: ClassVar[int] = 1000  # rows for the spread of inputs in a node
+    disorder: ClassVar[float] = 0.5  # random part of the splits of all trees except the first
+    n_landmarks: ClassVar[int] = 200  # rows that couple cells in the diagonal of an inverse
 
     @classmethod
     def of(
@@ -146,10 +148,52 @@ class KernelRows:
         return self.X.shape[1] > MOST_INPUTS
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
-        return self.cells(rows).columns(rows)
+        """Rows with these numbers, (n_inputs, len(rows))."""
+        out = np.empty((self.X.shape[1], len(rows)), np.float32)
+        for place in cached_parts(len(rows), len(out)):
+            out[:, place] = self.frame.columns(self.X[rows[place]])
+        return out
 
-    def cells(self, rows: np.ndarray) -> CellRows:
-        return CellRows(self.problem, self.X, rows, self.frame)
+    def part(self, rows: np.ndarray) -> Cell:
+        return self.columns(rows), self.problem.Y[rows].astype(np.float32), self.problem.relative_weights(rows)
+
+    def each_cell(self, function: CellFunction, cells: list[np.ndarray], n_jobs: int | None) -> list[SolvedCell]:
+        return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
+
+    def split(self, kernel: KernelSum, most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
+        """Return a tree, and the known rows of its cells, up to a maximum unless rows are equal."""
+        main, rng = kernel.main, np.random.default_rng([seed, tree])
+        counts = np.any([part.gamma > 0 for part in kernel.parts], axis=0)
+
+        def spread(rows: np.ndarray) -> np.ndarray:
+            some = self.X[thinned(rows, self.spread_rows)]
+            exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.kernel.power)
+            if exponents.any():
+                return exponents ** (1 / main.kernel.power)
+            return (counts & (np.ptp(self.X[rows], axis=0) > 0)).astype(float)
+
+        return split_into_cells(self.X, self.known, spread, most, rng, self.disorder if tree else 0.0)
+
+    def samples(self, kernel: KernelSum, most: int, seed: int) -> list[np.ndarray]:
+        """Return known rows of the cells of a first tree, up to a maximum for each."""
+        return [thinned(cell, most) for cell in self.split(kernel, most, seed, 0)[1]]
+
+    def inverse_diagonal(
+        self, kernel: KernelSum, weights: np.ndarray | None, n_jobs: int | None
+    ) -> tuple[np.ndarray, bool]:
+        """Return the diagonal of ``(K + 1 1' + alpha / v)^-1`` of all rows, (n_rows, 1), and True if it is exact.
+
+        `weights` are of all rows of the table. The diagonal is exact if there is one cell; otherwise it is approximated
+        by rows in cells and landmarks. It is NaN if there are more equal rows than a cell can hold.
+        """
+        values = kernel.values(self.frame, self.problem.categorical, 1)
+        cells = replace(self, known=self.all).samples(kernel, rows_of_cell(len(self.all)), 0)
+        known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
+        landmarks = self.columns(thinned(self.all, self.n_landmarks))
+        found = inverse_diagonals(values, known, landmarks, kernel.alpha, n_jobs)
+        diagonal = np.full(len(self.X), np.nan)
+        diagonal[np.concatenate(cells)] = np.concatenate(found)
+        return diagonal[self.all, np.newaxis], len(cells) == 1
 
 
 def warn_of_steps(gain: float, loss: str) -> None:

@@ -212,7 +212,7 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
     """Return True if the features of the earlier fit are possible for these rows; otherwise record the reason."""
     reason, was_exact = None, isinstance(previous.function, ExactFunction)
     rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
-    if previous.scaler is not None:
+    if previous.scaler:
         reason = "columns are mapped by ranks or arcsinh (version 0.2.0)"
     elif was_exact and not choice.takes_exact:
         reason = "too many rows for an exact model"
@@ -231,17 +231,17 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
 
 def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels:
     run.note("warm start", "scaling, length scales and kernel", previous.held_out_error[0])
-    found = _kernels(previous, problem, run)
-    return ScaledKernels(problem.table, found, histories=[(own.kernel.main.kernel, *previous.history) for own in found])
+    kernel = _known_kernel(previous, problem, run)
+    histories = [(part.kernel, *previous.history) for part in kernel.parts]
+    return ScaledKernels(problem.table, [Trial(kernel, previous.held_out_error[0])], histories=histories)
 
 
 def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
-    function, first = previous.function, kernels.found[0]
-    if isinstance(function, KernelFunction):
-        parts = [replace(own.kernel.main, share=share) for own, share in zip(kernels.found, function.shares)]
-        return _machine(function, replace(first.kernel, parts=parts), first.error, problem, kernels, run)
-    alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
-    return _machine(function, replace(first.kernel, alpha=alpha), first.error, problem, kernels, run)
+    (known,), function = kernels.found, previous.function
+    if not isinstance(function, KernelFunction):
+        alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
+        known = replace(known, kernel=replace(known.kernel, alpha=alpha))
+    return _machine(function, known, problem, kernels, run)
 
 
 def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
@@ -249,43 +249,34 @@ def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, 
     function, kernel = solution.function, solution.kernel
     if isinstance(function, KernelFunction):
         kernel = replace(kernel, alpha=kernel.alpha / problem.mean_weight, n_rows=function.n_rows)
-    found = [Trial(replace(kernel, parts=[replace(part, share=1.0)]), solution.error) for part in kernel.parts]
-    kernels = replace(kernels, found=found, learned=False, is_perfect=False, unseen=None)
-    return _machine(function, kernel, solution.error, problem, kernels, run)
+    kernels = replace(kernels, learned=False, is_perfect=False, unseen=None)
+    return _machine(function, Trial(kernel, solution.error), problem, kernels, run)
 
 
 def _machine(
-    function: KernelFunction | FeatureFunction,
-    kernel: KernelSum,
-    error: float,
-    problem: Problem,
-    kernels: ScaledKernels,
-    run: Run,
+    function: KernelFunction | FeatureFunction, known: Trial, problem: Problem, kernels: ScaledKernels, run: Run
 ) -> Candidate:
+    if isinstance(function, LocalFunction):
+        return LocalMachine(problem, run, kernels, known, function.levels)
     if isinstance(function, KernelFunction):
-        if not isinstance(function, LocalFunction):
-            return ExactMachine(problem, run, kernels, Trial(kernel, error))
-        levels = None if function.levels is None else function.levels.columns
-        return LocalMachine(problem, run, kernels, Trial(kernel, error), levels)
+        return ExactMachine(problem, run, kernels, known)
     kind = BinsMachine if function.fourier is None else FourierMachine
-    return kind(problem, kernels, kernel, function)
+    return kind(problem, kernels, known.kernel, function)
 
 
-def _kernels(previous: Fitted, problem: Problem, run: Run) -> list[Trial]:
-    """The kernel of the features, or the kernels of the sum of an exact or local model."""
-    alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
+def _known_kernel(previous: Fitted, problem: Problem, run: Run) -> KernelSum:
+    alpha, function = previous.alpha / problem.mean_weight, previous.function
     if not isinstance(function, KernelFunction):
         given = run.settings.kernel
         known = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
         kernel = known[previous.kernel] if given is None or previous.features == "fourier" else given
-        part = KernelPart(kernel, previous.gamma, linear_map=previous.linear_map)
-        return [Trial(KernelSum([part], alpha), error)]
+        return KernelSum([KernelPart(kernel, previous.gamma, linear_map=previous.linear_map)], alpha)
     maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
     parts = [
-        KernelPart(kernel, gamma / function.unit**kernel.power, linear_map=linear_map)
-        for kernel, gamma, linear_map in zip(function.kernels, function.gammas, maps)
+        KernelPart(kernel, gamma / function.unit**kernel.power, share, linear_map)
+        for kernel, gamma, share, linear_map in zip(function.kernels, function.gammas, function.shares, maps)
     ]
-    return [Trial(KernelSum([part], alpha, function.n_rows), error) for part in parts]
+    return KernelSum(parts, alpha, function.n_rows)
 
 
 def _listed(classes: np.ndarray | list[np.ndarray]) -> list:

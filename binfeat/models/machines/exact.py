@@ -127,16 +127,16 @@ class ExactMachine(KernelCandidate):
         def solves(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
             return factored(kernel(X, X), alpha, own, n_jobs)
 
-        found, alpha = minimise(problem.loss, solves, best.kernel.alpha, weights, Y)
-        warn_of_steps(found.gain, self._run.settings.loss)
-        left_out = found.scores
+        coef, scores, gain, alpha = minimise(problem.loss, solves, best.kernel.alpha, weights, Y)
+        warn_of_steps(gain, self._run.settings.loss)
+        left_out = scores
         if best.predictions is None:
-            steps, v = problem.loss.steps(Y, found.scores)
+            steps, v = problem.loss.steps(Y, scores)
             v = v if weights is None else v * weights[:, np.newaxis]
             known = replace(best.kernel, alpha=alpha)
             leverages = np.hstack([self._leverages(known, own) for own in v.T])
-            left_out = found.scores - steps * leverages / (1 - leverages)
-        return found.coef, alpha, found.scores, left_out
+            left_out = scores - steps * leverages / (1 - leverages)
+        return coef, alpha, scores, left_out
 
     def _kernel(self, best: Trial) -> KernelValues:
         return best.kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
@@ -152,4 +152,4 @@ class ExactMachine(KernelCandidate):
         if weights is not None:
             of_table = np.ones(len(self._problem.table))
             of_table[rows] = weights
-        return self._rows.cells(rows).inverse_diagonal(kernel, of_table, self._run.settings.n_jobs)
+        return self._rows.inverse_diagonal(kernel, of_table, self._run.settings.n_jobs)

@@ -12,17 +12,21 @@ from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.machines.cells import CellRows, CellSolver, EachCell, SolvedCell
+from binfeat.models.machines.candidate import KernelRows
+from binfeat.models.machines.cells import CellSolver, EachCell, SolvedCell
 from binfeat.models.machines.levels import LevelSolver
 from binfeat.models.problem import without_scoring
 
 
 class Forest:
-    """Trees for the same rows and kernel, and the means of their leave-one-out predictions."""
+    """Trees for the known rows and a kernel, and the means of their leave-one-out predictions."""
+
+    error = np.nan  # of the trees so far, once they are judged
+    seconds = 0.0  # of the first tree
 
     def __init__(
         self,
-        rows: CellRows,
+        rows: KernelRows,
         kernel: KernelSum,
         most: int,
         seed: int,
@@ -30,7 +34,7 @@ class Forest:
         each_cell: EachCell | None,  # None works on cells in this process
         columns: LevelColumns | None = None,  # of levels with effects that all cells share
     ) -> None:
-        self._rows, self._kernel, self._seed = rows, kernel, seed
+        self._rows, self.kernel, self._seed = rows, kernel, seed
         self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
         self._trees: list[CellTrees] = []
@@ -44,10 +48,9 @@ class Forest:
         self.variances = np.zeros(len(rows.X))  # of left-out predictions of the first tree, over the noise variance
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
         self._counts = np.zeros(len(rows.X))  # of trees that have a row
-        self._solver = CellSolver.of(rows, kernel, most)
-        self._levels = (
-            None if columns is None else LevelSolver(rows, self._solver.kernel, kernel.alpha, columns, n_jobs)
-        )
+        values, loss = kernel.values(rows.frame, rows.problem.categorical, 1), rows.problem.loss
+        self._solver = CellSolver(values, kernel.alpha, loss if loss.needs_matrix else None, most)
+        self._levels = None if columns is None else LevelSolver(rows, values, kernel.alpha, columns, n_jobs)
         self._level_weights: np.ndarray | float = 0.0  # sums over trees
 
     @property
@@ -108,7 +111,7 @@ class Forest:
 
     def _started(self) -> tuple[CellTrees, list[np.ndarray]]:
         if self._next is None:
-            self._next = self._rows.split(self._kernel, self.most, self._seed, self.n_trees)
+            self._next = self._rows.split(self.kernel, self.most, self._seed, self.n_trees)
         return self._next
 
     def _solved(self, numbers: Sequence[int]) -> list[SolvedCell]:
@@ -134,23 +137,23 @@ class Forest:
         return self._function
 
     def _joined(self) -> LocalFunction:
-        known, cells, cell_rows = self._rows, self._cells, self._cell_rows
+        rows, cells, cell_rows = self._rows, self._cells, self._cell_rows
         ordered = np.concatenate(cell_rows[: len(self._trees[0].inputs) + 1])  # neighbors together
-        apart = np.ones(len(known.X), bool)
+        apart = np.ones(len(rows.X), bool)
         apart[ordered] = False
-        ordered = np.append(ordered, known.rows[apart[known.rows]])
-        X, _, weights = known.part(ordered)
-        numbers = np.zeros(len(known.X), np.int32)
+        ordered = np.append(ordered, rows.known[apart[rows.known]])
+        X, _, weights = rows.part(ordered)
+        numbers = np.zeros(len(rows.X), np.int32)
         numbers[ordered] = np.arange(len(ordered))
         if self._totals:
             weights = np.ones(len(ordered)) if weights is None else weights.copy()
             weights[numbers[list(self._totals)]] = list(self._totals.values())
         return LocalFunction(
-            **KernelFunction.arrays_of(self._kernel, known.problem.categorical, X, known.frame, weights),
+            **KernelFunction.arrays_of(self.kernel, rows.problem.categorical, X, rows.frame, weights),
             **CellTrees.joined(self._trees).arrays(),
             coef=np.ascontiguousarray(np.concatenate([cell.coef for cell in cells]).T, np.float64),
             starts=np.cumsum([0, *map(len, cell_rows)]),
-            rows=np.concatenate([numbers[rows] for rows in cell_rows]),
+            rows=np.concatenate([numbers[own] for own in cell_rows]),
             cell_alphas=np.array([cell.alpha for cell in cells]),
             cell_intercepts=np.array([cell.intercept for cell in cells]),
             **self._level_effects(),

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -22,12 +22,12 @@ from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.gram import GramSystem, gram_system
 from binfeat.linear.posterior import RidgePosterior, ridge_posterior
-from binfeat.linear.result import RidgeSystem, SolverOptions
+from binfeat.linear.result import Result, RidgeSystem, SolverOptions
 from binfeat.linear.solve import ridge_system
 from binfeat.linear.target_groups import VECTORS
 from binfeat.models.problem import Problem, WeightColumn
 from binfeat.models.run import Phase, Run
-from binfeat.models.settings import FEATURES, SIZES
+from binfeat.models.settings import SIZES
 
 _log = logging.getLogger("binfeat")
 
@@ -95,6 +95,8 @@ def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, l
 
 Map = BinMap | FourierMap
 GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number
+# Features, the solution for these, and predictions (n_out, n_targets) for the validation rows without them.
+RidgeModel = tuple[Map, Result, np.ndarray]
 
 
 class TrainingRows:
@@ -139,14 +141,6 @@ class TrainingRows:
 
     def weigh_held_out(self) -> None:
         self._weights = self._own_weights
-
-
-@dataclass(frozen=True, eq=False)
-class RidgeModel:
-    features: Map
-    coef: np.ndarray  # (n_features, n_targets)
-    intercept: np.ndarray  # (n_targets,)
-    predictions: np.ndarray  # (n_out, n_targets), without the validation rows
 
 
 class Growth:
@@ -197,8 +191,7 @@ class Growth:
             self._system = ridge_system(self.rows.for_solver(features, self._dtype), 1, options)
         result = next(self._system.solve([alpha], options))
         self.n_iter = result.n_iter
-        predictions = np.asarray(self._out @ result.solution) + result.intercept
-        return RidgeModel(features, result.solution, result.intercept, predictions)
+        return features, result, np.asarray(self._out @ result.solution) + result.intercept
 
     def posterior(
         self, alpha: float, n_samples: int, max_iter: int, rng: np.random.Generator
@@ -224,6 +217,14 @@ class Sizing:
     Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
     """
 
+    first_tol, precise_tol, max_iter = 1e-2, 1e-3, 200
+    least_alpha, most_alpha = 1e-4, 1e4
+    enough_gain = 0.02  # share of the error that a doubling of the grids has to remove
+    least_step = 1.25  # ratio of numbers of grids that is worth another solution
+    precise_rows = 40_000  # rows up to which a more precise solution is tried; with more it takes too long
+    precise_gain = 0.03  # share of the error for which more precise solutions are worth their time
+    refit_solves = 1.5  # solutions that a refit takes as long as, with the codes of the rows that it adds
+
     model: RidgeModel  # the best so far, once `curve` is not empty
 
     def __init__(self, growth: Growth, problem: Problem, run: Run, alpha: float) -> None:
@@ -232,7 +233,7 @@ class Sizing:
         self._tunes_alpha, self._refits = run.settings.alpha is None, run.settings.refits
         self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
-        self._tol, self.status = FEATURES.tol, "converged"  # or "budget" or "stopped"
+        self._tol, self.status = self.first_tol, "converged"  # or "budget" or "stopped"
         self.curve: list[tuple[int, float]] = []  # number of grids and validation error after each batch
         self.posterior: RidgePosterior | None = None  # for noise of variance 1 of a row of mean weight
         self.variances: np.ndarray | float = 0.0  # of the validation predictions, in units of the noise variance
@@ -259,32 +260,32 @@ class Sizing:
             limits = {"max_bytes" if most < self._run.settings.max_grids else "max_grids": most, **self._affordable()}
             limit = min(limits, key=limits.__getitem__)
             n_grids = min(wanted, limits[limit])
-            if n_grids < FEATURES.least_step * self.growth.n_grids:
+            if n_grids < self.least_step * self.growth.n_grids:
                 self.status = "budget"
                 self._run.note("limit", limit, self.error)
                 return
 
     def learn_posterior(self, n_samples: int, mean_weight: float, seed: int) -> None:
         rng = np.random.default_rng([seed, n_samples])
-        posterior, variances = self.growth.posterior(self.alpha, n_samples, FEATURES.max_iter, rng)
+        posterior, variances = self.growth.posterior(self.alpha, n_samples, self.max_iter, rng)
         self.posterior, self.variances = posterior.times(mean_weight), mean_weight * variances
 
     def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
         """Add the validation rows, given their targets and weights; validation predictions stay."""
         self.growth.add_held_out_rows(Y, weights)
-        self.model = replace(self._solved(self.alpha, self._tol), predictions=self.model.predictions)
+        features, result, _ = self._solved(self.alpha, self._tol)
+        self.model = features, result, self.model[2]
 
     def _solved(self, alpha: float, tol: float) -> RidgeModel:
         start = self._run.clock.used
-        model = self.growth.solve(alpha, tol, FEATURES.max_iter)
+        model = self.growth.solve(alpha, tol, self.max_iter)
         self._solve_seconds = self._run.clock.used - start
         self._work_left -= self.growth.n_iter * self.growth.n_grids
         return model
 
     def _add_to_curve(self) -> None:
-        model = self._solved(self.alpha, self._tol)
-        self.model, error = model, self._losses(model.predictions).mean()
-        self.curve.append((self.growth.n_grids, error))
+        self.model = self._solved(self.alpha, self._tol)
+        self.curve.append((self.growth.n_grids, self._losses(self.model[2]).mean()))
 
     def _add_grids(self, n_grids: int) -> None:
         start, before = self._run.clock.used, self.growth.n_grids
@@ -309,7 +310,7 @@ class Sizing:
         """Solve with other penalties while the validation error falls."""
         for factor in factors if self._tunes_alpha else ():
             tried = 0
-            while FEATURES.least_alpha <= self.alpha * factor <= FEATURES.most_alpha and self._may_try():
+            while self.least_alpha <= self.alpha * factor <= self.most_alpha and self._may_try():
                 tried += 1
                 if not self._gains_by(self.alpha * factor, self._tol):
                     break
@@ -318,20 +319,20 @@ class Sizing:
 
     def _try_fine_solution(self) -> None:
         """A solver that ends early shrinks as a penalty does; where rows are few, see which of the two does better."""
-        if self.growth.rows.n_rows > FEATURES.precise_rows:
+        if self.growth.rows.n_rows > self.precise_rows:
             return
         for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
-            least, tol = FEATURES.precise_gain if self._tol == FEATURES.tol else 0.0, FEATURES.precise_tol
+            least, tol = self.precise_gain if self._tol == self.first_tol else 0.0, self.precise_tol
             if not self._may_try() or (not self._gains_by(alpha, tol, least) and self._tol == tol):
                 break
-        if self._tol == FEATURES.precise_tol:
+        if self._tol == self.precise_tol:
             self._tune((_UP, _DOWN))
 
     def _gains_by(self, alpha: float, tol: float, least: float = 0.0) -> bool:
         """Try another penalty or tolerance; keep it if the validation error falls by a minimum share."""
         n_grids, before = self.curve[-1]
         model = self._solved(alpha, tol)
-        error = self._losses(model.predictions).mean()
+        error = self._losses(model[2]).mean()
         gains = error < before - least * abs(before)
         if gains:
             self.model, self.alpha, self._tol, self.curve[-1] = model, alpha, tol, (n_grids, error)
@@ -339,12 +340,12 @@ class Sizing:
 
     def _may_try(self) -> bool:
         """Return True if another solve may help, and there is time for it."""
-        seconds = (1 + FEATURES.refit_solves * self._refits) * self._solve_seconds
+        seconds = (1 + self.refit_solves * self._refits) * self._solve_seconds
         return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 
     def _affordable(self) -> dict[str, int]:
         """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
-        growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), FEATURES.refit_solves * self._refits
+        growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), self.refit_solves * self._refits
         by_work = int(self._work_left / ((1 + refit) * growth.n_iter))
         limits = {"the most work of a fit with grids": by_work}
         if np.isinf(left):
@@ -360,7 +361,7 @@ def _grids_wanted(curve: list[tuple[int, float]], negligible: float) -> int:
         return 2 * now
     before, earlier = curve[-2]
     slope = (earlier - error) / (1 / before - 1 / now)
-    enough = max(FEATURES.enough_gain * abs(error), negligible)  # minus a score is often below zero
+    enough = max(Sizing.enough_gain * abs(error), negligible)  # minus a score is often below zero
     if slope / (2 * now) <= enough:
         return now
     wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now

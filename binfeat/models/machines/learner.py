@@ -21,13 +21,14 @@ from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.search import MOST_ALPHA, KernelSteps
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import Cell, is_constant
+from binfeat.models.machines.forest import Forest
 from binfeat.models.problem import relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.wide import wide_losses
-from binfeat.models.settings import TUNING
+from binfeat.models.settings import PENALTY_FACTOR
 
-_Trial = TypeVar("_Trial", bound=Trial)
+_Trial = TypeVar("_Trial", Trial, Forest)
 Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # by a factor, and its usual factor
 
 
@@ -48,6 +49,7 @@ class Plan:
 FEW_ROWS = Plan(750, 2, 8, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
 ALL_ROWS = Plan(750, 2, 30, 1, 2.0, True, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
 CELLS = Plan(500, 2, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
+_LONGER = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
 
 
 class Learner:
@@ -58,10 +60,21 @@ class Learner:
     other than squared errors.
     """
 
+    start_share = 0.75  # share of the better kernel at the start
+    start_penalty = 0.2  # penalty at the start, over the penalty of a sample of rows
+    rate = 0.15  # longest steps of logarithms at the start
+    last_rate = 0.1  # share of the rate at the end
+    prior = 50.0  # weight of squared deviations of log gamma from their mean, in rows
+    looks = 6  # looks at the clock during the steps
+    fewest_cell_rows = 150  # rows of a cell that is learned from
+    least_worth = 0.05  # share of a kernel that is kept in the differences of rows
+    scored_cells = 8  # cells that determine the penalty of losses other than squares
+    group_penalties = 0.1, 1.0, 10.0  # initial; nearly equal single rows have far smaller ones
+    factor = 1.5  # ratio of two factors of all gammas, for groups and many inputs
+
     def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
         self._rows, self._problem, self._kernels, self._run = rows, rows.problem, kernels, run
         self._plan, self._least_alpha = plan, least_alpha
-        self._cell_rows = rows.cells(rows.known)
         self._learns_alpha = run.settings.alpha is None
         self._lanes: list[tuple[SumWithSlopes, Scratch]] = []  # of the sets of a step
 
@@ -79,13 +92,14 @@ class Learner:
             kernel, error = self._stepped(kernel, cells, is_open, seconds)
         moves = [penalty_between(self._least_alpha, np.inf if is_few else MOST_ALPHA)] if self._learns_alpha else []
         if is_few:
+            # Leave-one-out errors of groups are too low.
             if known is None and self._kernels.learned and (rows.is_wide or self._problem.groups is not None):
-                moves = 2 * [*moves, (KernelSum.scaled, TUNING.factor)]  # leave-one-out errors of groups are too low
+                moves = 2 * [*moves, (KernelSum.scaled, self.factor)]
             is_again = known is not None and len(rows.known) <= kernel.n_rows
             best = self._selected(kernel, cells, [] if is_again else moves, seconds)
             return replace(best, error=self._squared_error(best, cells))
         if not self._problem.is_judged_by_squares:
-            kernel = self._selected(kernel, cells[: TUNING.scored_cells], moves, seconds).kernel
+            kernel = self._selected(kernel, cells[: self.scored_cells], moves, seconds).kernel
         if np.isnan(error):
             some = cells[: self._plan.n_sets]
             error = self._squared_error(self._tried(kernel, some, self._matrices(kernel, some)), some)
@@ -96,19 +110,19 @@ class Learner:
         rows, run, settings = self._rows, self._run, self._run.settings
         found, has_second = self._kernels.found, run.limits.mechanisms.second_kernel
         if len(found) > 1 and any(np.isnan(own.error) for own in found):  # given gammas
-            cells = [self._cells(own.kernel)[: TUNING.scored_cells] for own in found]
+            cells = [self._cells(own.kernel)[: self.scored_cells] for own in found]
             moves = [penalty_between(self._least_alpha, MOST_ALPHA)] if self._learns_alpha else []
             found = [self._selected(own.kernel, some, moves, 0.0) for own, some in zip(found, cells)]
         found = sorted(found, key=lambda own: own.error)
         kernels = [own.kernel for own in (found if has_second else found[:1])]
         if has_second and len(kernels) == 1 and settings.kernel is None and may_add and self._kernels.learned:
             kernels.append(replace(kernels[0], parts=[second_kernel(kernels[0].main)]))
-        shares = [1.0] if len(kernels) == 1 else [TUNING.start_share, 1 - TUNING.start_share]
+        shares = [1.0] if len(kernels) == 1 else [self.start_share, 1 - self.start_share]
         parts = [replace(own.main, share=share) for own, share in zip(kernels, shares, strict=True)]
         alpha = relative_alpha(rows.problem, settings.alpha)
         if alpha is None:
             mean = float(np.exp(sum(share * np.log(own.alpha) for own, share in zip(kernels, shares))))
-            alpha = TUNING.start_penalty * mean
+            alpha = self.start_penalty * mean
         return Trial(replace(kernels[0], parts=parts, alpha=alpha), found[0].error)
 
     def _cells(self, kernel: KernelSum) -> list[np.ndarray]:
@@ -116,8 +130,8 @@ class Learner:
         if not self._plan.takes_cells:
             return [self._rows.known]
         seed = self._run.settings.seed
-        cells = self._cell_rows.samples(kernel, self._plan.set_rows, seed)
-        large = [own for own in cells if len(own) >= TUNING.fewest_cell_rows]
+        cells = self._rows.samples(kernel, self._plan.set_rows, seed)
+        large = [own for own in cells if len(own) >= self.fewest_cell_rows]
         known = [own for own in large if not is_constant(self._problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
@@ -132,7 +146,7 @@ class Learner:
         steps, error, sets = self._steps(kernel, learns_gamma, is_open), np.nan, self._sets(cells)
         self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(plan.n_sets)]
         for k in range(plan.n_steps):
-            is_look = k > 0 and not k % max(1, plan.n_steps // TUNING.looks)
+            is_look = k > 0 and not k % max(1, plan.n_steps // self.looks)
             if is_look and not (run.step() and run.may_continue(plan.phase, seconds)):
                 break
             if k and not k % (plan.n_steps // n_trees):
@@ -141,7 +155,7 @@ class Learner:
             if left_out:
                 error = float(np.mean([own.error for own in left_out]))
                 for own in [left_out] if plan.takes_cells else [[own] for own in left_out]:  # few rows: two moves
-                    steps.step(own, TUNING.rate * (1 - (1 - TUNING.last_rate) * k / plan.n_steps))
+                    steps.step(own, self.rate * (1 - (1 - self.last_rate) * k / plan.n_steps))
         return self._learned(kernel, steps), error
 
     def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:
@@ -149,7 +163,7 @@ class Learner:
             kernel.gammas(self._rows.frame),
             np.array([part.share for part in kernel.parts]),
             max(kernel.alpha, self._least_alpha),
-            prior=TUNING.prior / len(self._rows.known),
+            prior=self.prior / len(self._rows.known),
             least_alpha=self._least_alpha,
             alpha_rate=self._plan.alpha_rate,
             keeps_proportions=True,
@@ -165,11 +179,11 @@ class Learner:
         while True:
             for number in rng.permutation(len(cells)):
                 if plan.takes_cells:
-                    yield self._cell_rows.part(cells[number])
+                    yield self._rows.part(cells[number])
                 if plan.takes_samples:
                     some = rng.choice(rows, min(plan.set_rows, n_rows), replace=False)
                     if not (plan.takes_cells and is_constant(self._problem.Y[some])):
-                        yield self._cell_rows.part(some)
+                        yield self._rows.part(some)
 
     def _left_out(self, steps: KernelSteps, sets: list[Cell], number: int) -> list[LeaveOneOut]:
         """Positive errors and slopes of the sets of a step, side by side."""
@@ -195,7 +209,7 @@ class Learner:
         spreads = steps.shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
         worths = spreads / spreads.sum() if spreads.sum() > 0 else steps.shares
         main = replace(start, parts=parts).main
-        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= TUNING.least_worth]
+        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= self.least_worth]
         total = sum(part.share for part in kept)
         alpha = steps.alpha if self._learns_alpha else start.alpha
         return replace(start, parts=[replace(part, share=part.share / total) for part in kept], alpha=alpha)
@@ -215,7 +229,7 @@ class Learner:
             trials = [tried(kernel)]
             seconds += self._run.clock.used - start
             if moves and self._learns_alpha and self._problem.groups is not None:
-                trials += [tried(replace(kernel, alpha=alpha)) for alpha in TUNING.group_penalties]
+                trials += [tried(replace(kernel, alpha=alpha)) for alpha in self.group_penalties]
             return descended(min(trials, key=lambda own: own.error), moves, tried, may_try)
 
     def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:
@@ -277,11 +291,11 @@ def penalty_between(least: float, most: float) -> Move:
         alpha = min(max(kernel.alpha * step, least), most)
         return kernel if np.float32(alpha) == np.float32(kernel.alpha) else replace(kernel, alpha=alpha)
 
-    return move, TUNING.penalty_factor
+    return move, PENALTY_FACTOR
 
 
 def second_kernel(part: KernelPart) -> KernelPart:
     """The second kernel of a sum: the same with longer scales, or a rough one next to a smooth one."""
     if isinstance(part.kernel, RBF):
         return replace(part, kernel=Matern(1.5))
-    return replace(part, gamma=TUNING.longer * part.gamma)
+    return replace(part, gamma=_LONGER * part.gamma)

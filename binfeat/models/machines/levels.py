@@ -1,6 +1,6 @@
 """Additive effects of levels that the cells of a local model share: the search for variances, and the solver."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,25 +15,15 @@ from binfeat.models.kernel_algebra.level_effects import (
     LevelColumns,
     LevelEquations,
     LevelWeights,
-    PresentLevels,
 )
 from binfeat.models.machines.candidate import KernelRows
-from binfeat.models.machines.cells import CellRows, SolvedCell
+from binfeat.models.machines.cells import SolvedCell
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.run import Phase, Run
-from binfeat.models.settings import LOCAL, TUNING
+from binfeat.models.settings import PENALTY_FACTOR
 
 _CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
-
-
-@dataclass(frozen=True, eq=False)
-class _FoundLevels:
-    """Columns of levels with variances, a kernel, and the leave-one-out errors of some rows."""
-
-    columns: LevelColumns
-    kernel: KernelSum
-    error: float = np.nan
-    error_without: float = np.nan
+KernelAndLevels = tuple[KernelSum, LevelColumns]
 
 
 class LevelSearch:
@@ -43,12 +33,25 @@ class LevelSearch:
     of the category with most levels, as the effect of a level is known as well as it has rows.
     """
 
+    most_columns = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
+    fewest_levels = 20  # levels of some category; with fewer, every cell has enough rows of each level
+    pair_bytes = 40  # bytes of a pair of levels: equations, matrix, inverse and parts of cells
+    memory_ratio = 4  # memory of a fit over the memory of the equations of levels
+    tried_columns = 1000  # levels that choose variances and penalty
+    tried_rows = 20_000  # rows that choose variances and penalty
+    tried_cell_rows = 750  # rows of a cell that chooses variances and penalty
+    start_variance = 0.3
+    variance_factors = 1.0, 10.0  # a kernel that fits badly makes likely variances too small
+    worth = 0.01  # share of the leave-one-out error that effects have to remove at first
+
     def __init__(self, rows: KernelRows, run: Run, most: int) -> None:
         self._rows, self._run, self._most = rows, run, most
-        self._cells = rows.cells(rows.known)
 
-    def run(self, start: KernelSum, seconds: float) -> _FoundLevels | None:
-        """What is found; None where effects gain too little, or time is short of `seconds`."""
+    def run(self, start: KernelSum, seconds: float) -> KernelAndLevels | None:
+        """The kernel with its penalty, and levels with variances; None if effects gain too little.
+
+        It is also None if fewer than `seconds` are left.
+        """
         columns = self._columns()
         if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None
@@ -59,23 +62,30 @@ class LevelSearch:
         some = self._some(cells, tried)
         if not some:
             return None
-        best = self._found(start, tried, some)
-        if best.error > (1 - LOCAL.level_worth) * best.error_without:
+        kernel, (error, without, best) = start, self._found(start, tried, some)
+        if error > (1 - self.worth) * without:
             return None
-        if self._run.settings.alpha is None:
-            best = self._with_penalty(best, some, seconds)
-        return replace(best, columns=replace(columns, level_variances=best.columns.level_variances))
+        # The best penalty is larger than without effects: the kernel has less to explain.
+        while self._run.settings.alpha is None and self._run.may_continue(Phase.CELLS, seconds):
+            larger = replace(kernel, alpha=kernel.alpha * PENALTY_FACTOR)
+            if larger.alpha > MOST_ALPHA:
+                break
+            other_error, _, other = self._found(larger, best, some)
+            if other_error >= error:
+                break
+            kernel, error, best = larger, other_error, other
+        return kernel, replace(columns, level_variances=best.level_variances)
 
-    def known(self, start: KernelSum, earlier: LevelColumns) -> _FoundLevels | None:
+    def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
         """The same with the variances of an earlier fit."""
         columns = self._columns()
         if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs) or not self._split(start):
             return None
-        return _FoundLevels(replace(columns, level_variances=earlier.level_variances), start)
+        return start, replace(columns, level_variances=earlier.level_variances)
 
     def _split(self, kernel: KernelSum) -> list[np.ndarray] | None:
         """Rows of the cells of the first tree; None if equal rows exceed the size of a cell."""
-        cells = self._cells.split(kernel, self._most, self._run.settings.seed, 0)[1]
+        cells = self._rows.split(kernel, self._most, self._run.settings.seed, 0)[1]
         return cells if max(map(len, cells)) <= self._most else None
 
     def _columns(self) -> LevelColumns | None:
@@ -85,16 +95,16 @@ class LevelSearch:
             return None
         known, X = self._rows.known, self._rows.X
         counts = [np.bincount(np.asarray(X[known, j]).astype(np.int64)) for j in inputs.tolist()]
-        n_bytes = fit_bytes(self._run.settings.max_bytes) / LOCAL.level_share
-        most = min(LOCAL.most_columns, int(np.sqrt(n_bytes / LOCAL.level_pair_bytes)))
+        n_bytes = fit_bytes(self._run.settings.max_bytes) / self.memory_ratio
+        most = min(self.most_columns, int(np.sqrt(n_bytes / self.pair_bytes)))
         n_levels = [np.count_nonzero(own) for own in counts]
-        if max(n_levels) < LOCAL.fewest_levels or most < LOCAL.fewest_levels:
+        if max(n_levels) < self.fewest_levels or most < self.fewest_levels:
             return None
         return LevelColumns.of_counts(inputs, counts, most)
 
     def _tried(self, columns: LevelColumns) -> LevelColumns:
         """Columns of all levels; of the largest category, a random part if there are too many."""
-        groups, too_many = columns.groups, columns.n_columns - LOCAL.tried_columns
+        groups, too_many = columns.groups, columns.n_columns - self.tried_columns
         if too_many <= 0:
             return columns
         largest = np.flatnonzero(groups == np.argmax(np.bincount(groups)))
@@ -108,22 +118,23 @@ class LevelSearch:
 
     def _some(self, cells: list[np.ndarray], tried: LevelColumns) -> list[np.ndarray]:
         """Rows of cells, without rows with a level that is not tried."""
-        own = [rows[(tried.of_rows(self._cells.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
-        some = [thinned(rows, LOCAL.tried_cell_rows) for rows in own if len(rows) > 1]
+        own = [rows[(tried.of_rows(self._rows.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
+        some = [thinned(rows, self.tried_cell_rows) for rows in own if len(rows) > 1]
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
-        return [some[number] for number in evenly_spaced(len(some), max(1, LOCAL.tried_rows // mean))]
+        return [some[number] for number in evenly_spaced(len(some), max(1, self.tried_rows // mean))]
 
-    def _found(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> _FoundLevels:
-        """The best variances for a penalty."""
+    def _found(
+        self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]
+    ) -> tuple[float, float, LevelColumns]:
+        """The errors with effects and without, and the best variances for a penalty."""
         values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
-        known = LevelSolver(self._cells, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
-        start = np.full(tried.level_inputs.size, LOCAL.start_variance)
+        known = LevelSolver(self._rows, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
+        start = np.full(tried.level_inputs.size, self.start_variance)
         likely = known[1].likeliest_variances(tried.groups, start)
-        without = self._error(known, some, None)
-        trials = [replace(tried, level_variances=likely * factor) for factor in LOCAL.variance_factors]
+        trials = [replace(tried, level_variances=likely * factor) for factor in self.variance_factors]
         errors = [self._error(known, some, own) for own in trials]
         best = int(np.argmin(errors))
-        return _FoundLevels(trials[best], kernel, errors[best], without)
+        return errors[best], self._error(known, some, None), trials[best]
 
     def _error(self, known: _CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
         """Leave-one-out error of some rows, with effects of levels, or without."""
@@ -137,29 +148,21 @@ class LevelSearch:
             total += float((squares if weights is None else weights[:, np.newaxis] * squares).sum())
         return total / (sum(map(len, some)) * problem.n_targets)
 
-    def _with_penalty(self, best: _FoundLevels, some: list[np.ndarray], seconds: float) -> _FoundLevels:
-        """The best penalty, which is larger than without effects: the kernel has less to explain."""
-        while self._run.may_continue(Phase.CELLS, seconds) and best.kernel.alpha * TUNING.penalty_factor <= MOST_ALPHA:
-            kernel = replace(best.kernel, alpha=best.kernel.alpha * TUNING.penalty_factor)
-            other = self._found(kernel, best.columns, some)
-            if other.error >= best.error:
-                break
-            best = replace(other, error_without=best.error_without)
-        return best
-
 
 class LevelSolver:
     """Solves the cells of a tree and the effects of levels, which the cells share, as one linear system."""
 
+    kept_bytes = 2**28  # bytes of the matrices V of cells; cells beyond are factorised again
+
     def __init__(
-        self, rows: CellRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
+        self, rows: KernelRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
     ) -> None:
         self._rows, self._kernel, self._alpha, self.columns, self._n_jobs = rows, kernel, alpha, columns, n_jobs
         self.effects: LevelWeights | None = None  # of the last tree
 
     def __call__(self, cells: list[np.ndarray]) -> list[SolvedCell]:
         """Solutions of all cells of a tree, which are numbers of rows."""
-        parts, equations = self.parts(cells, LOCAL.kept_bytes)
+        parts, equations = self.parts(cells, self.kept_bytes)
         self.effects = equations.solved(self.columns.variances, self._n_jobs)
         return self._finished(cells, parts)
 
@@ -185,8 +188,7 @@ class LevelSolver:
 
     def _part(self, rows: np.ndarray) -> CellPart:
         X, Y, weights = self._rows.part(rows)
-        levels = PresentLevels.of(self.columns.of_rows(X))
-        return CellPart.of(self._kernel(X, X), self._alpha, weights, Y, levels)
+        return CellPart.of(self._kernel(X, X), self._alpha, weights, Y, self.columns.of_rows(X))
 
     def _finished(self, cells: list[np.ndarray], parts: list[CellPart] | list[None]) -> list[SolvedCell]:
         def finish(known: tuple[np.ndarray, CellPart | None]) -> SolvedCell:

@@ -1,6 +1,6 @@
 """Local models: exact kernel models of the rows in each cell."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +11,9 @@ from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalPosterior
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.machines.all_rows import AllRows, Whole
+from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
+from binfeat.models.machines.cells import EachCell
 from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.learner import CELLS, Learner, descended, penalty_between
 from binfeat.models.machines.levels import LevelSearch
@@ -20,17 +21,12 @@ from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tre
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.settings import LOCAL
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _OneTree(Trial):
-    forest: Forest
-    seconds: float
 
 
 class _Trees:
     """Trees of all rows, judged by rows of the table that they have not seen, or by leaving each row out."""
+
+    n_errors = 10_000  # residuals that are kept
 
     def __init__(
         self,
@@ -38,36 +34,43 @@ class _Trees:
         run: Run,
         kernels: ScaledKernels,
         rows: KernelRows,
-        whole: Whole,
+        numbers: np.ndarray,  # of the rows of the table among all rows
+        each_cell: EachCell | None,
         held_out: np.ndarray | None,  # rows of the table that judge; None leaves each of `every` out
         every: np.ndarray,
     ) -> None:
         self._problem, self._run, self._kernels, self._rows = problem, run, kernels, rows
-        self.numbers, self._each_cell = whole.numbers, whole.each_cell
+        self.numbers, self._each_cell = numbers, each_cell
         self._leaves_out, self.judged_rows = held_out is None, every if held_out is None else held_out
         self.levels: LevelColumns | None = None  # with effects that all cells share
 
-    def first(self, kernel: KernelSum, most: int) -> _OneTree:
+    def first(self, kernel: KernelSum, most: int) -> Forest:
         """Return one tree with at most this many rows in a cell."""
-        start, forest = self._run.clock.used, self.none(self._rows.known, kernel, most)
-        error = self.grow(forest)
-        return _OneTree(kernel, error, forest=forest, seconds=self._run.clock.used - start)
+        start, forest = self._run.clock.used, self._none(self._rows, kernel, most)
+        self.grow(forest)
+        forest.seconds = self._run.clock.used - start
+        return forest
 
-    def none(self, rows: np.ndarray, kernel: KernelSum, most: int) -> Forest:
-        settings = self._run.settings
-        return Forest(
-            self._rows.cells(rows), kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels
-        )
-
-    def grow(self, forest: Forest) -> float:
+    def grow(self, forest: Forest) -> None:
         forest.grow()
         rows = self.judged_rows
-        return float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
+        forest.error = float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
+
+    def of_all_rows(self, like: Forest) -> Forest:
+        """As many trees of all rows, including those that judge."""
+        forest = self._none(replace(self._rows, known=np.sort(self._rows.all)), like.kernel, like.most)
+        while forest.n_trees < like.n_trees:
+            forest.grow()
+        return forest
+
+    def _none(self, rows: KernelRows, kernel: KernelSum, most: int) -> Forest:
+        settings = self._run.settings
+        return Forest(rows, kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels)
 
     def judgement(self, forest: Forest) -> tuple[np.ndarray, HeldOutErrors]:
         """Return predictions for the rows that judge, and their errors."""
         rows = self.judged_rows
-        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), LOCAL.errors)
+        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), self.n_errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
         return predictions, HeldOutErrors.of(residuals, self._variances(forest, rows[some]))
 
@@ -87,6 +90,12 @@ class LocalMachine(KernelCandidate):
     """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
 
     features: ClassVar[str] = "local"
+    least_alpha = 1e-5
+    gain = 0.003  # share of the error that one more tree has to remove
+    least_gain = 0.01  # least gain of a tree, in units of the negligible error
+    few_cells = 8  # cells of the second tree that determine the number of trees
+    level_trees = 6  # seconds of a tree with effects of levels, at most, over the seconds of a plain tree
+    level_cost = 4  # gain of one more tree with effects of levels, over `gain`
 
     def __init__(
         self,
@@ -103,7 +112,6 @@ class LocalMachine(KernelCandidate):
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the fit to validation rows
-        self._tree_seconds = 0.0
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
@@ -112,7 +120,8 @@ class LocalMachine(KernelCandidate):
             goes_on = self._add_trees(goes_on, run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
-                self._refit()
+                self._judged = self._trees.judgement(self._grown)
+                self._forest = self._trees.of_all_rows(self._grown)
         run.note("features", "local", self._curve[-1][1])
         forest = self._grown
         warn_of_steps(forest.gain, run.settings.loss)
@@ -132,81 +141,78 @@ class LocalMachine(KernelCandidate):
 
     def _take(self, rows: AllRows, run: Run) -> None:
         """All rows (the table may be a sample of them), and the validation rows among them."""
-        frame = self._rows.frame
-        whole = rows.whole(self._kernels, frame)
-        every = KernelRows.of(whole.problem, run, whole.X, frame)
-        known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
-        of_table, self._on_workers = self._rows.all, whole.each_cell is not None
-        self._rows = replace(every, known=known)
-        held_out = self._problem.held_out if self._holds_out else None
-        self._trees = _Trees(self._problem, run, self._kernels, self._rows, whole, held_out, of_table)
+        problem, X, numbers, each_cell = rows.whole(self._kernels, self._rows.frame)
+        every, of_table = KernelRows.of(problem, run, X, self._rows.frame), self._rows.all
+        known = np.intersect1d(problem.train, every.all) if self._holds_out else np.sort(every.all)
+        self._rows, self._on_workers = replace(every, known=known), each_cell is not None
+        held_out, given = self._problem.held_out if self._holds_out else None, (numbers, each_cell)
+        self._trees = _Trees(self._problem, run, self._kernels, self._rows, *given, held_out, of_table)
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
-    def _begin(self, run: Run) -> _OneTree:
+    def _begin(self, run: Run) -> Forest:
         known = self._known
         if known is not None:  # its penalty is for weights of mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
-        tuned = Learner(self._rows, self._kernels, run, CELLS, LOCAL.least_alpha).of(known, self._seconds)
+        tuned = Learner(self._rows, self._kernels, run, CELLS, self.least_alpha).of(known, self._seconds)
         first = self._trees.first(tuned.kernel, cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
         self._keep(first)
         return first
 
-    def _keep(self, tree: _OneTree) -> None:
-        self._kernel, self._forest, self._tree_seconds = tree.kernel, tree.forest, tree.seconds
-        self._curve = [(1, tree.error)]
+    def _keep(self, tree: Forest) -> None:
+        self._forest, self._curve = tree, [(1, tree.error)]
 
-    def _with_levels(self, plain: _OneTree, run: Run) -> _OneTree:
+    def _with_levels(self, plain: Forest, run: Run) -> Forest:
         """The first tree with effects of the levels of categories that cells share, if left-out rows gain by them."""
         may_have = self._rows.problem.loss.is_squares and not (self._holds_out or self._on_workers)
         if not (run.limits.mechanisms.global_part and may_have):
             return plain
-        search, earlier = LevelSearch(self._rows, run, plain.forest.most), self._earlier_levels
+        search, earlier = LevelSearch(self._rows, run, plain.most), self._earlier_levels
         if earlier is not None:
             found = search.known(plain.kernel, earlier)
         elif self._known is None:
-            found = search.run(plain.kernel, LOCAL.level_trees * plain.seconds)
+            found = search.run(plain.kernel, self.level_trees * plain.seconds)
         else:
             found = None  # the earlier fit did not gain by them
         if found is None:
             return plain
-        self._trees.levels = found.columns
-        joint = self._trees.first(found.kernel, plain.forest.most)
-        if joint.error > (1 - LOCAL.gain) * plain.error:
+        kernel, self._trees.levels = found
+        joint = self._trees.first(kernel, plain.most)
+        if joint.error > (1 - self.gain) * plain.error:
             self._trees.levels = None
             return plain
         self._keep(joint)
-        run.note("categories", f"additive effects, share {found.columns.share:.2g}", joint.error)
+        run.note("categories", f"additive effects, share {self._trees.levels.share:.2g}", joint.error)
         return joint
 
-    def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
+    def _with_penalty_by_held_out(self, start: Forest) -> Forest:
         """Select the penalty on validation groups with one tree, because leave-one-out errors choose it too small."""
 
-        def may_gain(best: _OneTree) -> bool:
+        def may_gain(best: Forest) -> bool:
             is_open = best.error > self._problem.negligible and not self._kernels.is_perfect
             return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
-        def one_tree(kernel: KernelSum) -> _OneTree:
-            return self._trees.first(kernel, start.forest.most)
+        def one_tree(kernel: KernelSum) -> Forest:
+            return self._trees.first(kernel, start.most)
 
-        return descended(start, [penalty_between(LOCAL.least_alpha, MOST_ALPHA)], one_tree, may_gain)
+        return descended(start, [penalty_between(self.least_alpha, MOST_ALPHA)], one_tree, may_gain)
 
-    def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
+    def _enlarge(self, best: Forest, rows: AllRows, run: Run) -> bool:
         """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on."""
 
-        def may_gain(tree: _OneTree) -> bool:
+        def may_gain(tree: Forest) -> bool:
             is_open = not self._on_workers and tree.error > self._problem.negligible
-            return is_open and may_double(tree.forest.most, tree.seconds, rows, self._problem, run)
+            return is_open and may_double(tree.most, tree.seconds, rows, self._problem, run)
 
         goes_on = run.step()
         while goes_on and may_gain(best):
-            larger = self._trees.first(best.kernel, 2 * best.forest.most)
-            if larger.error > (1 - LOCAL.gain) * best.error:
+            larger = self._trees.first(best.kernel, 2 * best.most)
+            if larger.error > (1 - self.gain) * best.error:
                 break
             self._keep(larger)
-            run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.error)
+            run.note("rows of a cell", f"{larger.most:,} at most", larger.error)
             best, goes_on = larger, run.step()
         return goes_on
 
@@ -217,9 +223,9 @@ class LocalMachine(KernelCandidate):
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
             wanted = self._worthwhile_trees() if run.limits.mechanisms.tree_choice else 4
             most = 1 if is_one else min(most, wanted)
-        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
-            error = self._trees.grow(forest)
-            self._curve.append((forest.n_trees, error))
+        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, forest.seconds):
+            self._trees.grow(forest)
+            self._curve.append((forest.n_trees, forest.error))
             goes_on = run.step()
         if goes_on and forest.n_trees < most:
             run.cut_short = run.cut_short or "the trees"
@@ -230,25 +236,17 @@ class LocalMachine(KernelCandidate):
 
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
-        variance, error = 2 * self._grown.ambiguity(LOCAL.few_cells), self._curve[-1][1]
-        gain = LOCAL.gain if self._trees.levels is None else LOCAL.level_cost * LOCAL.gain
-        least = max(gain, LOCAL.least_gain * self._problem.negligible / error) if error > 0 else gain
+        variance, error = 2 * self._grown.ambiguity(self.few_cells), self._curve[-1][1]
+        gain = self.gain if self._trees.levels is None else self.level_cost * self.gain
+        least = max(gain, self.least_gain * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
-
-    def _refit(self) -> None:
-        """Return the same trees including the validation rows."""
-        self._judged = self._trees.judgement(self._grown)
-        n_trees, most = self._grown.n_trees, self._grown.most
-        self._forest = self._trees.none(np.sort(self._rows.all), self._kernel, most)
-        while self._grown.n_trees < n_trees:
-            self._grown.grow()
 
     def _solution(self, status: str) -> Solution:
         forest = self._grown
-        predictions, errors = self._trees.judgement(self._grown) if self._judged is None else self._judged
+        predictions, errors = self._trees.judgement(forest) if self._judged is None else self._judged
         return Solution(
             features=self.features,
-            kernel=self._for_weights(self._kernel, self._rows.problem.mean_weight),
+            kernel=self._for_weights(forest.kernel, self._rows.problem.mean_weight),
             function=forest.function(),
             intercept=np.zeros(self._problem.n_targets),
             rows=self._trees.judged_rows,

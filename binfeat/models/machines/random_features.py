@@ -1,7 +1,7 @@
 """Models of random features: of bins, and of Fourier features of a radial kernel."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, cast
 
 import numpy as np
@@ -23,40 +23,16 @@ from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.machines.all_rows import AllRows, first_grids
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.growth import GridLaw, Sizing
-from binfeat.models.problem import Losses, Problem, rows_of
+from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.settings import FEATURES, TUNING
+from binfeat.models.settings import PENALTY_FACTOR
 
-_FIRST_ALPHAS = np.array([10.0, TUNING.penalty_factor, 1.0])  # relative to the exact kernel, for finitely many grids
+_FIRST_ALPHAS = np.array([10.0, PENALTY_FACTOR, 1.0])  # relative to the exact kernel, for finitely many grids
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _BY_GRAM, _BY_CG = SolverOptions(solver="gram"), SolverOptions(tol=1e-2, max_iter=100, solver="cg")
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
-
-
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Training and validation rows, and the models fitted to their features."""
-
-    X: np.ndarray  # (n_rows, n_inputs), float64: scaled
-    Y: np.ndarray  # (n_rows, n_targets)
-    weights: np.ndarray | None  # (n_rows, 1)
-    X_out: np.ndarray  # (n_out, n_inputs)
-    losses: Losses  # of predictions for validation rows
-
-    @classmethod
-    def of(cls, problem: Problem, run: Run, X: np.ndarray) -> "_Sample":
-        train, out = problem.train[: run.limits.sample_rows], problem.held_out[: run.limits.sample_out]
-        return cls(X[train], problem.Y[train], rows_of(problem.weights, train), X[out], problem.losses(out))
-
-    def fit(self, kernel: KernelSum, alphas: np.ndarray, Z: Features, Z_out: Features, options: SolverOptions) -> Trial:
-        """Return the kernel with the best of some penalties, given features of training and validation rows."""
-        fits = []
-        for alpha, result in zip(alphas, solve_ridge(ProcessRows(Z, self.Y, self.weights), alphas, options)):
-            losses = self.losses(np.asarray(Z_out @ result.solution) + result.intercept)
-            fits.append(Trial(replace(kernel, alpha=float(alpha)), losses.mean(), losses=losses))
-        return min(fits, key=lambda fit: fit.error)
 
 
 class FeatureMachine(ABC):
@@ -82,6 +58,22 @@ class FeatureMachine(ABC):
     def _grow(self, rows: AllRows, run: Run) -> Sizing:
         """Add features while that lowers the error; set `_sizing` as soon as there is a model."""
 
+    def _sample(self, run: Run) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of some training and validation rows, by which kernels are compared."""
+        limits, problem = run.limits, self._problem
+        return problem.train[: limits.sample_rows], problem.held_out[: limits.sample_out]
+
+    def _best(
+        self, kernel: KernelSum, alphas: np.ndarray, Z: Features, Z_out: Features, options: SolverOptions, run: Run
+    ) -> Trial:
+        """Return the kernel with the best of some penalties, given features of the sample's rows."""
+        problem, (train, out), fits = self._problem, self._sample(run), list[Trial]()
+        rows, losses_of = ProcessRows(Z, problem.Y[train], rows_of(problem.weights, train)), problem.losses(out)
+        for alpha, result in zip(alphas, solve_ridge(rows, alphas, options)):
+            losses = losses_of(np.asarray(Z_out @ result.solution) + result.intercept)
+            fits.append(Trial(replace(kernel, alpha=float(alpha)), losses.mean(), losses=losses))
+        return min(fits, key=lambda fit: fit.error)
+
     @property
     def _kernel(self) -> KernelSum:
         if self._known is None:
@@ -103,18 +95,18 @@ class FeatureMachine(ABC):
         return self._solution(self._sizing) if self._sizing is not None and self._sizing.curve else None
 
     def _solution(self, sizing: Sizing) -> Solution:
-        problem, model = self._problem, sizing.model
-        rows, features = problem.held_out, model.features
-        residuals, count = problem.Y[rows] - model.predictions, problem.weighty(rows)
+        problem, (features, result, predictions) = self._problem, sizing.model
+        rows = problem.held_out
+        residuals, count = problem.Y[rows] - predictions, problem.weighty(rows)
         bins = features if isinstance(features, BinMap) else BinMap.none(self._kernels.X.shape[1])
         fourier = features if isinstance(features, FourierMap) else None
         return Solution(
             features=self.features,
             kernel=replace(self._kernel, alpha=sizing.alpha),
-            function=FeatureFunction(bins, fourier, np.ascontiguousarray(model.coef.T, dtype=np.float64)),
-            intercept=model.intercept,
+            function=FeatureFunction(bins, fourier, np.ascontiguousarray(result.solution.T, np.float64)),
+            intercept=result.intercept,
             rows=rows,
-            predictions=model.predictions,
+            predictions=predictions,
             curve=sizing.curve,
             status=sizing.status,
             errors=HeldOutErrors.of(residuals[count], np.broadcast_to(sizing.variances, len(rows))[count]),
@@ -124,31 +116,35 @@ class FeatureMachine(ABC):
 
 class BinsMachine(FeatureMachine):
     features: ClassVar[str] = "binning"
+    sample_factor = 2.0  # ratio of overall factors of gamma that are tried on a sample
+    factors = 1.0, 1.4, 2.0, 2.8, 4.0, 5.6  # of gamma, on all rows: more rows support finer grids
+    factor_tol = 3e-2  # tolerance that is enough to compare these
 
     def judge(self, run: Run) -> np.ndarray:
-        kernels, sample = self._kernels, _Sample.of(self._problem, run, self._kernels.X)
+        kernels = self._kernels
         first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
-        best = self._fit(sample, kernels.binning, _penalties(run, first), run)
+        best = self._fit(kernels.binning, _penalties(run, first), run)
         while kernels.learned and may_search(kernels, run):  # for more rows than gamma was learned on
-            alphas = _penalties(run, best.kernel.alpha / np.array([1.0, TUNING.penalty_factor]))
-            other = self._fit(sample, best.kernel.scaled(FEATURES.sample_factor), alphas, run)
+            alphas = _penalties(run, best.kernel.alpha / np.array([1.0, PENALTY_FACTOR]))
+            other = self._fit(best.kernel.scaled(self.sample_factor), alphas, run)
             if not other.error < best.error:
                 break
             best = other
         if run.settings.kernel is None:
             for kernel in KERNELS:
                 if may_search(kernels, run):
-                    rival = self._fit(sample, best.kernel.of_kernel(kernel), np.array([best.kernel.alpha]), run)
+                    rival = self._fit(best.kernel.of_kernel(kernel), np.array([best.kernel.alpha]), run)
                     best = min(best, rival, key=lambda trial: trial.error)
             run.note("kernel", best.kernel, best.error)
         self._known = best.kernel
         return cast(np.ndarray, best.losses)
 
-    def _fit(self, sample: _Sample, kernel: KernelSum, alphas: np.ndarray, run: Run) -> Trial:
+    def _fit(self, kernel: KernelSum, alphas: np.ndarray, run: Run) -> Trial:
         """Return the kernel with the best of some penalties, by a model of a sample."""
-        n_jobs, grids = run.settings.n_jobs, self._law(kernel, run)(first_grids(run, len(sample.X)))
-        bin_map, Z = map_and_features(grids, BinningInput.of(sample.X), n_jobs=n_jobs)
-        return sample.fit(kernel, alphas, Z, bin_map(sample.X_out, n_jobs=n_jobs), _BY_CG)
+        n_jobs, (X, X_out) = run.settings.n_jobs, (self._kernels.X[rows] for rows in self._sample(run))
+        grids = self._law(kernel, run)(first_grids(run, len(X)))
+        bin_map, Z = map_and_features(grids, BinningInput.of(X), n_jobs=n_jobs)
+        return self._best(kernel, alphas, Z, bin_map(X_out, n_jobs=n_jobs), _BY_CG, run)
 
     def _law(self, kernel: KernelSum, run: Run) -> GridLaw:
         main, seed, categorical = kernel.main, run.settings.seed, self._problem.categorical
@@ -175,15 +171,15 @@ class BinsMachine(FeatureMachine):
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
         """Return the factor of gamma with the lowest validation error of a few grids, on all rows."""
         best, least, losses = 1.0, np.inf, self._problem.losses(self._problem.held_out)
-        with run.stage("overall length scale", len(FEATURES.factors)):
-            for factor in FEATURES.factors:
+        with run.stage("overall length scale", len(self.factors)):
+            for factor in self.factors:
                 start, law = run.clock.used, self._law(self._kernel.scaled(factor), run)
                 if rows.most_grids(self._kernels, law) < run.limits.few_grids and factor > 1:
                     break
                 growth = rows.new_growth(self._kernels, law)
                 growth.grow(run.limits.few_grids)
-                model = growth.solve(self._kernel.alpha, FEATURES.trial_tol, FEATURES.max_iter)
-                error = losses(model.predictions).mean()
+                _, _, predictions = growth.solve(self._kernel.alpha, self.factor_tol, Sizing.max_iter)
+                error = losses(predictions).mean()
                 if error >= least:
                     break
                 best, least = factor, error
@@ -195,11 +191,13 @@ class BinsMachine(FeatureMachine):
 
 class FourierMachine(FeatureMachine):
     features: ClassVar[str] = "fourier"
+    enough_error = 0.98  # ratio of the errors of twice as many Fourier features and of these that continues
 
     def judge(self, run: Run) -> np.ndarray:
-        kernel, sample = self._kernels.radial, _Sample.of(self._problem, run, self._kernels.X)
+        kernel = self._kernels.radial
         fourier = _fourier_map(kernel.main, run.limits.n_fourier, run)
-        best = sample.fit(kernel, _penalties(run, _ALPHAS), fourier(sample.X), fourier(sample.X_out), _BY_GRAM)
+        Z, Z_out = (fourier(self._kernels.X[rows]) for rows in self._sample(run))
+        best = self._best(kernel, _penalties(run, _ALPHAS), Z, Z_out, _BY_GRAM, run)
         self._known = best.kernel
         return cast(np.ndarray, best.losses)
 
@@ -208,7 +206,7 @@ class FourierMachine(FeatureMachine):
         fourier = _fourier_map(self._kernel.main, run.limits.n_fourier, run) if known is None else known
         with run.stage("Fourier features"):
             sizing = self._doubled(replace(fourier, n_jobs=run.settings.n_jobs), rows, run)
-        run.note("Fourier features", sizing.model.features.n_components, sizing.error)
+        run.note("Fourier features", cast(FourierMap, sizing.model[0]).n_components, sizing.error)
         return sizing
 
     def _doubled(self, fourier: FourierMap, rows: AllRows, run: Run) -> Sizing:
@@ -221,7 +219,7 @@ class FourierMachine(FeatureMachine):
             more = self._sized(fourier, sizing.alpha, rows, run)
             if more.error < before:
                 self._sizing = sizing = more
-            if more.error > FEATURES.enough_error * before:
+            if more.error > self.enough_error * before:
                 break
         return sizing
 

@@ -17,7 +17,6 @@ from binfeat.features.binning.two_samples import MOST_ROWS, Drift, drift_between
 from binfeat.kernels.families import Laplacian
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.fitted.fitted import Fitted, compacted
-from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.served.shapley import ShapleyValues, background_of, contributions, shown
 from binfeat.models.served.shapley import interactions as pair_values
@@ -64,7 +63,7 @@ def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int
 
     Rows count once, whatever their weights: copies that `fit` merged are not independent rows.
     """
-    known = fitted.function if isinstance(fitted.function, KernelFunction) else fitted.spread
+    known = fitted.with_rows
     if known is None or min(len(new), known.n_rows) < 2:
         return None
     unit, center = known.unit, known.center

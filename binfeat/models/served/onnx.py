@@ -13,11 +13,11 @@ from binfeat.kernels.families import Laplacian, Matern
 from binfeat.length_scales.matrices import Linear
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.exact import ExactFunction
-from binfeat.models.fitted.expansion import KernelCoordinates
+from binfeat.models.fitted.expansion import placed, placement_of
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.fitted.local import LevelEffects, LocalFunction
-from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
+from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.level_effects import NO_COLUMN, LevelColumns
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.targets import Targets
 
@@ -104,14 +104,13 @@ def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> st
         total = whole if total is None else graph.add("Add", total, whole)
     assert total is not None
     mean = graph.add("Div", total, float(function.n_trees))
-    return mean if function.levels is None else _with_levels(graph, function.levels, rows, mean)
+    return mean if function.levels is None else _with_levels(graph, function.levels, function.effects, rows, mean)
 
 
-def _with_levels(graph: Graph, levels: LevelEffects, rows: str, total: str) -> str:
+def _with_levels(graph: Graph, levels: LevelColumns, effects: np.ndarray, rows: str, total: str) -> str:
     """The same with effects of levels; codes beyond those of `fit` have none."""
-    columns = levels.columns
-    for j, start, stop in zip(columns.level_inputs, columns.level_starts, columns.level_starts[1:]):
-        known = levels.padded[np.append(columns.level_columns[start:stop], NO_COLUMN)]
+    for j, start, stop in zip(levels.level_inputs, levels.level_starts, levels.level_starts[1:]):
+        known = effects[np.append(levels.level_columns[start:stop], NO_COLUMN)]
         code = graph.add("Min", graph.reshaped(graph.columns(rows, [j]), -1), float(stop - start))
         total = graph.add("Add", total, graph.rows(known, graph.cast(code, np.int64)))
     return total
@@ -161,11 +160,12 @@ def _expansion(
 
     total = None
     for matrix, share, gamma in zip(of_kernels.matrices, of_kernels.shares, of_kernels.gammas, strict=True):
-        part, kernel = KernelCoordinates(matrix, gamma, function.categorical), matrix.kernel
-        own = np.stack([part.of(cell) for cell in support.astype(np.float64)])
-        placed = graph.add("Mul", graph.columns(rows, part.inputs), part.scales)
-        placed = placed if part.linear_map is None else graph.add("MatMul", placed, part.linear_map)
-        asked = graph.add("Unsqueeze", placed, graph.constant([axis], np.int64))
+        placement, kernel = placement_of(matrix, gamma, function.categorical), matrix.kernel
+        own = np.stack([placed(cell, placement) for cell in support.astype(np.float64)])
+        inputs, scales, linear_map = placement
+        new = graph.add("Mul", graph.columns(rows, inputs), scales)
+        new = new if linear_map is None else graph.add("MatMul", new, linear_map)
+        asked = graph.add("Unsqueeze", new, graph.constant([axis], np.int64))
         if isinstance(kernel, Linear):
             values = graph.add("MatMul", asked, known(own.transpose(0, 2, 1)))
         else:
@@ -222,7 +222,7 @@ def model_of(fitted: Fitted) -> "ModelProto":
             f"to_onnx supports exact and local models; this model has features_={fitted.features!r}. Fit a model with "
             "features='exact' or 'local'."
         )
-    if fitted.scaler is not None:
+    if fitted.scaler:
         raise ValueError("to_onnx does not support models of version 0.2.0 with scaled columns. Fit the model again.")
     if isinstance(fitted.targets, LabelColumns):
         raise ValueError("to_onnx supports one column of labels. Fit one model per column.")
@@ -238,7 +238,8 @@ def model_of(fitted: Fitted) -> "ModelProto":
 
 def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     """Encoded rows of the input X, in which NaN is a missing value."""
-    if (encoder.inputs.times != "").any() or encoder.inputs.levels.strings.size:
+    categories = encoder.inputs.categories
+    if (encoder.inputs.times != "").any() or any(strings.size for _, strings, _ in categories):
         raise ValueError(
             "to_onnx supports numeric columns only. Convert dates to numbers, and categories to codes, before fit."
         )
@@ -249,9 +250,9 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     full = graph.add("Max", graph.add("Min", full, high), low)
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
     marks = [graph.columns(flags, [j]) for j in range(n_inputs)]
-    codes = [_codes(graph, columns[j], marks[j], encoder.inputs.levels.of(j)[0], True) for j in encoder.coded]
+    codes = [_codes(graph, columns[j], marks[j], categories[j][0], True) for j in encoder.coded]
     for j in np.flatnonzero(encoder.categorical[:n_inputs]):
-        numbers, _, has_missing = encoder.inputs.levels.of(int(j))
+        numbers, _, has_missing = categories[j]
         columns[j] = _codes(graph, columns[j], marks[j], numbers, has_missing)
     known, ranks = encoder.ranks, list[str]()
     for j, first, last in zip(known.columns, known.starts, known.starts[1:]):

@@ -55,7 +55,7 @@ Contributions = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def background_of(fitted: Fitted) -> np.ndarray:
     """Return up to 100 stored scaled training rows; ValueError if the model stores none."""
-    known = fitted.function if isinstance(fitted.function, KernelFunction) else fitted.spread
+    known = fitted.with_rows
     if known is None:
         raise ValueError("This model stores no training rows. Pass rows as background.")
     rows = known.support[:, evenly_spaced(known.n_rows, 100)]
@@ -127,7 +127,7 @@ def _add_levels(
     if function.levels is None:
         return 0.0
     means: list[np.ndarray] = []
-    for (j, own), (_, others) in zip(function.levels.parts(X), function.levels.parts(background), strict=True):
+    for (j, own), (_, others) in zip(function.effects_of(X), function.effects_of(background), strict=True):
         means.append(others.mean(axis=0))
         if values.ndim == 3:
             values[:, source[j]] += own - means[-1]

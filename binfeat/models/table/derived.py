@@ -18,18 +18,13 @@ from binfeat._threads import thread_count
 RANKED_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
 
 
-def _two_values(X: np.ndarray) -> np.ndarray:
-    """Mask of the columns that hold no values but their least and their largest."""
-    return ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
-
-
 @dataclass(frozen=True, eq=False)
 class Quantiles(ArrayRecord):
-    """Maps each column of numbers to the rank of its values in `fit`, from 0 to 1.
+    """Maps some columns of numbers to the rank of their values in `fit`, from 0 to 1.
 
     The rank of a value is the share of rows below it plus half the share of rows equal to it. The map is exact at up to
     `n_quantiles` knots, evenly spaced in rank, and is linear between them; values beyond the first or the last
-    knot get the rank of that knot. Columns of categories or of at most two values stay as they are.
+    knot get the rank of that knot.
     """
 
     columns: np.ndarray  # numbers of the mapped columns, int64
@@ -38,18 +33,16 @@ class Quantiles(ArrayRecord):
     ranks: np.ndarray  # of the knots
 
     @classmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000) -> Self:
-        rows = every_nth(X, RANKED_ROWS)
-        columns, knots, ranks = [], [np.empty(0)], [np.empty(0)]
-        for j in np.flatnonzero(~np.asarray(categorical) & ~_two_values(rows)):
+    def fit(cls, X: np.ndarray, columns: np.ndarray, n_quantiles: int = 1000) -> Self:
+        rows, knots, ranks = every_nth(X, RANKED_ROWS), [np.empty(0)], [np.empty(0)]
+        for j in columns:
             values = np.sort(rows[:, j])
             column_knots = np.unique(values[np.linspace(0, values.size - 1, n_quantiles).round().astype(np.intp)])
             counts = np.searchsorted(values, column_knots, "left") + np.searchsorted(values, column_knots, "right")
-            columns.append(j)
             knots.append(column_knots)
             ranks.append(counts / (2 * values.size))
         starts = np.cumsum([0, *(values.size for values in knots[1:])], dtype=np.int64)
-        return cls(np.array(columns, dtype=np.int64), starts, np.concatenate(knots), np.concatenate(ranks))
+        return cls(columns.astype(np.int64), starts, np.concatenate(knots), np.concatenate(ranks))
 
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """The table with its mapped columns."""
@@ -68,22 +61,13 @@ class Quantiles(ArrayRecord):
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class Arcsinh(ArrayRecord):
-    """Maps columns to ``arcsinh((x - median) / interquartile range)``: in files up to format 4."""
-
-    columns: np.ndarray  # numbers of the mapped columns, int64
-    centers: np.ndarray  # (n_mapped,)
-    units: np.ndarray
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        out = np.array(X)
-        out[:, self.columns] = np.arcsinh((out[:, self.columns] - self.centers) / self.units)
-        return out
-
-
-# Maps of the columns of models in older files.
-SCALERS: dict[str, type[Arcsinh | Quantiles]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Quantiles}
+def scaled_in_older_files(X: np.ndarray, scaling: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The table with columns mapped to ranks or to ``arcsinh((x - center) / unit)``, as in files up to format 4."""
+    if scaling != "arcsinh":
+        return Quantiles.from_arrays(arrays).transform(X)
+    out, columns = np.array(X), arrays["columns"]
+    out[:, columns] = np.arcsinh((out[:, columns] - arrays["centers"]) / arrays["units"])
+    return out
 
 
 _MOST_RANKED = 64
@@ -92,9 +76,8 @@ NO_RANKS = {"rank_starts": np.zeros(1, np.int64), "rank_knots": np.empty(0), "ra
 
 def scored_ranks(X: np.ndarray, numbers: np.ndarray) -> Quantiles:
     """Normal scores of the ranks of columns that are far from normal, by the mask of numbers that are no times."""
-    columns = _columns_to_rank(X, numbers)
-    ranks = Quantiles.fit(X[:, columns], np.zeros(columns.size, dtype=bool))
-    return replace(ranks, columns=columns, ranks=ndtri(np.clip(ranks.ranks, *ndtr([-3.0, 3.0]))))
+    ranks = Quantiles.fit(X, _columns_to_rank(X, numbers))
+    return replace(ranks, ranks=ndtri(np.clip(ranks.ranks, *ndtr([-3.0, 3.0]))))
 
 
 def _columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -134,29 +117,26 @@ def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y
         return []
     of_some = normal_scores(Y[some])
     found = {
-        j: own
-        for j, own in known.items()
-        if _are_codes(own.codes, of_some if own.rows is some else normal_scores(Y[own.rows]))
+        j: (own, codes)
+        for j, (own, codes) in known.items()
+        if _are_codes(codes, of_some if own is some else normal_scores(Y[own]))
     }
     return [j for j in found if _is_name(lambda k: table[rows, k], j, found, known)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Recurring:
-    rows: np.ndarray  # that tell it
-    codes: np.ndarray  # of these
-    n_codes: int
-    are_whole: bool
-
-    def is_as(self, values: np.ndarray) -> bool:
-        """Return True if another column has nearly the same groups of rows."""
-        levels, others = np.unique(values[self.rows], return_inverse=True)
-        few, many = sorted([self.n_codes, levels.size])
-        return many <= _SAME * few and np.unique(self.codes * levels.size + others).size <= _SAME * few
+_Groups = tuple[np.ndarray, np.ndarray]  # some rows, and the rank of the number of each among the numbers of a column
 
 
-def _recurring(values: np.ndarray, some: np.ndarray) -> _Recurring | None:
-    """The rows that tell of a column, if its numbers come again: `some`, or of more all in some ranges of values."""
+def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
+    """Return True if another column has nearly the same groups of rows."""
+    rows, codes = groups
+    levels, others = np.unique(values[rows], return_inverse=True)
+    few, many = sorted([codes.max() + 1, levels.size])
+    return bool(many <= _SAME * few and np.unique(codes * levels.size + others).size <= _SAME * few)
+
+
+def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
+    """Groups of rows by a column, if its numbers repeat: of `some` rows, or of all rows in some ranges of values."""
     own = np.sort(values[some])
     if not _come_again(own):
         if values.size == some.size:
@@ -166,8 +146,7 @@ def _recurring(values: np.ndarray, some: np.ndarray) -> _Recurring | None:
         some = np.flatnonzero(np.any([(values >= own[k]) & (values <= own[k + width]) for k in firsts], axis=0))
         if not _come_again(np.sort(values[some])):
             return None
-    levels, codes = np.unique(values[some], return_inverse=True)
-    return _Recurring(some, codes, levels.size, bool((levels == np.rint(levels)).all()))
+    return some, np.unique(values[some], return_inverse=True)[1]
 
 
 def _come_again(values: np.ndarray) -> bool:
@@ -176,17 +155,19 @@ def _come_again(values: np.ndarray) -> bool:
     return bool(8 <= n_codes <= values.size / 1.5)
 
 
-def _is_name(
-    column: Callable[[int], np.ndarray], j: int, found: dict[int, _Recurring], known: dict[int, _Recurring]
-) -> bool:
+def _is_name(column: Callable[[int], np.ndarray], j: int, found: dict[int, _Groups], known: dict[int, _Groups]) -> bool:
     """Return True if a column is the first integer column, or the only column, with its groups of rows.
 
     Measures of a person or of a material, and the settings of an experiment, come again with it: to each of them all
     others look like jumps.
     """
-    own = found[j]
-    rivals = [k for k, other in found.items() if k < j and other.are_whole] if own.are_whole else list(known)
-    return not any(own.is_as(column(k)) for k in rivals if k != j)
+
+    def are_whole(k: int) -> bool:
+        values = column(k)[known[k][0]]
+        return bool((values == np.rint(values)).all())
+
+    rivals = [k for k in found if k < j and are_whole(k)] if are_whole(j) else list(known)
+    return not any(_are_same_groups(found[j], column(k)) for k in rivals if k != j)
 
 
 def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:

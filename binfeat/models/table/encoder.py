@@ -13,7 +13,7 @@ from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable, places_among
 from binfeat.models.table.derived import NO_RANKS, Quantiles, scored_ranks
 from binfeat.models.table.findings import Finding, Findings, Report
-from binfeat.models.table.inputs import Inputs, Levels, ranges_of
+from binfeat.models.table.inputs import Inputs, arrays_of_categories, categories_in_arrays, ranges_of
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -88,10 +88,10 @@ class TableEncoder:
 
     def with_codes(self, matrix: np.ndarray, coded: list[int]) -> tuple[Self, np.ndarray]:
         """Return the encoder with some numbers as codes, and the encoded table with these codes."""
-        gaps, categories = self._gaps_in(matrix), [self.inputs.levels.of(j) for j in range(self.inputs.n_inputs)]
+        gaps, categories = self._gaps_in(matrix), self.inputs.categories.copy()
         for j in coded:
             categories[j] = np.unique(matrix[~gaps[:, j], j]), *categories[j][1:]
-        inputs = replace(self.inputs, levels=Levels.of_columns(categories))
+        inputs = replace(self.inputs, categories=categories)
         encoder = replace(self, inputs=inputs, coded=np.array(coded, dtype=np.int64))
         return encoder, encoder._widened(matrix[:, : self.source.size - self.coded.size])
 
@@ -108,7 +108,7 @@ class TableEncoder:
             table = replace(table, columns=columns, matrix=None)
         matrix = self.inputs.numbers_of(table, estimator)
         for j in self.coded:
-            values, known = matrix[:, j], self.inputs.levels.of(j)[0]
+            values, known = matrix[:, j], self.inputs.categories[j][0]
             if (known == np.rint(known)).all():
                 fresh = ~np.isnan(values) & ~np.isin(values, known)
                 examples = (f"{value:g}" for value in np.unique(values[fresh]))
@@ -141,15 +141,15 @@ class TableEncoder:
         own = {"medians": inputs.medians, "times": inputs.times, "lows": inputs.lows, "highs": inputs.highs}
         knots = {"rank_starts": ranks.starts, "rank_knots": ranks.knots, "rank_values": ranks.ranks}
         encoded = {"categorical": self.categorical, "source": self.source, "parts": self.parts}
-        return encoded | own | inputs.levels.arrays() | knots
+        return encoded | own | arrays_of_categories(inputs.categories) | knots
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         medians, names, source = arrays["medians"], arrays["parts"], arrays["source"]
         are_categories, n_parts = arrays["categorical"][: medians.size], medians.size + names.size
-        levels = Levels(*(arrays[name] for name in ("numbers", "number_starts", "strings", "string_starts", "missing")))
-        inputs = Inputs(are_categories, medians, arrays["times"], levels, arrays["lows"], arrays["highs"])
-        coded = np.flatnonzero((np.diff(levels.number_starts) > 0) & ~are_categories)
+        categories, ends = categories_in_arrays(arrays), (arrays["lows"], arrays["highs"])
+        inputs = Inputs(are_categories, medians, arrays["times"], categories, *ends)
+        coded = np.flatnonzero((np.diff(arrays["number_starts"]) > 0) & ~are_categories)
         last = source.size - coded.size
         first = last - (arrays["rank_starts"].size - 1)
         ranks = Quantiles(source[first:last], *(arrays[name] for name in ("rank_starts", "rank_knots", "rank_values")))
@@ -195,8 +195,8 @@ class TableEncoder:
         if first <= flags.stop and self.ranks.columns.size:
             out[:, flags.stop : n_encoded - self.coded.size] = self.ranks.mapped(X)
         for place, j in enumerate(self.coded, n_encoded - self.coded.size):
-            levels, _, _ = self.inputs.levels.of(j)
-            out[:, place] = np.where(gaps[:, j], levels.size, places_among(X[:, j], levels, levels.size + 1))
+            known = self.inputs.categories[j][0]
+            out[:, place] = np.where(gaps[:, j], known.size, places_among(X[:, j], known, known.size + 1))
 
 
 def _own(matrix: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from binfeat._common.array_record import ArrayRecord
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import time_in_words
 from binfeat._common.subsets import every_nth
@@ -20,41 +19,28 @@ from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Colu
 from binfeat.models.table.findings import NUMBERS, Finding
 
 
-@dataclass(frozen=True, eq=False)
-class Levels(ArrayRecord):
-    """Categories of each column: numbers in rising order, then strings, then missing, if it was seen in `fit`."""
+def arrays_of_categories(categories: list[Categories]) -> dict[str, np.ndarray]:
+    """The categories of all columns as arrays, with the places where each column starts."""
+    numbers, strings, missing = zip(NO_CATEGORIES, *categories)
+    return {
+        "numbers": np.concatenate(numbers),
+        "number_starts": np.cumsum([part.size for part in numbers]),
+        "strings": np.concatenate(strings),
+        "string_starts": np.cumsum([part.size for part in strings]),
+        "missing": np.array(missing[1:], dtype=bool),
+    }
 
-    numbers: np.ndarray
-    number_starts: np.ndarray  # of each column, (n_inputs + 1,)
-    strings: np.ndarray
-    string_starts: np.ndarray
-    missing: np.ndarray  # mask of the columns in which missing is a category
 
-    @classmethod
-    def of_columns(cls, categories: list[Categories]) -> Self:
-        """The levels of all columns, `NO_CATEGORIES` of a column of numbers."""
-        numbers, strings, missing = zip(NO_CATEGORIES, *categories)
-        return cls(
-            np.concatenate(numbers),
-            np.cumsum([part.size for part in numbers]),
-            np.concatenate(strings),
-            np.cumsum([part.size for part in strings]),
-            np.array(missing[1:], dtype=bool),
-        )
+def categories_in_arrays(arrays: dict[str, np.ndarray]) -> list[Categories]:
+    numbers = np.split(arrays["numbers"], arrays["number_starts"][1:-1])
+    strings = np.split(arrays["strings"], arrays["string_starts"][1:-1])
+    return list(zip(numbers, strings, arrays["missing"].tolist(), strict=True))
 
-    def of(self, j: int) -> Categories:
-        own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
-        own_strings = self.strings[self.string_starts[j] : self.string_starts[j + 1]]
-        return own_numbers, own_strings, bool(self.missing[j])
 
-    @cached_property
-    def counts(self) -> np.ndarray:
-        return np.diff(self.number_starts) + np.diff(self.string_starts) + self.missing
-
-    def name(self, j: int, code: int) -> str:
-        numbers, strings, _ = self.of(j)
-        known = [*(f"{number:g}" for number in numbers), *strings.tolist()]
-        return known[code] if code < len(known) else "missing" if self.missing[j] and code == len(known) else "unknown"
+def name_of_category(categories: Categories, code: int) -> str:
+    numbers, strings, has_missing = categories
+    known = [*(f"{number:g}" for number in numbers), *strings.tolist(), *["missing"] * has_missing]
+    return known[code] if code < len(known) else "unknown"
 
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 s for 400,000 x 54
@@ -114,7 +100,7 @@ class Inputs:
     are_categories: np.ndarray  # mask of the columns, (n_inputs,)
     medians: np.ndarray  # in place of NaN, (n_inputs,); 0 for a column of NaN only, and for categories
     times: np.ndarray  # of each column, as `times_of` has it, (n_inputs,)
-    levels: Levels
+    categories: list[Categories]  # of each column; `NO_CATEGORIES` of a column of numbers
     lows: np.ndarray  # least number in each column, (n_inputs,); above the largest one if there was none
     highs: np.ndarray
 
@@ -131,10 +117,8 @@ class Inputs:
             chosen = check_categorical(categorical_features, estimator)
         _doubt_digits(table, chosen)
         blank, n_rows, columns = np.zeros(chosen.size), table.shape[0], zip(table.columns, chosen)
-        levels = Levels.of_columns(
-            [_repeated(own, n_rows) if is_chosen else NO_CATEGORIES for own, is_chosen in columns]
-        )
-        bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), levels, lows=blank, highs=blank)
+        categories = [_repeated(own, n_rows) if is_chosen else NO_CATEGORIES for own, is_chosen in columns]
+        bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), categories, lows=blank, highs=blank)
         matrix = bare.numbers_of(table, estimator)
         lows, highs = ranges_of(matrix)
         largest = np.maximum(highs, -lows)
@@ -166,7 +150,7 @@ class Inputs:
             matrix = np.empty(table.shape) if matrix is None else matrix.copy()
             for j, column in enumerate(table.columns):
                 if self.are_categories[j]:
-                    matrix[:, j] = column.keys.codes(*self.levels.of(j))
+                    matrix[:, j] = column.keys.codes(*self.categories[j])
                 elif table.matrix is None:
                     matrix[:, j] = column.numbers()
         try:
@@ -193,7 +177,7 @@ class Inputs:
         for j, column in enumerate(table.columns):
             values = matrix[:, j]
             if self.are_categories[j]:
-                n_categories = sum(levels.size for levels in self.levels.of(j)[:2])
+                n_categories = sum(known.size for known in self.categories[j][:2])
                 yield from _unseen_categories(column, values > ends[1, j], n_categories)
                 continue
             has_numbers = self.lows[j] <= self.highs[j]
@@ -216,7 +200,8 @@ class Inputs:
         np.subtract(highs, lows, out=far, where=np.isfinite(lows))
         far += 1e-6 * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
         chosen = self.are_categories
-        last_codes = np.maximum(self.levels.counts - 1, 0)
+        counts = [numbers.size + strings.size + has_missing for numbers, strings, has_missing in self.categories]
+        last_codes = np.maximum(np.array(counts) - 1, 0)
         ends = np.where(chosen, 0.0, lows - far), np.where(chosen, last_codes, highs + far)
         return np.clip(ends, -most, most)
 
