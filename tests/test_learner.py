@@ -5,6 +5,7 @@ import pytest
 
 from binfeat import KernelMachineRegressor, kernels
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.models.machines import learner
 from binfeat.models.machines.learner import descended, penalty_between
 
 START = KernelSum([KernelPart(kernels.RBF(), np.ones(2))], 1.0)
@@ -57,3 +58,20 @@ def test_few_rows_learn_each_length_scale_and_keep_given_ones(rng, learns):
     else:
         np.testing.assert_allclose(model.gamma_, gamma)
     assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "noise", "share"), [(200, 0.1, 1.0), (200, 2.0, 0.5), (1600, 2.0, 0.5)], ids=["clear", "noisy", "cells"]
+)
+def test_noisy_targets_take_half_of_the_steps(rng, monkeypatch, n_rows, noise, share):
+    taken, left_out = [], learner.Learner._left_out
+
+    def counted(self, steps, sets, number):
+        taken.append(number)
+        return left_out(self, steps, sets, number)
+
+    monkeypatch.setattr(learner.Learner, "_left_out", counted)
+    X = rng.uniform(-1, 1, size=(n_rows, 3))
+    KernelMachineRegressor(kernel="rbf", random_state=0).fit(X, X[:, 0] + noise * rng.normal(size=n_rows))
+    plan = learner.FEW_ROWS if n_rows <= 1500 else learner.ALL_ROWS
+    assert max(taken) + 1 == share * plan.n_steps

@@ -38,7 +38,7 @@ class Plan:
 
     set_rows: int  # at most
     n_sets: int  # of a step
-    n_steps: int
+    n_steps: int  # half of them for noisy targets
     n_trees: int  # number of successive trees; each splits rows by the current kernel
     alpha_rate: float  # rate of the penalty, over the rate of length scales
     takes_cells: bool  # sets are cells of the trees
@@ -66,6 +66,7 @@ class Learner:
     last_rate = 0.1  # share of the rate at the end
     prior = 50.0  # weight of squared deviations of log gamma from their mean, in rows
     looks = 6  # looks at the clock during the steps
+    noisy = 0.3  # of the variance of the targets: a larger error of the search leaves less to learn
     fewest_cell_rows = 150  # rows of a cell that is learned from
     least_worth = 0.05  # share of a kernel that is kept in the differences of rows
     scored_cells = 8  # cells that determine the penalty of losses other than squares
@@ -89,7 +90,7 @@ class Learner:
         kernel, error, cells = start.kernel, start.error, self._cells(start.kernel)
         is_open &= self._run.limits.mechanisms.fine_tuning and (self._kernels.learned or len(kernel.parts) > 1)
         if not self._kernels.is_perfect and (is_open or (self._learns_alpha and not is_few)):
-            kernel, error = self._stepped(kernel, cells, is_open, seconds)
+            kernel, error = self._stepped(start, cells, is_open, seconds)
         moves = [penalty_between(self._least_alpha, np.inf if is_few else MOST_ALPHA)] if self._learns_alpha else []
         if is_few:
             # Leave-one-out errors of groups are too low.
@@ -135,27 +136,31 @@ class Learner:
         known = [own for own in large if not is_constant(self._problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
-    def _stepped(
-        self, kernel: KernelSum, cells: list[np.ndarray], is_open: bool, seconds: float
-    ) -> tuple[KernelSum, float]:
+    def _stepped(self, start: Trial, cells: list[np.ndarray], is_open: bool, seconds: float) -> tuple[KernelSum, float]:
         """The kernel after the steps that time allows, and the error of the last one; only the penalty, if not open."""
-        plan, run, matrices = self._plan, self._run, kernel.matrices(self._problem.categorical, 1)
+        plan, run, kernel = self._plan, self._run, start.kernel
+        matrices, variance = (
+            kernel.matrices(self._problem.categorical, 1),
+            self._problem.Y[self._rows.known].var(axis=0),
+        )
+        is_noisy = is_open and start.error > self.noisy * variance.mean()
+        n_steps = plan.n_steps // 2 if is_noisy else plan.n_steps
         learns_gamma = is_open and self._kernels.learned
         splits_again = learns_gamma and run.limits.mechanisms.resplitting  # given length scales split the same cells
         n_trees = plan.n_trees if splits_again else 1
         steps, error, sets = self._steps(kernel, learns_gamma, is_open), np.nan, self._sets(cells)
         self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(plan.n_sets)]
-        for k in range(plan.n_steps):
-            is_look = k > 0 and not k % max(1, plan.n_steps // self.looks)
+        for k in range(n_steps):
+            is_look = k > 0 and not k % max(1, n_steps // self.looks)
             if is_look and not (run.step() and run.may_continue(plan.phase, seconds)):
                 break
-            if k and not k % (plan.n_steps // n_trees):
+            if k and not k % (n_steps // n_trees):
                 sets = self._sets(self._cells(self._learned(kernel, steps)))
             left_out = self._left_out(steps, [next(sets) for _ in self._lanes], k)
             if left_out:
                 error = float(np.mean([own.error for own in left_out]))
                 for own in [left_out] if plan.takes_cells else [[own] for own in left_out]:  # few rows: two moves
-                    steps.step(own, self.rate * (1 - (1 - self.last_rate) * k / plan.n_steps))
+                    steps.step(own, self.rate * (1 - (1 - self.last_rate) * k / n_steps))
         return self._learned(kernel, steps), error
 
     def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:
