@@ -51,7 +51,7 @@ def _half(a):
 def _set_distances(A, a, B, gamma, categorical, out):
     """Distances of column a of A from the first columns of B."""
     out[:] = _ZERO
-    j = 0
+    j = np.int64(0)  # not a literal, for which the functions below would be compiled once more
     while j < A.shape[0]:
         if _are_four_numbers(categorical, j):
             _add_differences_of_four(A, a, B, gamma, j, out)

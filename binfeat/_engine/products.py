@@ -20,6 +20,13 @@ AHEAD = np.uint64(32)  # rows until the bins that are fetched are added
 
 
 @jit
+def _copy(values, out):
+    """Copy an array of the same length. NumPy's assignment takes long to compile, with its messages for other shapes."""
+    for i in range(out.shape[0]):
+        out[i] = values[i]
+
+
+@jit
 def _scale(value, out):
     for i in range(out.shape[0]):
         out[i] *= value
@@ -53,7 +60,7 @@ def _multiply_one(codes, starts, weights, rows, table, out):
     out[:] = 0
     for p in range(codes.shape[0]):
         n_bins = starts[p + 1] - starts[p]
-        table[:n_bins] = weights[starts[p] : starts[p + 1]]
+        _copy(weights[starts[p] : starts[p + 1]], table[:n_bins])
         table[n_bins] = 0
         _gather(codes[p, rows], table[: n_bins + 1], out)
 

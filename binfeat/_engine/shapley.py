@@ -102,7 +102,9 @@ def product_values(x, S, gamma, squares, categorical, players, B, coef, nodes, w
         end = min(begin + _TILE, S.shape[1])
         n = end - begin
         _factors(x, S, gamma, squares, categorical, players, begin, end, a)
-        b[:, :n] = B[:, begin:end]
+        for p in range(n_players):
+            for i in range(n):
+                b[p, i] = B[p, begin + i]
         _others(a, b, n, nodes, weights, product, others)
         for p in range(n_players):
             for k in range(coef.shape[0]):
@@ -143,7 +145,9 @@ def product_interactions(x, S, gamma, squares, categorical, players, B, coef, no
         end = min(begin + _TILE, S.shape[1])
         n = end - begin
         _factors(x, S, gamma, squares, categorical, players, begin, end, a)
-        b[:, :n] = B[:, begin:end]
+        for p in range(n_players):
+            for i in range(n):
+                b[p, i] = B[p, begin + i]
         for k in range(nodes.size):
             for i in range(n):
                 products[k, i] = weights[k]

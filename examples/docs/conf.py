@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["_examples", "guide"],
     "gallery_dirs": ["gallery", "user_guide"],
     "filename_pattern": "/plot_",
+    "parallel": True,  # as many scripts at a time as `sphinx -j` allows
     "within_subsection_order": "FileNameSortKey",
     "default_thumb_file": str(HERE.parent / "quickstart.png"),
     "download_all_examples": False,

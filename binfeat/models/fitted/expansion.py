@@ -88,7 +88,7 @@ def placement_of(matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarra
 def placed(rows: np.ndarray, placement: Placement) -> np.ndarray:
     """The coordinates of rows (n_rows, n_inputs) for one kernel."""
     inputs, scales, linear_map = placement
-    scaled = rows[:, inputs] * scales
+    scaled = np.multiply(rows[:, inputs], scales, order="C")  # `map_rows` is compiled for one order
     if linear_map is None:
         return scaled
     mapped = np.empty((len(scaled), linear_map.shape[1]))
