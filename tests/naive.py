@@ -492,7 +492,9 @@ def local_machine_with_levels(X, Y, new, kernel, alpha, trees, levels, new_level
     """`local_machine` with effects of levels that all cells share: dense matrices of all rows, tree by tree.
 
     `levels` and `new_levels` are (n_rows, n_categories). Two rows of the same level have its prior variance in common,
-    in whatever cells they are. Also the variances of predictions of the first tree, as multiples of the noise.
+    in whatever cells they are. Later trees are solved given the effects of the first tree, and effects take the same
+    share of the diagonal of the inverse as there. Also the variances of predictions of the first tree, as multiples of
+    the noise.
     """
     weights = np.ones(len(X)) if weights is None else weights
     predictions, residuals, deviations = np.zeros((len(new), Y.shape[1])), np.zeros(Y.shape), None
@@ -502,14 +504,19 @@ def local_machine_with_levels(X, Y, new, kernel, alpha, trees, levels, new_level
 
     for splits, root in trees:
         own, others = (np.array([cell_of(row, splits, root) for row in rows]) for rows in (X, new))
-        K = (own[:, np.newaxis] == own) * (kernel(X, X) + 1.0) + shared(levels, levels)
-        k = (others[:, np.newaxis] == own) * (kernel(new, X) + 1.0) + shared(new_levels, levels)
-        G = np.linalg.inv(K + np.diag(alpha / weights))
-        predictions += k @ G @ Y / len(trees)
-        residuals += (G @ Y) / np.diag(G)[:, np.newaxis] / len(trees)
+        K = (own[:, np.newaxis] == own) * (kernel(X, X) + 1.0)
+        k = (others[:, np.newaxis] == own) * (kernel(new, X) + 1.0)
+        inverse = np.linalg.inv(K + np.diag(alpha / weights))
         if deviations is None:
+            both = k + shared(new_levels, levels)
+            G = np.linalg.inv(K + shared(levels, levels) + np.diag(alpha / weights))
+            effects, new_effects = (shared(rows, levels) @ G @ Y for rows in (levels, new_levels))
+            left = np.diag(G) / np.diag(inverse)
             prior = 2.0 + sum(variances)
-            deviations = (prior - np.einsum("ij,jk,ik->i", k, G, k)) / alpha
+            deviations = (prior - np.einsum("ij,jk,ik->i", both, G, both)) / alpha
+        coef = inverse @ (Y - effects)
+        predictions += (k @ coef + new_effects) / len(trees)
+        residuals += coef / (left * np.diag(inverse))[:, np.newaxis] / len(trees)
     return predictions, residuals, deviations
 
 

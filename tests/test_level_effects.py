@@ -72,7 +72,7 @@ def fitted():
     return machine, rows, np.column_stack([numbers, codes]), y
 
 
-def twin(machine, X, y, n, weights=None):
+def twin(machine, X, y, n, weights=None, trees=None):
     """Predictions and leave-one-out residuals of standardised targets, and variances, by dense matrices."""
     mean, std = moments(y[:n], weights)
     Y = ((y[:n] - mean) / std).reshape(n, -1)
@@ -80,8 +80,9 @@ def twin(machine, X, y, n, weights=None):
     variances, alpha = machine._local["level_variances"], float(machine._local["alpha"])
     relative = None if weights is None else weights / weights.mean()
     codes = X[:, 2:]
+    trees = splits_of(machine) if trees is None else trees
     out = naive.local_machine_with_levels(
-        scaled[:n], Y, scaled, laplacian, alpha, splits_of(machine), codes[:n], codes, variances, relative
+        scaled[:n], Y, scaled, laplacian, alpha, trees, codes[:n], codes, variances, relative
     )
     return mean, std, *out
 
@@ -104,11 +105,12 @@ def test_weights_of_rows(fitted):
     np.testing.assert_allclose(machine.held_out_error_[0], own, rtol=1e-3)
 
 
-def test_leave_one_out_residuals_are_those_of_refits(fitted):
+def test_leave_one_out_residuals_of_the_first_tree_are_those_of_refits(fitted):
     machine, _, X, y = fitted
-    mean, std, _, residuals, _ = twin(machine, X, y, 400)
+    first = splits_of(machine)[:1]
+    mean, std, _, residuals, _ = twin(machine, X, y, 400, trees=first)
     Y, scaled = ((y[:400] - mean) / std).reshape(-1, 1), machine._fitted.rows(machine, fitted[1])[:400]
-    own = splits_of(machine), machine._local["level_variances"], float(machine._local["alpha"])
+    own = first, machine._local["level_variances"], float(machine._local["alpha"])
     for i in (0, 17, 399):
         others = np.arange(400) != i
         known = scaled[others], Y[others], scaled[[i]], laplacian, own[2], own[0]
@@ -285,6 +287,19 @@ def test_additive_levels_in_many_cells_are_learned(limits):
     errors = [np.std(own.predict(rows[1200:]) - exact[1200:]) / exact.std() for own in (machine, plain)]
     assert errors[0] < min(0.2, errors[1])
     assert machine.held_out_error_[0] < plain.held_out_error_[0]
+
+
+def test_effects_replace_categories_with_many_levels_in_the_kernel(limits):
+    """Those with few levels remain in the kernel; smaller cells suffice."""
+    limits(n_steps=6, cell_rows=400)
+    numbers, codes, y = panel(1500, sizes=(60, 4))
+    options = {"features": "local", "kernel": "laplacian", "random_state": 0}
+    machine = KernelMachineRegressor(**options).fit(table(numbers, codes), y)
+    assert machine._local["level_inputs"].tolist() == [2, 3]
+    gammas = machine._local["gammas"]
+    assert (gammas[:, 2] == 0).all()
+    assert (gammas[:, [0, 1, 3]] > 0).any(axis=0).all()
+    assert np.diff(machine._local["starts"]).max() <= 200
 
 
 def noise_free(n_rows, sizes, seed=0):

@@ -21,7 +21,7 @@ AHEAD = np.uint64(32)  # rows until the bins that are fetched are added
 
 @jit
 def _copy(values, out):
-    """Copy an array of the same length. NumPy's assignment takes long to compile, with its messages for other shapes."""
+    """Copy an array of the same length. NumPy's assignment takes long to compile: it has messages for other shapes."""
     for i in range(out.shape[0]):
         out[i] = values[i]
 

@@ -12,15 +12,16 @@ from typing import Self
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.lapack import get_lapack_funcs
 
 from binfeat._common.array_record import ArrayRecord
+from binfeat._common.subsets import slices
 from binfeat._engine import triangles
 from binfeat._threads import one_blas_thread
 from binfeat.length_scales.leave_one_out import (
     SingularKernelError,
     Weights,
     factorise,
+    invert_triangle,
     precise_inverse_root,
     squared_row_norms,
     times_square,
@@ -63,6 +64,11 @@ class LevelColumns(ArrayRecord):
         return of_codes[self.level_columns != NO_COLUMN]
 
     @property
+    def n_levels(self) -> np.ndarray:
+        """Number of columns of each category, (n_categories,)."""
+        return np.bincount(self.groups, minlength=self.level_inputs.size)
+
+    @property
     def variances(self) -> np.ndarray:
         """The prior variance of the weight of each column, (n_columns,)."""
         return self.level_variances[self.groups]
@@ -98,9 +104,11 @@ def one_hot(columns: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
     return present, sparse.csr_array(entries, shape=(columns.shape[1], present.size))
 
 
-_ROUNDS, _SETTLED = 20, 0.05  # updates of the variances at most, and the relative change that ends them
+_ROUNDS, _SETTLED = 20, 0.3  # updates of the variances at most, and the relative change that ends them
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-4, 100.0
 _REFINEMENTS = 2
+_MANY_LEVELS = 4  # rows of a cell over its levels, below which the inverse is computed as a whole
+_BLOCK = 128  # columns of a triangle that are multiplied together
 _ROUNDING = 1e-6  # of a diagonal entry of B^-1, below which a difference from it has no digits
 
 
@@ -141,7 +149,19 @@ class CellPart:
 
 def inverse_times_levels(B: np.ndarray, Z: sparse.csr_array) -> np.ndarray:
     """``V = B B' Z`` of a cell, (n_rows, n_present), for the root B of its inverse."""
+    if _MANY_LEVELS * Z.shape[1] > Z.shape[0]:  # sums of columns of the inverse
+        return (Z.T @ squared(B)).T
     return times_square(B, Z.toarray()) if Z.shape[1] else Z.toarray().astype(B.dtype)
+
+
+def squared(B: np.ndarray) -> np.ndarray:
+    """``B B'`` for an upper triangle B, (n, n), with zeros below."""
+    out = np.empty_like(B)
+    for own in slices(len(B), _BLOCK):
+        above, within = slice(own.stop), slice(own.start, None)
+        out[above, own] = B[above, within] @ B[own, within].T
+        out[own, : own.start] = out[: own.start, own].T
+    return out
 
 
 # The weights of levels (n_columns, n_targets), float64, and the inverse (n_columns, n_columns) of the matrix M of their
@@ -203,9 +223,7 @@ def _inverse(M: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """The inverse of a positive definite matrix, which is overwritten."""
     if not factorise(M, n_jobs):
         raise SingularKernelError("the equations of the levels are not positive definite")
-    (potri,) = get_lapack_funcs(("potri",), (M,))
+    triangles.clear_below_diagonal(M)
+    invert_triangle(M)
     with one_blas_thread():
-        inverse, _ = potri(M.T, lower=1, overwrite_c=1)  # Fortran's lower triangle is the upper one in C order
-    lower = np.ascontiguousarray(inverse)
-    triangles.mirror_below_diagonal(lower)
-    return lower
+        return squared(M)

@@ -51,7 +51,6 @@ class Forest:
         values, loss = kernel.values(rows.frame, rows.problem.categorical, 1), rows.problem.loss
         self._solver = CellSolver(values, kernel.alpha, loss if loss.needs_matrix else None, most)
         self._levels = None if columns is None else LevelSolver(rows, values, kernel.alpha, columns, n_jobs)
-        self._level_weights: np.ndarray | float = 0.0  # sums over trees
 
     @property
     def n_trees(self) -> int:
@@ -76,7 +75,7 @@ class Forest:
         _, cells = self._started()
         some = evenly_spaced(len(cells), n_cells).tolist()
         cells = [cells[number] for number in some]
-        solved = self._solved(some) if self._levels is None else self._levels.some(cells)
+        solved = self._solved(some)
         rows = np.concatenate(cells)
         more = np.concatenate([own.residuals for own in solved])
         problem, Y = self._rows.problem, self._rows.problem.Y[rows]
@@ -89,11 +88,7 @@ class Forest:
 
     def grow(self) -> None:
         tree, cells = self._started()
-        if self._levels is None:
-            solved = self._solved(range(len(cells)))
-        else:
-            solved = self._levels(cells)
-            self._level_weights = self._level_weights + self._levels.weights
+        solved = self._solved(range(len(cells)))
         for rows, own in zip(cells, solved, strict=True):
             self._sums[rows] += own.residuals
             self._scores[rows] += own.scores
@@ -118,9 +113,14 @@ class Forest:
         """Solutions of the cells of the next tree with these numbers, of which some may be solved."""
         _, cells = self._started()
         left = [number for number in numbers if number not in self._ahead]
-        solved = self._each_cell(self._solver, [cells[number] for number in left])
+        solved = self._solve([cells[number] for number in left])
         self._ahead.update(zip(left, solved, strict=True))
         return [self._ahead[number] for number in numbers]
+
+    def _solve(self, cells: list[np.ndarray]) -> list[SolvedCell]:
+        if self._levels is None:
+            return self._each_cell(self._solver, cells)
+        return self._levels.later(cells) if self._trees else self._levels.first(cells)
 
     def predictions(self, rows: np.ndarray) -> np.ndarray:
         """Leave-one-out predictions of these rows, (len(rows), n_targets)."""
@@ -162,5 +162,4 @@ class Forest:
     def _level_effects(self) -> dict[str, np.ndarray]:
         if self._levels is None:
             return {}
-        weights = np.ascontiguousarray(np.transpose(self._level_weights / self.n_trees))
-        return {**self._levels.columns.arrays(), "level_weights": weights}
+        return {**self._levels.columns.arrays(), "level_weights": np.ascontiguousarray(self._levels.weights.T)}

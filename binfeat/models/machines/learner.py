@@ -38,7 +38,8 @@ class Plan:
 
     set_rows: int  # at most
     n_sets: int  # of a step
-    n_steps: int  # half of them for noisy targets
+    n_steps: int
+    noisy_steps: int  # for noisy targets; in cells of many rows length scales are farther from those of the search
     n_trees: int  # number of successive trees; each splits rows by the current kernel
     alpha_rate: float  # rate of the penalty, over the rate of length scales
     takes_cells: bool  # sets are cells of the trees
@@ -46,9 +47,9 @@ class Plan:
     phase: Phase  # the phase with the time limit of the steps
 
 
-FEW_ROWS = Plan(750, 2, 8, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
-ALL_ROWS = Plan(750, 2, 30, 1, 2.0, True, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
-CELLS = Plan(500, 2, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
+FEW_ROWS = Plan(750, 2, 8, 4, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
+ALL_ROWS = Plan(750, 2, 30, 15, 1, 2.0, True, True, Phase.EXACT)  # inputs that a tree splits hardly vary in a cell
+CELLS = Plan(500, 2, 60, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
 _LONGER = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
 
 
@@ -106,6 +107,13 @@ class Learner:
             error = self._squared_error(self._tried(kernel, some, self._matrices(kernel, some)), some)
         return Trial(kernel, error)
 
+    def unlearned(self) -> KernelSum:
+        """The kernel at the start, with the penalty of a sample of rows."""
+        kernel = self._start(not self._rows.is_wide).kernel
+        return (
+            replace(kernel, alpha=min(kernel.alpha / self.start_penalty, MOST_ALPHA)) if self._learns_alpha else kernel
+        )
+
     def _start(self, may_add: bool) -> Trial:
         """More of the better kernel than of the other; to a kernel that is alone, a second one may be added."""
         rows, run, settings = self._rows, self._run, self._run.settings
@@ -144,7 +152,7 @@ class Learner:
             self._problem.Y[self._rows.known].var(axis=0),
         )
         is_noisy = is_open and start.error > self.noisy * variance.mean()
-        n_steps = plan.n_steps // 2 if is_noisy else plan.n_steps
+        n_steps = plan.noisy_steps if is_noisy else plan.n_steps
         learns_gamma = is_open and self._kernels.learned
         splits_again = learns_gamma and run.limits.mechanisms.resplitting  # given length scales split the same cells
         n_trees = plan.n_trees if splits_again else 1

@@ -7,6 +7,7 @@ import numpy as np
 from binfeat._common.subsets import evenly_spaced, slices, thinned
 from binfeat._threads import side_by_side
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
+from binfeat.length_scales.leave_one_out import precise_inverse_root, squared_row_norms, times_square
 from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.kernel_algebra.level_effects import (
     CELL_BATCH,
@@ -14,7 +15,6 @@ from binfeat.models.kernel_algebra.level_effects import (
     CellPart,
     LevelColumns,
     LevelEquations,
-    LevelWeights,
 )
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import SolvedCell
@@ -27,7 +27,7 @@ KernelAndLevels = tuple[KernelSum, LevelColumns]
 
 
 class LevelSearch:
-    """The search for additive effects of levels, with the kernel and from the penalty that are best without them.
+    """The search for additive effects of levels, their variances, and the penalty.
 
     Choices are judged by the leave-one-out errors of some rows in the cells of the first tree: all rows of some levels
     of the category with most levels, as the effect of a level is known as well as it has rows.
@@ -38,57 +38,75 @@ class LevelSearch:
     pair_bytes = 40  # bytes of a pair of levels: equations, matrix, inverse and parts of cells
     memory_ratio = 4  # memory of a fit over the memory of the equations of levels
     tried_columns = 1000  # levels that choose variances and penalty
-    tried_rows = 20_000  # rows that choose variances and penalty
+    tried_rows = 10_000  # rows that choose variances and penalty
     tried_cell_rows = 750  # rows of a cell that chooses variances and penalty
-    start_variance = 0.3
+    first_variances = 0.3, 0.03  # at the start; effects that do not help with either are given up
     variance_factors = 1.0, 10.0  # a kernel that fits badly makes likely variances too small
-    worth = 0.01  # share of the leave-one-out error that effects have to remove at first
+    worth = 0.01  # share of the leave-one-out error that effects next to a learned kernel have to remove
+    worth_instead = 0.05  # the same for effects that replace categories in a kernel that is not learned
 
     def __init__(self, rows: KernelRows, run: Run, most: int) -> None:
         self._rows, self._run, self._most = rows, run, most
+        self._columns = self._all_columns()
+
+    def instead(self, start: KernelSum) -> KernelAndLevels | None:
+        """Effects of categories with many levels that replace these categories in a kernel that is not learned yet.
+
+        None if they do not surely do better than the categories in the kernel.
+        """
+        if self._columns is None:
+            return None
+        numbers = self._columns.level_inputs[self._columns.n_levels >= self.fewest_levels]
+        is_kept = np.ones(self._rows.X.shape[1])
+        is_kept[numbers] = 0.0
+        kernel = replace(start, parts=[replace(part, gamma=part.gamma * is_kept) for part in start.parts])
+        return self._better(kernel, start, self.worth_instead, 0.0)
 
     def run(self, start: KernelSum, seconds: float) -> KernelAndLevels | None:
-        """The kernel with its penalty, and levels with variances; None if effects gain too little.
+        """Effects next to a learned kernel; None if they gain too little, or time is short of `seconds`."""
+        return self._better(start, start, self.worth, seconds)
 
-        It is also None if fewer than `seconds` are left.
-        """
-        columns = self._columns()
-        if columns is None or not self._run.may_continue(Phase.CELLS, seconds):
+    def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
+        """The same with the variances of an earlier fit."""
+        columns = self._columns
+        if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs) or not self._split(start):
             return None
-        cells = self._split(start)
-        if cells is None:
+        return start, replace(columns, level_variances=earlier.level_variances)
+
+    def _better(self, kernel: KernelSum, plain: KernelSum, worth: float, seconds: float) -> KernelAndLevels | None:
+        """A kernel with its penalty, and levels with variances, if they remove a share of the error of another one."""
+        if self._columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None
-        tried = self._tried(columns)
-        some = self._some(cells, tried)
-        if not some:
+        tried = self._tried(self._columns)
+        some, others = self._some(kernel, tried), self._some(plain, tried)
+        if not (some and others):
             return None
-        kernel, (error, without, best) = start, self._found(start, tried, some)
-        if error > (1 - self.worth) * without:
+        known = self._parts(plain, tried, others)
+        most = (1 - worth) * self._error(known, others, None)
+        known = known if kernel is plain else self._parts(kernel, tried, some)
+        starts = [replace(tried, level_variances=np.full(tried.level_inputs.size, own)) for own in self.first_variances]
+        if min(self._error(known, some, own) for own in starts) > (1 + worth / 2) * most:
+            return None
+        error, best = self._found(known, starts[0], some)
+        if error > most:
             return None
         # The best penalty is larger than without effects: the kernel has less to explain.
         while self._run.settings.alpha is None and self._run.may_continue(Phase.CELLS, seconds):
             larger = replace(kernel, alpha=kernel.alpha * PENALTY_FACTOR)
             if larger.alpha > MOST_ALPHA:
                 break
-            other_error, _, other = self._found(larger, best, some)
+            other_error, other = self._found(self._parts(larger, tried, some), best, some)
             if other_error >= error:
                 break
             kernel, error, best = larger, other_error, other
-        return kernel, replace(columns, level_variances=best.level_variances)
+        return kernel, replace(self._columns, level_variances=best.level_variances)
 
-    def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
-        """The same with the variances of an earlier fit."""
-        columns = self._columns()
-        if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs) or not self._split(start):
-            return None
-        return start, replace(columns, level_variances=earlier.level_variances)
-
-    def _split(self, kernel: KernelSum) -> list[np.ndarray] | None:
-        """Rows of the cells of the first tree; None if equal rows exceed the size of a cell."""
+    def _split(self, kernel: KernelSum) -> list[np.ndarray]:
+        """Rows of the cells of the first tree; none if equal rows exceed the size of a cell."""
         cells = self._rows.split(kernel, self._most, self._run.settings.seed, 0)[1]
-        return cells if max(map(len, cells)) <= self._most else None
+        return cells if max(map(len, cells)) <= self._most else []
 
-    def _columns(self) -> LevelColumns | None:
+    def _all_columns(self) -> LevelColumns | None:
         """Columns for the levels of all categories; None if no category has many levels."""
         inputs = np.flatnonzero(self._rows.problem.categorical)
         if not inputs.size:
@@ -116,25 +134,25 @@ class LevelSearch:
         places[NO_COLUMN] = NO_COLUMN
         return replace(columns, level_columns=places[columns.level_columns].astype(np.int32))
 
-    def _some(self, cells: list[np.ndarray], tried: LevelColumns) -> list[np.ndarray]:
+    def _some(self, kernel: KernelSum, tried: LevelColumns) -> list[np.ndarray]:
         """Rows of cells, without rows with a level that is not tried."""
+        cells = self._split(kernel)
         own = [rows[(tried.of_rows(self._rows.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
         some = [thinned(rows, self.tried_cell_rows) for rows in own if len(rows) > 1]
         mean = max(1, int(np.mean([len(rows) for rows in some]))) if some else 1
         return [some[number] for number in evenly_spaced(len(some), max(1, self.tried_rows // mean))]
 
-    def _found(
-        self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]
-    ) -> tuple[float, float, LevelColumns]:
-        """The errors with effects and without, and the best variances for a penalty."""
+    def _parts(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> _CellParts:
         values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
-        known = LevelSolver(self._rows, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
-        start = np.full(tried.level_inputs.size, self.start_variance)
-        likely = known[1].likeliest_variances(tried.groups, start)
-        trials = [replace(tried, level_variances=likely * factor) for factor in self.variance_factors]
+        return LevelSolver(self._rows, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
+
+    def _found(self, known: _CellParts, start: LevelColumns, some: list[np.ndarray]) -> tuple[float, LevelColumns]:
+        """The error with the best variances, and the levels with these."""
+        likely = known[1].likeliest_variances(start.groups, start.level_variances)
+        trials = [replace(start, level_variances=likely * factor) for factor in self.variance_factors]
         errors = [self._error(known, some, own) for own in trials]
         best = int(np.argmin(errors))
-        return errors[best], self._error(known, some, None), trials[best]
+        return errors[best], trials[best]
 
     def _error(self, known: _CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
         """Leave-one-out error of some rows, with effects of levels, or without."""
@@ -150,7 +168,11 @@ class LevelSearch:
 
 
 class LevelSolver:
-    """Solves the cells of a tree and the effects of levels, which the cells share, as one linear system."""
+    """Solves the cells of a first tree and the effects of levels, which the cells share, as one linear system.
+
+    Cells of later trees are solved given these effects, and effects take the same share of the diagonal of the inverse
+    as in the first tree.
+    """
 
     kept_bytes = 2**28  # bytes of the matrices V of cells; cells beyond are factorised again
 
@@ -158,23 +180,37 @@ class LevelSolver:
         self, rows: KernelRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
     ) -> None:
         self._rows, self._kernel, self._alpha, self.columns, self._n_jobs = rows, kernel, alpha, columns, n_jobs
-        self.effects: LevelWeights | None = None  # of the last tree
+        self._left = np.ones(len(rows.X))  # of the diagonal of the inverse, by effects
+        self._effects: np.ndarray | None = None  # of the levels of all rows
+        self.weights = np.zeros((columns.n_columns, rows.problem.n_targets))
 
-    def __call__(self, cells: list[np.ndarray]) -> list[SolvedCell]:
+    def first(self, cells: list[np.ndarray]) -> list[SolvedCell]:
         """Solutions of all cells of a tree, which are numbers of rows."""
         parts, equations = self.parts(cells, self.kept_bytes)
-        self.effects = equations.solved(self.columns.variances, self._n_jobs)
-        return self._finished(cells, parts)
+        effects = equations.solved(self.columns.variances, self._n_jobs)
+        self.weights, _ = effects
 
-    @property
-    def weights(self) -> np.ndarray:
-        if self.effects is None:
-            raise RuntimeError("effects of levels are known once a tree is solved")
-        return self.effects[0]
+        def finish(known: tuple[np.ndarray, CellPart]) -> SolvedCell:
+            rows, part = known
+            part = self._part(rows) if part.V is None else part
+            coef, diagonal = part.joint(effects)
+            self._left[rows] = diagonal / part.diagonal
+            return self._solved(rows, coef, diagonal, part.alpha)
 
-    def some(self, cells: list[np.ndarray]) -> list[SolvedCell]:
-        """Solutions of some cells, given the effects of the last tree."""
-        return self._finished(cells, [None] * len(cells))
+        return side_by_side(finish, list(zip(cells, parts, strict=True)), self._n_jobs)
+
+    def later(self, cells: list[np.ndarray]) -> list[SolvedCell]:
+        """Solutions of cells of another tree, given the effects of the first tree."""
+        padded = np.vstack([self.weights, np.zeros((1, self._rows.problem.n_targets))])
+
+        def solve(rows: np.ndarray) -> SolvedCell:
+            X, Y, weights = self._rows.part(rows)
+            B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights, overwrite=True)
+            effects = padded[self.columns.of_rows(X)].sum(axis=0)
+            coef = times_square(B, Y - effects)
+            return self._solved(rows, coef, self._left[rows] * squared_row_norms(B), alpha)
+
+        return side_by_side(solve, cells, self._n_jobs)
 
     def parts(self, cells: list[np.ndarray], kept_bytes: float = np.inf) -> _CellParts:
         equations, parts = LevelEquations(self.columns.n_columns, self._rows.problem.n_targets), list[CellPart]()
@@ -190,15 +226,6 @@ class LevelSolver:
         X, Y, weights = self._rows.part(rows)
         return CellPart.of(self._kernel(X, X), self._alpha, weights, Y, self.columns.of_rows(X))
 
-    def _finished(self, cells: list[np.ndarray], parts: list[CellPart] | list[None]) -> list[SolvedCell]:
-        def finish(known: tuple[np.ndarray, CellPart | None]) -> SolvedCell:
-            rows, part = known
-            return self._solved(rows, self._part(rows) if part is None or part.V is None else part)
-
-        return side_by_side(finish, list(zip(cells, parts, strict=True)), self._n_jobs)
-
-    def _solved(self, rows: np.ndarray, part: CellPart) -> SolvedCell:
-        problem, effects = self._rows.problem, self.effects
-        assert effects is not None
-        Y, weights = problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
-        return SolvedCell.of(*part.joint(effects), part.alpha, Y, weights)
+    def _solved(self, rows: np.ndarray, coef: np.ndarray, diagonal: np.ndarray, alpha: float) -> SolvedCell:
+        _, Y, weights = self._rows.part(rows)
+        return SolvedCell.of(coef, diagonal, alpha, Y, weights)

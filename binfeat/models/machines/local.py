@@ -16,7 +16,7 @@ from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solut
 from binfeat.models.machines.cells import EachCell
 from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.learner import CELLS, Learner, descended, penalty_between
-from binfeat.models.machines.levels import LevelSearch
+from binfeat.models.machines.levels import KernelAndLevels, LevelSearch
 from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
@@ -96,6 +96,7 @@ class LocalMachine(KernelCandidate):
     few_cells = 8  # cells of the second tree that determine the number of trees
     level_trees = 6  # seconds of a tree with effects of levels, at most, over the seconds of a plain tree
     level_cost = 4  # gain of one more tree with effects of levels, over `gain`
+    level_cells = 2  # rows of a cell, over the rows if effects replace categories
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class LocalMachine(KernelCandidate):
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
             self._take(rows, run)
-            goes_on = self._enlarge(self._with_levels(self._begin(run), run), rows, run)
+            goes_on = self._enlarge(self._begin(run), rows, run)
             goes_on = self._add_trees(goes_on, run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
@@ -154,21 +155,29 @@ class LocalMachine(KernelCandidate):
         if known is not None:  # its penalty is for weights of mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
-        tuned = Learner(self._rows, self._kernels, run, CELLS, self.least_alpha).of(known, self._seconds)
+        learner, may_have = Learner(self._rows, self._kernels, run, CELLS, self.least_alpha), self._may_have_levels(run)
+        if may_have and known is None and self._kernels.learned:
+            # Smaller cells suffice, as the kernel has fewer inputs, and the effects come from all rows.
+            most = run.settings.cell_rows or run.limits.cell_rows // self.level_cells
+            found = LevelSearch(self._rows, run, most).instead(learner.unlearned())
+            if found is not None:
+                return self._first_with(found, most)
+        tuned = learner.of(known, self._seconds)
         first = self._trees.first(tuned.kernel, cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
         self._keep(first)
-        return first
+        return self._with_levels(first, run) if may_have else first
 
     def _keep(self, tree: Forest) -> None:
         self._forest, self._curve = tree, [(1, tree.error)]
 
+    def _may_have_levels(self, run: Run) -> bool:
+        is_plain = self._rows.problem.loss.is_squares and not (self._holds_out or self._on_workers)
+        return is_plain and run.limits.mechanisms.global_part
+
     def _with_levels(self, plain: Forest, run: Run) -> Forest:
         """The first tree with effects of the levels of categories that cells share, if left-out rows gain by them."""
-        may_have = self._rows.problem.loss.is_squares and not (self._holds_out or self._on_workers)
-        if not (run.limits.mechanisms.global_part and may_have):
-            return plain
         search, earlier = LevelSearch(self._rows, run, plain.most), self._earlier_levels
         if earlier is not None:
             found = search.known(plain.kernel, earlier)
@@ -176,15 +185,17 @@ class LocalMachine(KernelCandidate):
             found = search.run(plain.kernel, self.level_trees * plain.seconds)
         else:
             found = None  # the earlier fit did not gain by them
-        if found is None:
-            return plain
+        return plain if found is None else self._first_with(found, plain.most, plain)
+
+    def _first_with(self, found: KernelAndLevels, most: int, plain: Forest | None = None) -> Forest:
+        """The first tree with effects, unless it is hardly better than a plain tree."""
         kernel, self._trees.levels = found
-        joint = self._trees.first(kernel, plain.most)
-        if joint.error > (1 - self.gain) * plain.error:
+        joint = self._trees.first(kernel, most)
+        if plain is not None and joint.error > (1 - self.gain) * plain.error:
             self._trees.levels = None
             return plain
         self._keep(joint)
-        run.note("categories", f"additive effects, share {self._trees.levels.share:.2g}", joint.error)
+        self._run.note("categories", f"additive effects, share {self._trees.levels.share:.2g}", joint.error)
         return joint
 
     def _with_penalty_by_held_out(self, start: Forest) -> Forest:
