@@ -78,6 +78,7 @@ class Learner:
         self._rows, self._problem, self._kernels, self._run = rows, rows.problem, kernels, run
         self._plan, self._least_alpha = plan, least_alpha
         self._learns_alpha = run.settings.alpha is None
+        self._holds_out = not plan.takes_cells and rows.held_out.size > 0
         self._lanes: list[tuple[SumWithSlopes, Scratch]] = []  # of the sets of a step
 
     def of(self, known: Trial | None, seconds: float) -> Trial:
@@ -263,10 +264,6 @@ class Learner:
         judged = self._judged(cells)
         squares = SquaredErrors(self._problem.Y[judged], rows_of(self._problem.weights, judged))
         return float(squares(cast(np.ndarray, trial.predictions)).mean())
-
-    @property
-    def _holds_out(self) -> bool:
-        return not self._plan.takes_cells and self._rows.held_out.size > 0
 
     def _judged(self, cells: list[np.ndarray]) -> np.ndarray:
         return self._rows.held_out if self._holds_out else np.concatenate(cells)
