@@ -177,8 +177,7 @@ def as_columns(y: np.ndarray) -> np.ndarray:
 
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
 _GAIN = 0.95  # share of the error without a transform that one with it has to be below
-_NATS, _CLEARLY = 0.5, 3.0  # of likelihood that count as far better; standard errors that count as clearly worse
-_MOST_LOSS = 2.0  # over the loss without a transform: more is worse, whatever the standard error
+_NATS = 0.5  # of likelihood that count as far better
 _SHARED = 0.05  # of the rows with one value
 
 
@@ -188,16 +187,15 @@ TransformTrial = tuple[Targets, np.ndarray, float]
 
 
 def beats(one: TransformTrial, other: TransformTrial) -> bool:
-    """Return True if the error in units of y is lower, or the likelihood far higher and the error similar.
+    """Return True if the error in units of y is lower, by much, or by little if the likelihood is far higher.
 
     Squared errors of targets with long tails hang on few rows; the likelihood (Box and Cox 1964) on all.
     """
     (_, losses, own_likelihood), (_, other_losses, other_likelihood) = one, other
-    if losses.mean() < _GAIN * other_losses.mean():
-        return True
-    apart, far = losses - other_losses, own_likelihood > other_likelihood + _NATS
+    apart = losses - other_losses
     noise = apart.std(ddof=1) / np.sqrt(apart.size) if apart.size > 1 else 0.0
-    return bool(far and apart.mean() <= min(_CLEARLY * noise, (_MOST_LOSS - 1) * abs(other_losses.mean())))
+    is_much_lower = losses.mean() < _GAIN * other_losses.mean() and apart.mean() < -noise
+    return bool(is_much_lower or (own_likelihood > other_likelihood + _NATS and apart.mean() <= 0.0))
 
 
 def transforms_to_try(Y: np.ndarray) -> list[str]:
