@@ -42,8 +42,8 @@ train, test = np.arange(n_rows) < 12_000, np.arange(n_rows) >= 12_000
 # ----------------------------------
 # With more than 10,000 rows, the model is local: one kernel matrix per cell of a k-d tree. A cell contains only some
 # rows of a person, so a single cell cannot estimate the effect of the person well. Effects of levels are therefore
-# estimated from all cells, in the same linear system as the coefficients of the cells. They are used if they reduce the
-# leave-one-out error. The line "categories" of the summary then contains their share of the prior variance.
+# estimated from all cells, in the same linear system as the coefficients of the first tree. They are used if they
+# reduce the leave-one-out error. The line "categories" of the summary then contains their share of the prior variance.
 
 model = KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X[train], y[train])
 print(model.summary())
@@ -78,12 +78,12 @@ ax.set(xlabel="true effect of a person", ylabel="estimated effect")
 # -----------------
 # - The model is ``f(x) = f_c(x) + sum_g w_g[level_g(x)]``: the kernel function of the row's cell c, plus one weight per
 #   level of each category g. All weights of a category have the same prior variance. The variances and the ridge
-#   penalty minimize leave-one-out errors of at most 20,000 rows. So the model is a linear mixed model with random
-#   intercepts and a Gaussian process. It has no random slopes, but the kernel includes interactions of levels and
-#   numbers.
+#   penalty minimize leave-one-out errors of at most 10,000 rows. So the model is a linear mixed model with random
+#   intercepts and a Gaussian process. It has no random slopes.
 # - The categories are categorical and string columns, and numbers that are detected as codes. At least one of them must
-#   have 20 levels. Only the 4,000 most frequent levels have effects, or fewer if ``max_bytes`` requires it. The kernel
-#   uses all levels.
+#   have 20 levels. Only the 4,000 most frequent levels have effects, or fewer if ``max_bytes`` requires it.
+# - Categories with 20 levels or more are either in the kernel as well, which then includes interactions of levels and
+#   numbers, or only have effects. The leave-one-out error decides.
 # - Standard deviations, intervals, samples, importances, Shapley values, saved files, ONNX models, weights, several
 #   targets, classifiers with the squared loss, rows from files, and warm starts include the effects.
 # - Exact models need no such effects, because they compare each row with all others. Effects are not available for
