@@ -347,8 +347,8 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # -----------------------
 # The table shows the error of a default fit without one mechanism, divided by the error with it, as geometric means
 # over tables that were not used during development: the log-loss for classes, the RMSE for numbers. Values above 1
-# mean that the mechanism helps. "Worse" and "better" are numbers of random tables: without the mechanism, their error rises or
-# falls by 2 % or more. "Without two" excludes the two most extreme tables. Lines of code are approximate.
+# mean that the mechanism helps. "Worse" and "better" are numbers of random tables: without the mechanism, their error
+# rises or falls by 2 % or more. "Without two" excludes the two most extreme tables. Lines of code are approximate.
 #
 # ==========================  =========  ==========  ===========  =====  ======  =====
 # switched off                47 tables  161 random  without two  worse  better  lines
