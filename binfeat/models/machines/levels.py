@@ -78,7 +78,8 @@ class LevelSearch:
         if self._columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None
         tried = self._tried(self._columns)
-        some, others = self._some(kernel, tried), self._some(plain, tried)
+        some = self._some(kernel, tried)
+        others = some if kernel is plain else self._some(plain, tried)
         if not (some and others):
             return None
         known = self._parts(plain, tried, others)
