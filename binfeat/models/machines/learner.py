@@ -39,7 +39,7 @@ class Plan:
     set_rows: int  # at most
     n_sets: int  # of a step
     n_steps: int
-    noisy_steps: int  # for noisy targets; in cells of many rows length scales are farther from those of the search
+    noisy_steps: int  # for noisy targets; as many for cells, because their length scales change more
     n_trees: int  # number of successive trees; each splits rows by the current kernel
     alpha_rate: float  # rate of the penalty, over the rate of length scales
     takes_cells: bool  # sets are cells of the trees

@@ -59,7 +59,7 @@ class FeatureMachine(ABC):
         """Add features while that lowers the error; set `_sizing` as soon as there is a model."""
 
     def _sample(self, run: Run) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of some training and validation rows, by which kernels are compared."""
+        """Numbers of the training and validation rows that compare kernels."""
         limits, problem = run.limits, self._problem
         return problem.train[: limits.sample_rows], problem.held_out[: limits.sample_out]
 
