@@ -10,6 +10,14 @@ _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(1e-30)
 
 
 @jit
+def _copy_columns(B, begin, n, out):
+    """Copy n columns of B to the first columns of `out`."""
+    for p in range(out.shape[0]):
+        for i in range(n):
+            out[p, i] = B[p, begin + i]
+
+
+@jit
 def _factors(x, S, gamma, squares, categorical, players, begin, end, out):
     """Factors of one row, of terms from begin to end: decays of the distances that each player adds up."""
     n = end - begin
@@ -102,9 +110,7 @@ def product_values(x, S, gamma, squares, categorical, players, B, coef, nodes, w
         end = min(begin + _TILE, S.shape[1])
         n = end - begin
         _factors(x, S, gamma, squares, categorical, players, begin, end, a)
-        for p in range(n_players):
-            for i in range(n):
-                b[p, i] = B[p, begin + i]
+        _copy_columns(B, begin, n, b)
         _others(a, b, n, nodes, weights, product, others)
         for p in range(n_players):
             for k in range(coef.shape[0]):
@@ -145,9 +151,7 @@ def product_interactions(x, S, gamma, squares, categorical, players, B, coef, no
         end = min(begin + _TILE, S.shape[1])
         n = end - begin
         _factors(x, S, gamma, squares, categorical, players, begin, end, a)
-        for p in range(n_players):
-            for i in range(n):
-                b[p, i] = B[p, begin + i]
+        _copy_columns(B, begin, n, b)
         for k in range(nodes.size):
             for i in range(n):
                 products[k, i] = weights[k]
