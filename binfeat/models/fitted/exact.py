@@ -14,7 +14,7 @@ from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
-from binfeat.models.fitted.expansion import ANCHORED_ROWS, FullExpansion, few_anchors
+from binfeat.models.fitted.expansion import ANCHORED_ROWS, Expansion, few_anchors
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, normal_samples
 from binfeat.models.kernel_algebra.solve import CellInverse, rows_of_cell
 
@@ -35,13 +35,9 @@ class ExactFunction(KernelFunction):
     anchors: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))  # (n_anchors,): rows of the support
     anchor_coef: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_anchors)
 
-    def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
-        return self._expansion(X, n_jobs)
-
     @made_once
-    def _expansion(self) -> FullExpansion:
-        return FullExpansion(self.kernel(1), self.categorical, *self.expansion, self.frame)
+    def _expansion(self) -> Expansion:
+        return Expansion.of_one_cell(self.kernel(1), self.categorical, self.frame, *self.expansion)
 
     @property
     def expansion(self) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +79,7 @@ class ExactFunction(KernelFunction):
         return ManyRowsPosterior(self, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        yield self(X, n_jobs)
+        yield self._expansion(X, n_jobs)
 
 
 class ExactPosterior:

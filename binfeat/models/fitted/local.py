@@ -13,7 +13,7 @@ from binfeat._threads import side_by_side, threads_to_factorise
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
-from binfeat.models.fitted.expansion import CellExpansions
+from binfeat.models.fitted.expansion import Expansion
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.level_effects import (
     CELL_BATCH,
@@ -110,18 +110,17 @@ class LocalFunction(KernelFunction):
         return LocalPosterior(self, errors, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        total = np.zeros((len(X), len(self.coef)))
-        self._expansions.add(X, self.trees(X), total, n_jobs)
+        total = self._expansion(X, n_jobs, self.trees(X))
         total /= self.n_trees
         yield total
         if self.levels is not None:
             yield sum((effects for _, effects in self.effects_of(X)), np.zeros(total.shape))
 
     @made_once
-    def _expansions(self) -> CellExpansions:
+    def _expansion(self) -> Expansion:
         places = map(self._place, range(len(self.starts) - 1))
         cells = [(self.rows[place], self.coef[:, place]) for place in places]
-        return CellExpansions(self.kernel(1), self.categorical, self.support, self.frame, cells, self.cell_intercepts)
+        return Expansion(self.kernel(1), self.categorical, self.frame, self.support, cells, self.cell_intercepts)
 
 
 class LocalPosterior:
