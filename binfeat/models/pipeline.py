@@ -21,7 +21,7 @@ from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
-from binfeat.models.machines.all_rows import MemoryRows, RowsOf
+from binfeat.models.machines.all_rows import AllRows, RowsOf
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.choice import Candidate, MachineChoice, known_kernels, known_machine, machine_again, suits
 from binfeat.models.machines.exact import ExactMachine
@@ -83,7 +83,7 @@ def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous:
     problem, run = choice.problem, choice.run.hurried()
     train, held_out = problem.train[: run.limits.hurried_rows], problem.held_out[: run.limits.hurried_out]
     some = replace(problem, train=train, held_out=held_out)
-    rows = MemoryRows(some, run)
+    rows = AllRows(some, run)
     return _machine(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)
 
 
