@@ -21,7 +21,7 @@ from binfeat.length_scales.search import MOST_INPUTS, LengthScaleSearch, SearchP
 from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, without_scoring
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.kernel_search import Race, ScaledKernels
+from binfeat.models.search.kernel_search import ScaledKernels, advance, histories_of, negligible_error
 from binfeat.models.settings import Settings
 
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
@@ -125,19 +125,22 @@ class WideSearch:
         unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
         search = self._search_of(start.kernel.main.kernel, seen, is_standard)
-        race = Race(set(), plan, self._run, self._problem, [search])
         judge = _judge(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
-        _, before = judge(start)
+        (_, before), enough = judge(start), negligible_error(self._problem)
+
+        def may_step() -> bool:
+            return not search.error < enough and self._may_step()
+
         for until, n_deviations in ((plan.n_steps // 2, 0.0), (plan.n_steps, SEARCH.least_gain)):
             if self._may_step():
-                race.step(until, plan.late_rows)
+                advance([search], plan, until, plan.late_rows, self._run, may_step)
             if not search.errors:
                 return start
             found, losses = judge(search.found)
             if not surely_less(losses, before, n_deviations):
                 return start
         self._unseen = unseen
-        self._history = race.histories
+        self._history = histories_of([search])
         self._run.note("length scales", f"{found.kernel}, {found.n_steps} steps", found.error)
         return found
 
