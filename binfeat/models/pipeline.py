@@ -156,6 +156,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     spread = _spread(problem, kernels, solution, run) if has_noise and run.limits.mechanisms.noise_model else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
+    errors, gammas = kernels.history(main.kernel)
     status = "budget" if solution.status == "converged" and run.cut_short else solution.status
     return Fitted(
         features=solution.features,
@@ -168,8 +169,9 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         intercept=solution.intercept,
         gamma=main.gamma,
         linear_map=main.linear_map,
-        relevances=np.bincount(encoder.source, relevances, minlength=encoder.inputs.n_inputs),
-        history=kernels.history(main.kernel),
+        feature_relevances=np.bincount(encoder.source, relevances, minlength=encoder.inputs.n_inputs),
+        length_scale_errors=errors,
+        length_scale_gammas=gammas,
         held_out_error=error,
         learning_curve=np.array(solution.curve),
         decisions=run.decisions(),

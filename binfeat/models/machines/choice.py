@@ -232,7 +232,7 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
 def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels:
     run.note("warm start", "scaling, length scales and kernel", previous.held_out_error[0])
     kernel = _known_kernel(previous, problem, run)
-    histories = [(part.kernel, *previous.history) for part in kernel.parts]
+    histories = [(part.kernel, previous.length_scale_errors, previous.length_scale_gammas) for part in kernel.parts]
     return ScaledKernels(problem.table, [Trial(kernel, previous.held_out_error[0])], histories=histories)
 
 

@@ -25,8 +25,6 @@ from binfeat.models.problem import Problem, relative_alpha
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.linear_maps import LinearMapSearch
 
-History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
-
 
 @dataclass(frozen=True, eq=False)
 class ScaledKernels:
@@ -58,8 +56,8 @@ class ScaledKernels:
         """Return True if an input varies; otherwise the model is constant."""
         return any(own.kernel.main.gamma.any() for own in self.found)
 
-    def history(self, kernel: Kernel) -> History:
-        """Errors, and gammas, of the steps that led to a kernel; empty if nothing was searched.
+    def history(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """Errors (n_steps,) and gammas (n_steps, n_inputs) of the steps to a kernel; empty if nothing was searched.
 
         Grids may have another kernel than the search, with its length scales.
         """
