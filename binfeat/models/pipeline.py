@@ -25,11 +25,11 @@ from binfeat.models.machines.all_rows import AllRows, RowsOf
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.choice import Candidate, MachineChoice, known_kernels, known_machine, machine_again, suits
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.sizes import TUNING_ROWS
+from binfeat.models.machines.sizes import TUNING_ROWS, is_wide
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
-from binfeat.models.search.wide import WideSearch, is_wide
+from binfeat.models.search.wide import WideSearch
 from binfeat.models.table.targets import (
     LINK,
     Targets,

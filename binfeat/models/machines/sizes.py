@@ -18,10 +18,15 @@ from binfeat.models.machines.cells import CellSolver
 from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run
-from binfeat.models.search.wide import is_wide
-from binfeat.models.settings import SIZES
+from binfeat.models.settings import SIZES, Settings
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
+
+
+def is_wide(problem: Problem, settings: Settings) -> bool:
+    """Return True for numeric inputs, too many for a search with all kernels."""
+    is_open = settings.kernel is None and settings.learns_gamma
+    return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
 
 
 def exact_seconds(n_rows: int, n_inputs: int) -> float:

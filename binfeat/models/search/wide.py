@@ -17,20 +17,13 @@ from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.matrices import radial_values
-from binfeat.length_scales.search import MOST_INPUTS, LengthScaleSearch, SearchPlan
+from binfeat.length_scales.search import LengthScaleSearch, SearchPlan
 from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, without_scoring
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels, advance, histories_of, negligible_error
-from binfeat.models.settings import Settings
 
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
-
-
-def is_wide(problem: Problem, settings: Settings) -> bool:
-    """Return True for numeric inputs, too many for a search with all kernels."""
-    is_open = settings.kernel is None and settings.learns_gamma
-    return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
 
 
 def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
