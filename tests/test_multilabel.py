@@ -14,6 +14,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import accuracy_score, log_loss
 
 from binfeat import TRUSTED_TYPES, CGRidgeClassifier, KernelMachineClassifier, RandomBinning, blocks
+from binfeat.models.kernel_algebra import solve
 
 X, Y = make_multilabel_classification(n_samples=300, n_features=6, n_classes=3, random_state=0)
 
