@@ -178,11 +178,15 @@ class ProfileMatrix(DifferentiableMatrix):
         return slopes
 
 
+@dataclass(frozen=True, eq=False)
 class RadialMatrix(DifferentiableMatrix):
     """Exact values of the Gaussian, or of Matern kernels of nu 1/2, 3/2 and 5/2, of numbers and of categorical inputs.
 
-    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
+    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it. Numbers are scaled, and
+    then mapped if there is a linear map, by which slopes are computed in this case: in the shape of the map.
     """
+
+    linear_map: np.ndarray | None = None  # (n_inputs, rank)
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         """The scaled rows, their squares, and their categories."""
@@ -194,6 +198,10 @@ class RadialMatrix(DifferentiableMatrix):
 
     def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         """Return rows with squared Euclidean distances equal to the numeric part of the distances in the kernel."""
+        scaled = self._scaled(A, gamma)
+        return scaled if self.linear_map is None else _typed(self.linear_map.T) @ scaled
+
+    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     def _values(
@@ -220,6 +228,10 @@ class RadialMatrix(DifferentiableMatrix):
 
     def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
         degrees = weights.sum(axis=0) + weights.sum(axis=1)
+        if self.linear_map is not None:
+            scaled = self._scaled(X, gamma)
+            laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
+            return -2.0 * laplacian.astype(np.float64) @ self.linear_map
         squares = np.einsum("ji,ji,i->j", X, X, degrees, dtype=np.float64)
         sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
         sums[self.categorical] = self._distance_sums(X, weights, self.categorical)
@@ -263,22 +275,6 @@ def radial_values(
     return S
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MappedRadialMatrix(RadialMatrix):
-    """Exact values of a radial kernel with scaled and linearly mapped numbers."""
-
-    linear_map: np.ndarray  # (n_inputs, rank)
-
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        return _typed(self.linear_map.T) @ super().coordinates(A, gamma)
-
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
-        """Slopes by the linear map, shaped as the map."""
-        scaled, degrees = super().coordinates(X, gamma), weights.sum(axis=0) + weights.sum(axis=1)
-        laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
-        return -2.0 * laplacian.astype(np.float64) @ self.linear_map
-
-
 @dataclass(frozen=True)
 class Linear(Kernel):
     """The kernel ``sum_j gamma_j x_j y_j`` of inputs that are numbers, about their means."""
@@ -317,7 +313,7 @@ def differentiable_matrix(
     """Exact values of a product kernel, or of a radial kernel, which alone uses the linear map."""
     arguments = kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs
     if is_radial(kernel):
-        return RadialMatrix(*arguments) if linear_map is None else MappedRadialMatrix(*arguments, linear_map=linear_map)
+        return RadialMatrix(*arguments, linear_map)
     return LaplacianMatrix(*arguments) if isinstance(kernel, Laplacian) else ProfileMatrix(*arguments)
 
 

@@ -13,7 +13,7 @@ from binfeat._threads import one_blas_thread, share_blocks
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelValues
-from binfeat.length_scales.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
+from binfeat.length_scales.matrices import Frame, KernelMatrix, Linear, RadialMatrix
 
 _KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
 _MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
@@ -136,10 +136,8 @@ class Expansion:
 
 def placement_of(matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> Placement:
     scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
-    inputs, linear_map = np.flatnonzero(scales), None
-    if isinstance(matrix, MappedRadialMatrix):
-        linear_map = np.ascontiguousarray(matrix.linear_map[inputs])
-    return inputs, scales[inputs], linear_map
+    inputs, linear_map = np.flatnonzero(scales), matrix.linear_map if isinstance(matrix, RadialMatrix) else None
+    return inputs, scales[inputs], None if linear_map is None else np.ascontiguousarray(linear_map[inputs])
 
 
 def placed(rows: np.ndarray, placement: Placement) -> np.ndarray:
