@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -56,10 +56,10 @@ _FULL = 0.87  # average size of cells as a share of the maximum; splits are not 
 class CellTrees(ArrayRecord):
     """Trees with consecutively numbered cells; see `find_cells`."""
 
-    inputs: np.ndarray  # (n_splits,), int32: what a split asks for
-    places: np.ndarray  # (n_splits,)
-    children: np.ndarray  # (n_splits, 2), int32
-    roots: np.ndarray  # (n_trees,), int32
+    inputs: Annotated[np.ndarray, np.int32, "splits"]  # that splits compare with their places
+    places: Annotated[np.ndarray, np.float64, "splits"]
+    children: Annotated[np.ndarray, np.int32, "splits", "two"]
+    roots: Annotated[np.ndarray, np.int32, "trees"]
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Numbers of the cells, (n_trees, n_rows), of scaled rows (n_rows, n_inputs)."""

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
 from binfeat._common.derived import made_once
 from binfeat._common.memory import require_memory
+from binfeat._common.saved_values import FLOATS
 from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
@@ -32,8 +33,9 @@ class ExactFunction(KernelFunction):
     Its values are computed from few rows, the anchors, where these suffice.
     """
 
-    anchors: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))  # (n_anchors,): rows of the support
-    anchor_coef: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_anchors)
+    # Rows of the support, and their coefficients.
+    anchors: Annotated[np.ndarray, np.int32, "anchors"] = field(default_factory=partial(np.empty, 0, np.int32))
+    anchor_coef: Annotated[np.ndarray, FLOATS, "targets", "anchors"] = field(default_factory=partial(np.empty, (0, 0)))
 
     @made_once
     def _expansion(self) -> Expansion:
@@ -184,9 +186,9 @@ class Spread(ExactFunction):
     function had not seen either.
     """
 
-    intercept: np.ndarray  # (n_targets,)
-    differ: np.ndarray  # (), bool: whether sizes clearly differ from row to row
-    residuals: np.ndarray  # (n_rows, n_targets), by their sizes, sorted
+    intercept: Annotated[np.ndarray, np.float64, "targets"]
+    differ: Annotated[np.ndarray, np.bool_]  # whether sizes clearly differ from row to row
+    residuals: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # by their sizes, sorted
 
     def sizes(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return the sizes of the residuals of scaled rows, (n_rows, n_targets)."""

@@ -9,11 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
+from binfeat._common.saved_values import FLOATS
 from binfeat._threads import threads_to_factorise
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
@@ -26,8 +27,8 @@ from binfeat.linear.posterior import RidgePosterior
 class HeldOutErrors(ArrayRecord):
     """Leave-one-out or validation residuals, divided by their expected size."""
 
-    noise: np.ndarray  # (n_targets,): s2
-    scores: np.ndarray  # (n_rows, n_targets): absolute residuals in standard deviations, sorted
+    noise: Annotated[np.ndarray, np.float64, "targets"]  # s2
+    scores: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # absolute residuals in standard deviations, sorted
 
     @classmethod
     def of(cls, residuals: np.ndarray, variances: np.ndarray) -> "HeldOutErrors":
@@ -81,15 +82,15 @@ class KernelFunction(ArrayRecord, ABC):
     n_grids: ClassVar[int] = 0
     n_fourier: ClassVar[int] = 0  # Fourier features
 
-    nus: np.ndarray  # (n_kernels,): nu of Matern kernels, or the code of another kernel
-    shares: np.ndarray  # (n_kernels,)
-    gammas: np.ndarray  # (n_kernels, n_inputs)
-    categorical: np.ndarray  # (n_inputs,), bool
-    support: np.ndarray  # (n_inputs, n_rows), float32: rows about the center, in units, to which the gammas belong
-    center: np.ndarray  # (n_inputs,)
-    unit: np.ndarray  # (n_inputs,)
-    alpha: np.ndarray  # (): penalty that the coefficients took, for weights of mean 1
-    weights: np.ndarray  # (n_rows,), of mean 1
+    nus: Annotated[np.ndarray, np.float64, "kernels"]  # nu of Matern kernels, or the code of another kernel
+    shares: Annotated[np.ndarray, np.float64, "kernels"]
+    gammas: Annotated[np.ndarray, np.float64, "kernels", "inputs"]
+    categorical: Annotated[np.ndarray, np.bool_, "inputs"]
+    support: Annotated[np.ndarray, np.float32, "inputs", "support"]  # rows about the center, in units, as the gammas
+    center: Annotated[np.ndarray, np.float64, "inputs"]
+    unit: Annotated[np.ndarray, np.float64, "inputs"]
+    alpha: Annotated[np.ndarray, np.float64]  # penalty that the coefficients took, for weights of mean 1
+    weights: Annotated[np.ndarray, FLOATS, "support"]  # of mean 1
     coef: np.ndarray  # (n_targets, n_coefficients)
     rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), of a radial kernel
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import cast
+from typing import Annotated, cast
 
 import numpy as np
 
@@ -37,15 +37,17 @@ class LocalFunction(KernelFunction):
     children: np.ndarray
     roots: np.ndarray
     starts: np.ndarray  # (n_cells + 1,), int64: of the rows and the coefficients of each cell
-    rows: np.ndarray  # (n_coefficients,), int32: of the support
-    cell_alphas: np.ndarray  # (n_cells,)
-    cell_intercepts: np.ndarray  # (n_cells, n_targets)
+    rows: Annotated[np.ndarray, np.int32, "features"]  # of the support, for each coefficient
+    cell_alphas: Annotated[np.ndarray, np.float64, "cells"]
+    cell_intercepts: Annotated[np.ndarray, np.float64, "cells", "targets"]
     # Effects of levels that all cells share: see `LevelColumns`, whose fields these are, and the mean weights of trees.
     level_inputs: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
     level_starts: np.ndarray = field(default_factory=partial(np.zeros, 1, np.int64))
     level_columns: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
     level_variances: np.ndarray = field(default_factory=partial(np.empty, 0))
-    level_weights: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_columns)
+    level_weights: Annotated[np.ndarray, np.float64, "targets", "levels"] = field(
+        default_factory=partial(np.empty, (0, 0))
+    )
 
     @cached_property
     def trees(self) -> CellTrees:
