@@ -13,16 +13,19 @@ from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.exact import ExactFunction, Spread
-from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.exact import ExactFunction, ExactPosterior, ManyRowsPosterior, Spread
+from binfeat.models.fitted.features import FeatureFunction, FeaturePosterior
 from binfeat.models.fitted.importance import rises_of_kernels
-from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, Posterior
-from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.fitted.local import LocalFunction, LocalPosterior
 from binfeat.models.fitted.saved import SINGLES
 from binfeat.models.table.derived import scaled_in_older_files
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
 from binfeat.models.table.targets import Targets, TargetTransform, no_limits
+
+Function = ExactFunction | LocalFunction | FeatureFunction
+Posterior = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class Fitted:
     alpha: float
     encoder: TableEncoder
     targets: Targets | AnyLabels
-    function: KernelFunction | FeatureFunction
+    function: Function
     intercept: np.ndarray  # (n_targets,)
     gamma: np.ndarray  # (n_columns,): of each encoded column, as the kernel with the larger share defines it
     linear_map: np.ndarray | None  # (n_columns, rank), of the scaled columns
@@ -237,7 +240,7 @@ def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
     return Targets(transform, mean, std, machine._one_target, machine._target_shifts, limits)
 
 
-def _function_of(machine: BaseEstimator) -> KernelFunction | FeatureFunction:
+def _function_of(machine: BaseEstimator) -> Function:
     coef = machine.feature_coef_.astype(np.float64, copy=False)
     if machine._exact:
         return ExactFunction.from_arrays({**_typed(machine._exact, np.float64), "coef": coef})

@@ -1,15 +1,16 @@
-"""Fitted functions of kernel values, and the interface of all error bars.
+"""Fitted functions of kernel values, and the errors that all error bars are based on.
 
 Targets are what the model learns, standardized. With noise of variance s2 for a row of mean weight, weights of
 features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. What s2 is, residuals
-of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction.
+of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction. Error bars have
+`errors`, `variances` of predictions for rows (n_rows, n_inputs), and samples of the prediction error, `deviations`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
 from binfeat.length_scales.matrices import Frame, Linear, kernel_matrix, linear_squares
-from binfeat.linear.posterior import RidgePosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +54,6 @@ def normal_samples(covariance: np.ndarray, n_samples: int, rng: np.random.Genera
     with threads_to_factorise(len(covariance)):
         values, vectors = np.linalg.eigh(covariance)
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(covariance), n_samples))
-
-
-class Posterior(Protocol):
-    """Error bars of predictions."""
-
-    errors: HeldOutErrors
-
-    def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
-
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
 
 
 # Codes of kernels in files; Matern kernels are stored as nu.
@@ -134,10 +122,6 @@ class KernelFunction(ArrayRecord, ABC):
         for term in self._terms(X, n_jobs):
             scores += term
         return scores
-
-    @abstractmethod
-    def posterior(self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None) -> Posterior:
-        """Return error bars, from samples of the coefficients and validation errors if needed."""
 
     @property
     def frame(self) -> Frame:

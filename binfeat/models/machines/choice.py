@@ -13,8 +13,7 @@ from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.matrices import Linear, is_radial
 from binfeat.models.fitted.exact import ExactFunction
-from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.fitted import Fitted, fitted_of
+from binfeat.models.fitted.fitted import Fitted, Function, fitted_of
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
@@ -253,9 +252,7 @@ def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, 
     return _machine(function, Trial(kernel, solution.error), problem, kernels, run)
 
 
-def _machine(
-    function: KernelFunction | FeatureFunction, known: Trial, problem: Problem, kernels: ScaledKernels, run: Run
-) -> Candidate:
+def _machine(function: Function, known: Trial, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
     if isinstance(function, LocalFunction):
         return LocalMachine(problem, run, kernels, known, function.levels)
     if isinstance(function, KernelFunction):
