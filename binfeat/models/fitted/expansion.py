@@ -15,8 +15,13 @@ from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelValues
 from binfeat.length_scales.matrices import Frame, KernelMatrix, Linear, RadialMatrix
 
-_KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
-_MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
+_KINDS: dict[Kernel, int] = {
+    Laplacian(): expansions.LAPLACIAN,
+    RBF(): expansions.GAUSSIAN,
+    Matern(0.5): expansions.EXPONENTIAL,
+    Matern(1.5): expansions.MATERN_ONCE,
+    Matern(2.5): expansions.MATERN_TWICE,
+}
 _VALUES = 2**20  # of a kernel between two looks at signals, some milliseconds
 _LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
 _FEW = 16  # rows, which are not worth sorting by cells
@@ -89,7 +94,7 @@ class Expansion:
                 self._linear += np.where(categorical, 0.0, share * gamma)
                 continue
             parts.append(placement_of(matrix, gamma, categorical))
-            kinds.append(_kind(matrix.kernel))
+            kinds.append(_KINDS[matrix.kernel])
             shares.append(share)
             jumps.append(gamma[categorical])
         sizes = [inputs.size if linear_map is None else linear_map.shape[1] for inputs, _, linear_map in parts]
@@ -173,11 +178,6 @@ def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | N
             add(place)
 
     share_blocks(fill, places, n_rows * size, n_jobs)
-
-
-def _kind(kernel: Kernel) -> int:
-    """Return the code of a kernel in the engine."""
-    return _MATERN[kernel.nu] if isinstance(kernel, Matern) else _KINDS[type(kernel)]
 
 
 ANCHORED_ROWS = 2000  # of a model, at least; predictions by fewer rows are fast

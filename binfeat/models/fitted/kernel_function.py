@@ -56,8 +56,9 @@ def normal_samples(covariance: np.ndarray, n_samples: int, rng: np.random.Genera
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(covariance), n_samples))
 
 
-# Codes of kernels in files; Matern kernels are stored as nu.
-_NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
+# Kernels by their codes in files, which are nu of Matern kernels.
+KERNELS: dict[float, Kernel] = {-1.0: Linear(), 0.0: Laplacian(), np.inf: RBF()}
+KERNELS |= {nu: Matern(nu) for nu in (0.5, 1.5, 2.5)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,11 +92,10 @@ class KernelFunction(ArrayRecord, ABC):
         weights: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
         """All but the coefficients."""
-        kernels = [part.kernel for part in kernel.parts]
-        nus = [own.nu if isinstance(own, Matern) else _NUS[type(own)] for own in kernels]
+        codes = {own: nu for nu, own in KERNELS.items()}
         maps = [part.linear_map for part in kernel.parts if part.linear_map is not None]
         return {
-            "nus": np.array(nus),
+            "nus": np.array([getattr(part.kernel, "nu", codes.get(part.kernel)) for part in kernel.parts], float),
             "shares": np.array([part.share for part in kernel.parts]),
             "gammas": kernel.gammas(frame),
             "categorical": categorical,
@@ -133,9 +133,8 @@ class KernelFunction(ArrayRecord, ABC):
         return self.rotation if self.rotation.size else None
 
     @cached_property
-    def kernels(self) -> list[Kernel | Linear]:
-        kinds = {nu: kind for kind, nu in _NUS.items()}
-        return [kinds[nu]() if nu in kinds else Matern(nu) for nu in self.nus]
+    def kernels(self) -> list[Kernel]:
+        return [KERNELS[nu] for nu in self.nus.tolist()]
 
     @property
     def n_rows(self) -> int:

@@ -22,7 +22,7 @@ from binfeat.features.binning.saved import check_grids
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.exact import ExactFunction, Spread
-from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.fitted.kernel_function import KERNELS, HeldOutErrors, KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.saved_table import (
     check_labels,
@@ -35,8 +35,6 @@ from binfeat.models.kernel_algebra.level_effects import NO_COLUMN, LevelColumns
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.derived import NO_RANKS
 from binfeat.models.table.targets import LINK
-
-_NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # codes of kernels in files: linear, Laplacian, Matern, Gaussian
 
 
 def check_function(state: State, sizes: dict[str, int]) -> None:
@@ -76,11 +74,11 @@ def _check_names(kind: type[ArrayRecord], arrays: dict[str, np.ndarray], what: s
 
 def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     check_arrays(arrays, KernelFunction.layout(), sizes, infinite=("nus",))
-    if not (sizes["kernels"] and sizes["support"] and np.isin(arrays["nus"], _NUS).all()):
-        raise ValueError(f"nus should be among {_NUS}, one or more, and there should be rows.")
+    if not (sizes["kernels"] and sizes["support"] and np.isin(arrays["nus"], list(KERNELS)).all()):
+        raise ValueError(f"nus should be among {sorted(KERNELS)}, one or more, and there should be rows.")
     check_bounds(arrays, "gammas", "shares", least=0.0)
     check_bounds(arrays, "unit", "alpha", "weights", above=0.0)
-    if not arrays["shares"][arrays["nus"] != _NUS[0]].sum() > 0:
+    if not arrays["shares"][arrays["nus"] >= 0].sum() > 0:
         raise ValueError("shares of kernels that are not linear should have a positive sum.")
     if "rotation" in arrays:
         _check_linear_map(arrays["rotation"], sizes)

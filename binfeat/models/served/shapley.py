@@ -111,7 +111,6 @@ def _closed(
                 base[rows] += (own[1] + function.cell_intercepts[number]) / function.n_trees
         base += _add_levels(function, X, background, source, values)
     else:
-        assert isinstance(function, ExactFunction)
         values, own_base = _of_exact(function, X, background, source, players, n_jobs)
         base += own_base + fitted.intercept
     return values, base
