@@ -130,10 +130,6 @@ class DifferentiableMatrix(KernelMatrix):
 class LaplacianMatrix(DifferentiableMatrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """Return rows (n_inputs, n) with distances equal to the numeric part of the exponent."""
-        return A * np.where(self.categorical, 0.0, gamma)[:, np.newaxis]
-
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         K = self._distances(A[0], B[0], gamma, out)
         decays(K)
@@ -189,17 +185,13 @@ class RadialMatrix(DifferentiableMatrix):
     linear_map: np.ndarray | None = None  # (n_inputs, rank)
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        """The scaled rows, their squares, and their categories."""
-        scaled = self.coordinates(A, gamma)
-        return scaled, _squares_of(self.kernel, scaled), _typed(A[self.categorical])
+        """The scaled and mapped rows, their squares, and their categories."""
+        mapped = self._scaled(A, gamma)
+        mapped = mapped if self.linear_map is None else _typed(self.linear_map.T) @ mapped
+        return mapped, _squares_of(self.kernel, mapped), _typed(A[self.categorical])
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
-
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """Return rows with squared Euclidean distances equal to the numeric part of the distances in the kernel."""
-        scaled = self._scaled(A, gamma)
-        return scaled if self.linear_map is None else _typed(self.linear_map.T) @ scaled
 
     def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
@@ -286,12 +278,8 @@ class LinearMatrix(KernelMatrix):
     """Values of the linear kernel: ``R' R`` of the numbers times the roots of gamma, R."""
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        return (self.coordinates(A, gamma),)
-
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """R, (n_numbers, n), of columns A."""
         numbers = ~self.categorical
-        return A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis]
+        return (A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis],)
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return _typed(np.matmul(A[0].T, B[0], out=out))

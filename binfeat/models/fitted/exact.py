@@ -1,6 +1,5 @@
 """Functions of exact models, and their error bars."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Self
@@ -80,8 +79,8 @@ class ExactFunction(KernelFunction):
             return ExactPosterior(self, n_jobs, errors)
         return ManyRowsPosterior(self, n_jobs)
 
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        yield self._expansion(X, n_jobs)
+    def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        return self._expansion(X, n_jobs)
 
 
 class ExactPosterior:

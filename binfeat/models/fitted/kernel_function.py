@@ -7,7 +7,6 @@ of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the varian
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Annotated, ClassVar
@@ -112,16 +111,12 @@ class KernelFunction(ArrayRecord, ABC):
         return 0
 
     @abstractmethod
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        """Summands of the values, (n_rows, n_targets) each."""
+    def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """Values of shape (n_rows, n_targets)."""
 
     def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
-        scores = np.empty((len(X), intercept.size))
-        scores[:] = intercept
-        for term in self._terms(X, n_jobs):
-            scores += term
-        return scores
+        return intercept + self._values(X, n_jobs)
 
     @property
     def frame(self) -> Frame:

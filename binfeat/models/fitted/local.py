@@ -1,6 +1,5 @@
 """Functions of local models, with effects of levels that all cells share, and their error bars."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Annotated, cast
@@ -111,12 +110,12 @@ class LocalFunction(KernelFunction):
     ) -> "LocalPosterior":
         return LocalPosterior(self, errors, n_jobs)
 
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
+    def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         total = self._expansion(X, n_jobs, self.trees(X))
         total /= self.n_trees
-        yield total
         if self.levels is not None:
-            yield sum((effects for _, effects in self.effects_of(X)), np.zeros(total.shape))
+            total += sum((effects for _, effects in self.effects_of(X)), np.zeros(total.shape))
+        return total
 
     @made_once
     def _expansion(self) -> Expansion:

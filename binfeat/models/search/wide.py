@@ -181,7 +181,7 @@ def _judge(
     It returns the trial with the best penalty, unless the penalty is given, and its own error; and the loss of each
     row.
     """
-    plain, frame = without_scoring(problem), search.rows.frame
+    plain, frame = without_scoring(problem), search.frame
     columns, losses_of = frame.columns(problem.table[np.append(seen, unseen)]), wide_losses(plain, unseen)
 
     def judge(trial: Trial) -> tuple[Trial, np.ndarray]:
