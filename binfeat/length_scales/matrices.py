@@ -101,7 +101,7 @@ class DifferentiableMatrix(KernelMatrix):
         M has all of each pair below the diagonal, and zeros above.
         """
         K, factors = self._with_factors(X, gamma, scratch)
-        return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M), scratch)
+        return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M))
 
     def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
         """Kernel matrix of X, in scratch, and what M is multiplied by before slopes are summed."""
@@ -109,7 +109,7 @@ class DifferentiableMatrix(KernelMatrix):
         return K, K
 
     @abstractmethod
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Slopes by the logarithms of gamma, of pairs of rows with weights (m, m)."""
 
     def _distances(
@@ -140,7 +140,7 @@ class LaplacianMatrix(DifferentiableMatrix):
         laplacian_values(X, _typed(gamma), self.categorical, K, n_jobs=self.n_jobs)
         return K, K
 
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return -gamma * self._distance_sums(X, weights)
 
 
@@ -166,7 +166,7 @@ class ProfileMatrix(DifferentiableMatrix):
         profile_products(A[0], B[0], self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
         return K
 
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         sums, some = np.empty_like(X), self.categorical
         profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
         slopes = sums.sum(axis=1, dtype=np.float64)
@@ -218,7 +218,7 @@ class RadialMatrix(DifferentiableMatrix):
         K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
         return K, K if falls is _UNWANTED else falls
 
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         degrees = weights.sum(axis=0) + weights.sum(axis=1)
         if self.linear_map is not None:
             scaled = self._scaled(X, gamma)
