@@ -13,16 +13,8 @@ from binfeat.length_scales.matrices import Frame
 from binfeat.models.fitted.cell_trees import ColumnRows, ScaledTable
 from binfeat.models.kernel_algebra.loss import MARGINS
 from binfeat.models.machines.cells import EachCell
-from binfeat.models.machines.growth import (
-    GridLaw,
-    Growth,
-    TrainingRows,
-    bytes_for_features,
-    fit_bytes,
-    least_dtype,
-    most_grids,
-    row_bytes,
-)
+from binfeat.models.machines.growth import GridLaw, Growth, TrainingRows
+from binfeat.models.machines.sizes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
