@@ -37,10 +37,10 @@ def first_grids(run: Run, n_rows: int) -> int:
 
 
 class AllRows:
-    """All rows, and the number of grids that fit in memory: rows of a problem, which subclasses have elsewhere."""
+    """All rows of a fit, and the number of grids that fit in memory. These rows are in memory; subclasses have others."""
 
     def __init__(self, problem: Problem, run: Run, n_all: int | None = None) -> None:
-        """Take the number of rows, including validation rows, if the problem contains a sample of them only."""
+        """If the problem contains a sample, `n_all` is the number of all rows, including validation rows."""
         self._problem, self._run = problem, run
         self._rows = np.append(problem.train, problem.held_out)
         self.in_memory = n_all is None  # so that an exact model is possible
