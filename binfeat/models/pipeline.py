@@ -1,6 +1,6 @@
 """The steps of a fit, from a problem to a fitted model."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -329,8 +329,7 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
     run.note("noise", "differs between rows" if differ else "about constant", solution.error)
     return Spread(
-        **{field.name: getattr(function, field.name) for field in fields(ExactFunction) if field.name != "coef"},
-        coef=function.coef * targets.std[:, np.newaxis],
+        **(function.arrays() | {"coef": function.coef * targets.std[:, np.newaxis]}),
         intercept=logs.intercept * targets.std + targets.mean,
         differ=differ,
         residuals=np.sort(residuals / np.exp(expected), axis=0),

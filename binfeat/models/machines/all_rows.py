@@ -37,7 +37,7 @@ def first_grids(run: Run, n_rows: int) -> int:
 
 
 class AllRows:
-    """All rows of a fit, and the number of grids that fit in memory. These rows are in memory; subclasses have others."""
+    """All rows of a fit, and the number of grids that fit in memory: rows in memory, of which subclasses have none."""
 
     def __init__(self, problem: Problem, run: Run, n_all: int | None = None) -> None:
         """If the problem contains a sample, `n_all` is the number of all rows, including validation rows."""
