@@ -24,7 +24,8 @@ from binfeat.linear.regressor import CGRidge
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.exact import ExactFunction, ManyRowsPosterior
 from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, Posterior
+from binfeat.models.fitted.fitted import Function, Posterior
+from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.table.derived import Quantiles
 
@@ -38,7 +39,7 @@ def _warm_up_models() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(_PREDICTED, _INPUTS))
     X[:, -1] = rng.integers(3, size=_PREDICTED)
-    functions: list[KernelFunction | FeatureFunction] = [*_of_kernels(X, rng), *_of_features(rng)]
+    functions: list[Function] = [*_of_kernels(X, rng), *_of_features(rng)]
     with every_version():
         Quantiles.fit(X, np.arange(_INPUTS)).transform(X)
         for function in functions:
@@ -50,7 +51,7 @@ def _warm_up_models() -> None:
                 replace(function, alpha=np.array(1e-6)).posterior(None, None, None)  # in float64
 
 
-def _posterior(function: KernelFunction | FeatureFunction) -> Posterior:
+def _posterior(function: Function) -> Posterior:
     errors = HeldOutErrors(np.ones(_TARGETS), np.zeros((1, _TARGETS)))
     samples = None
     if isinstance(function, FeatureFunction):

@@ -19,7 +19,7 @@ from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._common.held_out import even_folds
 from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models import pipeline
-from binfeat.models.kernel_algebra import minimum
+from binfeat.models.kernel_algebra import solve
 from binfeat.models.kernel_algebra.loss import LOSSES as ALL_LOSSES
 from binfeat.models.machines.candidate import Solution
 
@@ -104,12 +104,12 @@ def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypa
 @pytest.mark.parametrize("loss", ["poisson", *hard("gamma", "tweedie")])
 def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
     """To first order."""
-    monkeypatch.setattr(minimum, "_FEW_EVENTS", 0)
+    monkeypatch.setattr(solve, "_FEW_EVENTS", 0)
     X, y, _ = drawn(loss, rng, 40)
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
     offset, power = np.log(y.mean()), DEVIANCES[loss].power
     deviance, Y = replace(DEVIANCES[loss], center=offset), y[:, np.newaxis]
-    told = offset + minimum.minimum_left_out(deviance, K, 1.0, None, Y, precise_inverse_root, None)[:, 0]
+    told = offset + solve.minimum_left_out(deviance, K, 1.0, None, Y, precise_inverse_root, None)[:, 0]
     some = np.argsort(np.abs(y - y.mean()))[-8:]  # rows that say most
     with_all = naive.penalised_deviance(K, y, np.ones(40), power, offset, 1.0)
     without = [naive.penalised_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
@@ -200,13 +200,13 @@ def test_predictions_are_better_than_those_of_squares(loss, rng):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypatch):
     """``TweedieRegressor`` on the inputs and a constant, which share its penalty, with targets over their mean."""
-    monkeypatch.setattr(minimum, "_ENOUGH", 1e-10)
+    monkeypatch.setattr(solve, "_ENOUGH", 1e-10)
     X, y, _ = drawn(loss, rng, 200)
     deviance, weights, alpha = DEVIANCES[loss], rng.uniform(0.3, 3, size=200), 0.7
     offset = np.log(np.average(y, weights=weights))
     K, loss_at_mean = X @ X.T, replace(deviance, center=offset)
     solver = solver_by(precise_inverse_root, K.astype(np.float32))
-    coef, *_ = minimum.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
+    coef, *_ = solve.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
     logs = offset + (K + 1) @ coef[:, 0]
     shares = weights * np.exp(offset * (2 - deviance.power))
     options = {"power": deviance.power, "alpha": alpha / shares.sum(), "fit_intercept": False}

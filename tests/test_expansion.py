@@ -24,7 +24,7 @@ def columns(rng, n):
 
 def of_all_rows(kernel, support, coef, frame=None):
     frame = matrices.Frame(np.zeros(6), np.ones(6)) if frame is None else frame
-    return expansion.FullExpansion(kernel, CATEGORICAL, support, coef, frame)
+    return expansion.Expansion.of_one_cell(kernel, CATEGORICAL, frame, support, coef)
 
 
 @pytest.mark.engine
@@ -50,7 +50,7 @@ def test_inputs_of_several_blocks(rng, name):
     support, X = (rng.normal(size=(n_inputs, n)).astype(np.float32) for n in (9, expansions._BATCH + 3))
     numbers, frame = np.zeros(n_inputs, bool), matrices.Frame(np.zeros(n_inputs), np.ones(n_inputs))
     of_kernel = kernel_sum.KernelValues([matrices.kernel_matrix(kernel, numbers)], [1.0], [gamma])
-    values, rows = expansion.FullExpansion(of_kernel, numbers, support, coef, frame), X.T.astype(float)
+    values, rows = expansion.Expansion.of_one_cell(of_kernel, numbers, frame, support, coef), X.T.astype(float)
     found = values(rows, None)
     expected = naive.kernel_matrix(X.T, support.T, gamma, profile, radial=name != "laplacian") @ coef.T
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(coef).sum())

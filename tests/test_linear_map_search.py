@@ -45,7 +45,7 @@ def test_does_not_pay_where_it_fits_noise(rng):
     """Of many inputs and few rows, those that the steps see are left out with less error; others are not."""
     X = rng.normal(size=(300, 30))
     found, search = searched(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
-    X, Y, weights = search.rows.part(found._seen)
+    X, Y, weights = search.part(found._seen)
     kernels_of_both = (matrix(X, X, found._gamma) for matrix in (search.matrix, found._matrix))
     before, after = (leave_one_out.weighted_squares(K, found.alpha, weights, Y).mean() for K in kernels_of_both)
     assert after < 0.9 * before

@@ -168,8 +168,6 @@ def test_rows_that_are_kept_as_columns(rng):
         for j in (0, 1):
             np.testing.assert_array_equal(rows[place, j], rows[place][:, j])
     assert rows[some, 0].dtype == rows[some].dtype == np.float64
-    np.testing.assert_array_equal(rows.min(axis=0), rows[:].min(axis=0))
-    np.testing.assert_array_equal(rows.max(axis=0), rows[:].max(axis=0))
 
 
 # Limits.

@@ -200,12 +200,10 @@ def test_expansions_of_cells(rng, nu):
     cells = [(own, rng.normal(size=(2, len(own)))) for own in rows]
     cells[2][1][:] = 0.0
     intercepts, trees = rng.normal(size=(4, 2)), np.array([rng.integers(0, 2, 20), rng.integers(2, 4, 20)], np.int32)
-    made = expansion.CellExpansions(kernel, categorical, support, frame, cells, intercepts)
+    made = expansion.Expansion(kernel, categorical, frame, support, cells, intercepts)
     X = columns.T * frame.unit + frame.center
-    few, many = np.ones((4, 2)), np.ones((20, 2))
-    made.add(X[:4], trees[:, :4], few, 1)
-    made.add(X, trees, many, 1)
-    K, expected = kernel(columns, support), np.ones((20, 2))
+    few, many = made(X[:4], 1, trees[:, :4]), made(X, 1, trees)
+    K, expected = kernel(columns, support), np.zeros((20, 2))
     for i in range(20):
         for cell in trees[:, i]:
             own, coef = cells[cell]

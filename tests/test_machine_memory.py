@@ -25,31 +25,31 @@ def labelled(rng):
 
 def test_a_quarter_of_the_memory_by_default(memory_of):
     memory_of(1000)
-    assert growth.fit_bytes(None) == 250
-    assert growth.fit_bytes(10) == 10
+    assert sizes.fit_bytes(None) == 250
+    assert sizes.fit_bytes(10) == 10
     memory_of(None)
-    assert growth.fit_bytes(None) == np.inf
+    assert sizes.fit_bytes(None) == np.inf
 
 
 def test_type_of_solutions():
-    assert growth.least_dtype(1000) == np.float32
-    assert growth.least_dtype(10**7) == np.float64
+    assert sizes.least_dtype(1000) == np.float32
+    assert sizes.least_dtype(10**7) == np.float64
 
 
 @pytest.mark.parametrize("n_targets", [1, 2, 3, 7, 8])
 def test_targets_at_a_time_are_all_or_pairs(n_targets):
     """The more bytes, the more of them, in float64 in the end; a pair where grids are as many as `most_grids` says."""
     bytes_of_all = 1000 * (64 + 8 * 7 * n_targets)
-    sizes = np.linspace(1, bytes_of_all, 50).astype(int)
-    dtypes, found = zip(*(growth.dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in sizes), strict=True)
+    n_bytes = np.linspace(1, bytes_of_all, 50).astype(int)
+    dtypes, found = zip(*(sizes.dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in n_bytes), strict=True)
     assert list(found) == sorted(found)
     assert (found[-1], dtypes[-1], dtypes[-2]) == (n_targets, np.float64, np.float32)
-    assert growth.dtype_and_targets_at_a_time(np.inf, 10**8, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
+    assert sizes.dtype_and_targets_at_a_time(np.inf, 10**8, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
     assert all(n == n_targets or n % 2 == 0 for n in found)
     for n_rows in (100, 10**6):  # codes in memory, and in a file
-        most = int(growth.most_grids(10**6, n_rows, 100, n_targets, FLOAT32))
-        left = growth.bytes_for_bins(10**6, n_rows, most)
-        assert growth.dtype_and_targets_at_a_time(left, 100 * most, n_targets, FLOAT32) == (
+        most = int(sizes.most_grids(10**6, n_rows, 100, n_targets, FLOAT32))
+        left = sizes.bytes_for_bins(10**6, n_rows, most)
+        assert sizes.dtype_and_targets_at_a_time(left, 100 * most, n_targets, FLOAT32) == (
             FLOAT32,
             min(2, n_targets),
         )
@@ -67,7 +67,7 @@ def test_targets_solved_one_after_the_other(labelled):
     n_bins, n_rows = together.feature_coef_.shape[1], len(X)
     for pairs, words in ((1, "2 of 6, for less memory"), (2, "4 of 6, for less memory")):
         needed = n_bins * (64 + 4 * (2 * 6 + 5 * 2 * pairs)) + 4 * 40 * n_rows + 1
-        apart = KernelMachineClassifier(**options, max_bytes=needed + growth.row_bytes(6) * n_rows).fit(X, y)
+        apart = KernelMachineClassifier(**options, max_bytes=needed + sizes.row_bytes(6) * n_rows).fit(X, y)
         assert words in apart.decisions_["choice"]
         np.testing.assert_allclose(apart.feature_coef_[:-1], together.feature_coef_[:-1], rtol=0, atol=1e-4)  # float32
         np.testing.assert_allclose(apart._scores(X), together._scores(X), rtol=0, atol=5 * growth.Sizing.first_tol)
@@ -155,7 +155,7 @@ def test_kernel_matrices_that_are_asked_for_and_do_not_fit_are_refused(limits, r
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
 def test_dense_copies_of_wide_sparse_tables_are_refused_before_any_work(container):
     X, y = container((200, 10**6)), np.arange(200.0)
-    needed = 200 * (8 * 7 * 10**6 + growth.row_bytes(1)) - 300 * 10**6
+    needed = 200 * (8 * 7 * 10**6 + sizes.row_bytes(1)) - 300 * 10**6
     message = (
         rf"max_bytes must be at least {needed:,} for dense copies of X, 200 rows of 1,000,000 columns.*TruncatedSVD"
     )
@@ -186,5 +186,5 @@ def test_small_copies_come_on_top(shape, refused):
     """300 MB: seven copies of 1,334 columns take 299 MB, those of targets 1 MB."""
     if refused:
         with pytest.raises(ValueError, match="max_bytes must be at least"):
-            growth.require_table_bytes(shape, 4100, 1, 1)
-    growth.require_table_bytes(shape, 4000, 1, 1)
+            sizes.require_table_bytes(shape, 4100, 1, 1)
+    sizes.require_table_bytes(shape, 4000, 1, 1)

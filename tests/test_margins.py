@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from binfeat import KernelMachineClassifier, blocks, kernels
 from binfeat._common.labels import Labels
 from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
-from binfeat.models.kernel_algebra import minimum, solve
+from binfeat.models.kernel_algebra import solve
 from binfeat.models.kernel_algebra.loss import ColumnsLoss, LogLoss, SoftmaxLoss, SquaredHinge, loss_of
 from binfeat.models.machines import exact
 
@@ -33,7 +33,7 @@ BESIDE = ColumnsLoss([(slice(0, 3), SoftmaxLoss()), (slice(3, 4), LogLoss())])
 @pytest.fixture
 def to_the_end(monkeypatch):
     """Steps go on to the minimum."""
-    monkeypatch.setattr(minimum, "_ENOUGH", 1e-10)
+    monkeypatch.setattr(solve, "_ENOUGH", 1e-10)
 
 
 def drawn(rng, n_rows, n_classes):
@@ -87,7 +87,7 @@ def test_the_minimum_is_that_of_a_dense_solver(loss, n_targets, weighted, rng, t
     Y = targets(rng, loss, n_targets, 80)
     weights = rng.uniform(0.3, 2.0, size=80) if weighted else None
     K = kernels.Laplacian()(X, gamma=[3.0, 1.0, 1.0]).astype(np.float32)
-    coef, scores, _, alpha = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.05, weights, Y)
+    coef, scores, _, alpha = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.05, weights, Y)
     v = np.ones(80) if weights is None else weights
     expected = naive.penalised_margins(K, Y, v, 0.05, type(loss).__name__)
     np.testing.assert_allclose(scores, expected, atol=2e-3)
@@ -105,14 +105,14 @@ def test_rows_left_out_are_as_if_they_were(loss, n_targets, group_rows, rng, to_
     if isinstance(loss, SoftmaxLoss):
         Y = 2.0 * np.eye(3)[(S + rng.gumbel(size=S.shape)).argmax(axis=1)] - 1
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
-    _, scores, _, alpha = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.5, None, Y)
+    _, scores, _, alpha = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.5, None, Y)
     groups = rng.permutation(60) // group_rows
     given = groups if group_rows > 1 else None
-    told = minimum.left_out(loss, K, alpha, None, Y, scores, precise_inverse_root, given)
+    told = solve.left_out(loss, K, alpha, None, Y, scores, precise_inverse_root, given)
     exact = np.empty(Y.shape)
     for group in range(60 // group_rows):
         own, others = groups == group, groups != group
-        less, *_ = minimum.minimise(
+        less, *_ = solve.minimise(
             loss, solver_by(precise_inverse_root, K[np.ix_(others, others)]), 0.5, None, Y[others]
         )
         exact[own] = (K[np.ix_(own, others)] + 1) @ less
@@ -125,7 +125,7 @@ def test_few_steps_are_near_the_minimum(loss, n_targets, rng):
     X = rng.uniform(-1, 1, size=(150, 3))
     Y = targets(rng, loss, n_targets, 150)
     K = kernels.Laplacian()(X, gamma=[3.0, 1.0, 1.0]).astype(np.float32)
-    _, scores, gain, _ = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.05, None, Y)
+    _, scores, gain, _ = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.05, None, Y)
     expected = naive.penalised_margins(K, Y, np.ones(150), 0.05, type(loss).__name__)
     assert np.sqrt(np.mean((scores - expected) ** 2)) < 0.03 * expected.std()
     assert gain < 1e-4
@@ -138,7 +138,7 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
         Y = 2.0 * np.eye(n_classes)[labels][:, [1] if n_classes == 2 else slice(None)] - 1
         loss = loss_of("log", Labels(np.arange(n_classes)))
         K = (X @ X.T - 1).astype(np.float32)  # the ones that are added are the last input
-        _, scores, *_ = minimum.minimise(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
+        _, scores, *_ = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
         peer = LogisticRegression(C=(2 if n_classes == 2 else 1) / 0.7, fit_intercept=False, tol=1e-10, max_iter=10_000)
         odds = peer.fit(X, labels).decision_function(X)
         ours = 2 * scores[:, 0] if n_classes == 2 else scores
@@ -163,7 +163,7 @@ def test_linear_kernels_are_support_vector_machines(rng, to_the_end):
     labels = X[:, 0] + rng.normal(size=150) > 0
     K = (X @ X.T - 1).astype(np.float32)
     Y = np.where(labels, 1.0, -1.0)[:, np.newaxis]
-    _, scores, *_ = minimum.minimise(SquaredHinge(), solver_by(precise_inverse_root, K), 0.7, None, Y)
+    _, scores, *_ = solve.minimise(SquaredHinge(), solver_by(precise_inverse_root, K), 0.7, None, Y)
     peer = LinearSVC(C=1 / 0.7 / 2, fit_intercept=False, loss="squared_hinge", dual=False, tol=1e-10)
     np.testing.assert_allclose(scores[:, 0], peer.fit(X, labels).decision_function(X), atol=2e-3)
 
@@ -297,8 +297,8 @@ def test_frames_groups_scores_and_few_seconds(rng, few_steps):
 
 def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
     X, labels = drawn(rng, 60, 3)
-    monkeypatch.setattr(minimum, "_MOST", 1)
-    monkeypatch.setattr(minimum, "_FACTORS", 1)
+    monkeypatch.setattr(solve, "_MOST", 1)
+    monkeypatch.setattr(solve, "_FACTORS", 1)
     for features in ("exact", "local"):
         with pytest.warns(
             ConvergenceWarning, match="loss='log' did not converge: one more step would lower the objective"

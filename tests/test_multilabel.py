@@ -14,7 +14,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import accuracy_score, log_loss
 
 from binfeat import TRUSTED_TYPES, CGRidgeClassifier, KernelMachineClassifier, RandomBinning, blocks
-from binfeat.models.kernel_algebra import minimum
+from binfeat.models.kernel_algebra import solve
 
 X, Y = make_multilabel_classification(n_samples=300, n_features=6, n_classes=3, random_state=0)
 
@@ -124,7 +124,7 @@ def test_each_column_of_labels_is_a_machine_of_its_own():
 @pytest.mark.parametrize(("features", "loss"), each_value_once(["exact", "local"], ["log", "squared_hinge"]))
 def test_each_column_of_labels_has_a_loss_of_its_own(loss, features, monkeypatch):
     """Nothing but the solution of a machine alone, whose probabilities are calibrated as they are."""
-    monkeypatch.setattr(minimum, "_ENOUGH", 1e-9)
+    monkeypatch.setattr(solve, "_ENOUGH", 1e-9)
     given = FIXED | {"features": features, "loss": loss, "solver_params": {"cell_rows": 100, "n_trees": 2}}
     machine = KernelMachineClassifier(**given).fit(X, COLUMNS)
     p, predicted = machine.predict_proba(X), machine.predict(X)

@@ -10,7 +10,7 @@ from machines import FIXED, with_options
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat.models.kernel_algebra.loss import Huber
+from binfeat.models.kernel_algebra.loss import LOSSES, SquaredError
 from binfeat.models.problem import Problem
 from binfeat.models.table.targets import Targets, TargetTransform
 
@@ -33,7 +33,7 @@ def dirty():
 def weights_of(residuals):
     """Weights of rows with these residuals, which also set the scales."""
     nothing = np.zeros(residuals.shape)
-    return Huber().scaled(residuals).squares(residuals, nothing, None)[1]
+    return LOSSES["huber"].scaled(residuals).squares(residuals, nothing, None)[1]
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
@@ -50,14 +50,14 @@ def test_weights_where_deviations_are_zero():
     weights = weights_of(mostly)
     np.testing.assert_array_equal(weights[:4], 1.0)
     assert weights[4] < 1
-    np.testing.assert_array_equal(Huber().clipped(mostly)[:4], 0.0)
+    np.testing.assert_array_equal(LOSSES["huber"].clipped(mostly)[:4], 0.0)
 
 
 def test_rows_without_a_say_set_no_scale():
     y, train = np.repeat([1.0, 1e6], [10, 30]), np.arange(40)
     targets = Targets.of_moments(TargetTransform("none"), np.zeros(1), np.ones(1), True)
     problem = Problem(None, y, targets, np.where(train < 10, 2.0, 0.0)[:, None], train, train[:0], None, None, None)
-    weights = replace(problem, loss=Huber()).at(np.zeros((40, 1))).weights
+    weights = replace(problem, loss=LOSSES["huber"]).at(np.zeros((40, 1))).weights
     np.testing.assert_array_equal(weights[:10], 2.0)
     np.testing.assert_array_equal(weights[10:], 0.0)
 
@@ -126,7 +126,7 @@ def test_weights_of_rows_that_a_machine_has_not_seen(rng, n_targets):
     )
     targets = Targets.of_moments(TargetTransform("none"), np.zeros(n_targets), np.ones(n_targets), False)
     rows = np.arange(60)
-    problem = Problem(rows[:, None], Y, targets, own, rows, rows[:0], None, None, None, loss=Huber())
+    problem = Problem(rows[:, None], Y, targets, own, rows, rows[:0], None, None, None, loss=LOSSES["huber"])
     near = problem.at(scores, lambda table: scores[table[:, 0]])
     part = slice(20, 30)
     learned, weights = near.beyond(rows[part, None], Y[part], own[part])
@@ -139,7 +139,7 @@ def test_weights_of_rows_that_a_machine_has_not_seen(rng, n_targets):
 def test_derivatives_are_those_by_differences(rng, n_targets):
     """With equal scales of all targets."""
     Y, S = 3 * rng.standard_t(2, size=(30, n_targets)), rng.normal(size=(30, n_targets))
-    loss = Huber(deviations=np.full(n_targets, 0.7))
+    loss = SquaredError(deviations=np.full(n_targets, 0.7))
     slopes = naive.slopes_by_entries(lambda scores: loss.halves(Y, scores).sum(), S)
     np.testing.assert_allclose(-loss.pulls(Y, S), slopes, rtol=1e-5, atol=1e-7)
     steps, curvatures = loss.steps(Y, S)

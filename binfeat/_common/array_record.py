@@ -1,11 +1,14 @@
 """Dataclasses of arrays."""
 
-from dataclasses import fields
-from typing import Any, ClassVar, Self
+from dataclasses import MISSING, fields
+from typing import Any, ClassVar, Self, get_type_hints
 
 
 class ArrayRecord:
-    """Base of a dataclass of arrays that is saved by field names."""
+    """Base of a dataclass of arrays that is saved by field names; fields with a default may be missing in a file.
+
+    ``Annotated[np.ndarray, dtype, *axes]`` declares the dtype of a field, or several, and the names of its axes.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -15,3 +18,15 @@ class ArrayRecord:
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Self:
         return cls(**arrays)
+
+    @classmethod
+    def names(cls, *, optional: bool) -> list[str]:
+        """The fields that may be missing, or those that may not."""
+        return [field.name for field in fields(cls) if (field.default_factory is not MISSING) == optional]
+
+    @classmethod
+    def layout(cls, *names: str) -> dict[str, tuple]:
+        """Declared dtypes and axes, as `check_arrays` takes them: of some fields, or of all that may not be missing."""
+        hints = get_type_hints(cls, include_extras=True)
+        known = names or cls.names(optional=False)
+        return {name: hints[name].__metadata__ for name in known if hasattr(hints[name], "__metadata__")}

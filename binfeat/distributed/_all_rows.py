@@ -49,7 +49,8 @@ class AllDaskRows(AllRows):
 
     def __init__(self, problem: Problem, run: Run, estimator: BaseEstimator, table: DaskTable) -> None:
         self._table, self._estimator = table, estimator
-        super().__init__(problem, run, table.n_rows, code_budget(run.settings.max_bytes))
+        super().__init__(problem, run, table.n_rows)
+        self._max_bytes = code_budget(run.settings.max_bytes)
         self._task_jobs = 1 if run.settings.n_jobs is None else run.settings.n_jobs
 
     @cached_property

@@ -18,8 +18,8 @@ from binfeat.length_scales.matrices import (
     DifferentiableMatrix,
     Frame,
     KernelMatrix,
-    MappedRadialMatrix,
     Prepared,
+    RadialMatrix,
     Slopes,
     differentiable_matrix,
     square,
@@ -262,7 +262,8 @@ def _part(arrays: Prepared, place: slice) -> Prepared:
 
 def _by_gamma(matrix: DifferentiableMatrix, slopes: np.ndarray) -> np.ndarray:
     """Slopes by the logarithms of gamma, also where a kernel has slopes by its linear map R of the roots of gamma."""
-    return (matrix.linear_map * slopes).sum(axis=1) / 2 if isinstance(matrix, MappedRadialMatrix) else slopes
+    linear_map = matrix.linear_map if isinstance(matrix, RadialMatrix) else None
+    return slopes if linear_map is None else (linear_map * slopes).sum(axis=1) / 2
 
 
 def _fill(

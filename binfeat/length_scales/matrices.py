@@ -101,7 +101,7 @@ class DifferentiableMatrix(KernelMatrix):
         M has all of each pair below the diagonal, and zeros above.
         """
         K, factors = self._with_factors(X, gamma, scratch)
-        return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M), scratch)
+        return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M))
 
     def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
         """Kernel matrix of X, in scratch, and what M is multiplied by before slopes are summed."""
@@ -109,7 +109,7 @@ class DifferentiableMatrix(KernelMatrix):
         return K, K
 
     @abstractmethod
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Slopes by the logarithms of gamma, of pairs of rows with weights (m, m)."""
 
     def _distances(
@@ -130,10 +130,6 @@ class DifferentiableMatrix(KernelMatrix):
 class LaplacianMatrix(DifferentiableMatrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """Return rows (n_inputs, n) with distances equal to the numeric part of the exponent."""
-        return A * np.where(self.categorical, 0.0, gamma)[:, np.newaxis]
-
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         K = self._distances(A[0], B[0], gamma, out)
         decays(K)
@@ -144,7 +140,7 @@ class LaplacianMatrix(DifferentiableMatrix):
         laplacian_values(X, _typed(gamma), self.categorical, K, n_jobs=self.n_jobs)
         return K, K
 
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return -gamma * self._distance_sums(X, weights)
 
 
@@ -170,7 +166,7 @@ class ProfileMatrix(DifferentiableMatrix):
         profile_products(A[0], B[0], self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
         return K
 
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         sums, some = np.empty_like(X), self.categorical
         profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
         slopes = sums.sum(axis=1, dtype=np.float64)
@@ -178,22 +174,26 @@ class ProfileMatrix(DifferentiableMatrix):
         return slopes
 
 
+@dataclass(frozen=True, eq=False)
 class RadialMatrix(DifferentiableMatrix):
     """Exact values of the Gaussian, or of Matern kernels of nu 1/2, 3/2 and 5/2, of numbers and of categorical inputs.
 
-    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
+    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it. Numbers are scaled, and
+    then mapped if there is a linear map, by which slopes are computed in this case: in the shape of the map.
     """
 
+    linear_map: np.ndarray | None = None  # (n_inputs, rank)
+
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        """The scaled rows, their squares, and their categories."""
-        scaled = self.coordinates(A, gamma)
-        return scaled, _squares_of(self.kernel, scaled), _typed(A[self.categorical])
+        """The scaled and mapped rows, their squares, and their categories."""
+        mapped = self._scaled(A, gamma)
+        mapped = mapped if self.linear_map is None else _typed(self.linear_map.T) @ mapped
+        return mapped, _squares_of(self.kernel, mapped), _typed(A[self.categorical])
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
 
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """Return rows with squared Euclidean distances equal to the numeric part of the distances in the kernel."""
+    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     def _values(
@@ -218,8 +218,12 @@ class RadialMatrix(DifferentiableMatrix):
         K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
         return K, K if falls is _UNWANTED else falls
 
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
         degrees = weights.sum(axis=0) + weights.sum(axis=1)
+        if self.linear_map is not None:
+            scaled = self._scaled(X, gamma)
+            laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
+            return -2.0 * laplacian.astype(np.float64) @ self.linear_map
         squares = np.einsum("ji,ji,i->j", X, X, degrees, dtype=np.float64)
         sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
         sums[self.categorical] = self._distance_sums(X, weights, self.categorical)
@@ -263,22 +267,6 @@ def radial_values(
     return S
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MappedRadialMatrix(RadialMatrix):
-    """Exact values of a radial kernel with scaled and linearly mapped numbers."""
-
-    linear_map: np.ndarray  # (n_inputs, rank)
-
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        return _typed(self.linear_map.T) @ super().coordinates(A, gamma)
-
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
-        """Slopes by the linear map, shaped as the map."""
-        scaled, degrees = super().coordinates(X, gamma), weights.sum(axis=0) + weights.sum(axis=1)
-        laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
-        return -2.0 * laplacian.astype(np.float64) @ self.linear_map
-
-
 @dataclass(frozen=True)
 class Linear(Kernel):
     """The kernel ``sum_j gamma_j x_j y_j`` of inputs that are numbers, about their means."""
@@ -290,12 +278,8 @@ class LinearMatrix(KernelMatrix):
     """Values of the linear kernel: ``R' R`` of the numbers times the roots of gamma, R."""
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        return (self.coordinates(A, gamma),)
-
-    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """R, (n_numbers, n), of columns A."""
         numbers = ~self.categorical
-        return A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis]
+        return (A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis],)
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return _typed(np.matmul(A[0].T, B[0], out=out))
@@ -317,7 +301,7 @@ def differentiable_matrix(
     """Exact values of a product kernel, or of a radial kernel, which alone uses the linear map."""
     arguments = kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs
     if is_radial(kernel):
-        return RadialMatrix(*arguments) if linear_map is None else MappedRadialMatrix(*arguments, linear_map=linear_map)
+        return RadialMatrix(*arguments, linear_map)
     return LaplacianMatrix(*arguments) if isinstance(kernel, Laplacian) else ProfileMatrix(*arguments)
 
 

@@ -180,26 +180,6 @@ def exponent_shares(gamma: np.ndarray, distance: np.ndarray) -> np.ndarray:
     return shares / max(shares.sum(), np.finfo(float).tiny)
 
 
-@dataclass(frozen=True, eq=False)
-class SearchRows:
-    """Scaled inputs, targets and weights of the rows that a search learns from."""
-
-    X: np.ndarray  # (n_rows, n_inputs)
-    Y: np.ndarray  # (n_rows, n_targets), of unit scale
-    weights: Weights
-    used: np.ndarray  # numbers of the rows with positive weight
-    frame: Frame
-
-    def part(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, Weights]:
-        """Columns, targets and weights of the rows with these numbers."""
-        weights = None if self.weights is None else self.weights[rows]
-        return self.frame.columns(self.X[rows]), self.Y[rows].astype(np.float32), weights
-
-    def spread(self, most: int) -> np.ndarray:
-        """Numbers of at most `most` used rows, evenly spaced: the same for all searches."""
-        return thinned(self.used, most)
-
-
 class LengthScaleSearch:
     """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
 
@@ -211,8 +191,8 @@ class LengthScaleSearch:
     def __init__(
         self,
         kernel: Kernel,
-        X: np.ndarray,
-        Y: np.ndarray,
+        X: np.ndarray,  # (n_rows, n_inputs)
+        Y: np.ndarray,  # (n_rows, n_targets), of unit scale
         weights: Weights,
         categorical: np.ndarray,
         seed: int,
@@ -224,16 +204,17 @@ class LengthScaleSearch:
     ) -> None:
         self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
         self._rng = np.random.default_rng(seed)
-        used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        some = X[self._rng.permutation(used)[: SEARCH.distance_rows]]
-        self.rows = SearchRows(X, Y, weights, used, Frame.of(some, categorical))
+        self._X, self._Y, self._weights = X, Y, weights
+        self.used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)  # of positive weight
+        some = X[self._rng.permutation(self.used)[: SEARCH.distance_rows]]
+        self.frame = Frame.of(some, categorical)
         self._distance = mean_distances(some, categorical, self._rng, kernel.power)
         self._live = self._distance > 0
         distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
         share = SEARCH.start_exponent / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
-            gamma = self.rows.frame.gamma(kernel, quotients(share, distance))
-        prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(gamma))) / len(used)
+            gamma = self.frame.gamma(kernel, quotients(share, distance))
+        prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(gamma))) / len(self.used)
         self._steps = KernelSteps(
             gamma[np.newaxis],
             np.ones(1),
@@ -243,7 +224,7 @@ class LengthScaleSearch:
             learns_alpha=alpha is None,
         )
         self.learns_alpha = alpha is None
-        self._order, self._n_drawn = self._rng.permutation(used), 0
+        self._order, self._n_drawn = self._rng.permutation(self.used), 0
         self._starts_shorter = starts_shorter
         self.n_rows = 0  # of a step
         self.n_done = 0  # steps, including the steps that a singular kernel made impossible
@@ -253,7 +234,7 @@ class LengthScaleSearch:
 
     @property
     def gamma(self) -> np.ndarray:
-        return self.framed_gamma / self.rows.frame.gamma(self.kernel, 1.0)
+        return self.framed_gamma / self.frame.gamma(self.kernel, 1.0)
 
     @property
     def framed_gamma(self) -> np.ndarray:
@@ -275,12 +256,17 @@ class LengthScaleSearch:
         kernel = KernelSum([KernelPart(self.kernel, self.gamma)], self.alpha, self.n_rows)
         return Trial(kernel, self.error, len(self.errors))
 
+    def part(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, Weights]:
+        """Columns, targets and weights of the rows with these numbers."""
+        weights = None if self._weights is None else self._weights[rows]
+        return self.frame.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
+
     def run(self, n_steps: int, most_rows: int, until: int | None = None, progress: float = 0.0) -> Self:
         """Go on to step `until` of `n_steps`, of `most_rows` rows at most, with a rate that falls towards the end.
 
         `progress` is the share of the time that is gone: if time ends the search earlier, the rate falls earlier.
         """
-        n_used, by_work = len(self.rows.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
+        n_used, by_work = len(self.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
         affordable = max(SEARCH.fewest_step_rows, by_work)
         self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SEARCH.row_share * n_used)))
         if self._starts_shorter and not self.n_done and self._live.any():
@@ -314,7 +300,7 @@ class LengthScaleSearch:
         """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows."""
         if self._live.any():
             with suppress(SingularKernelError):
-                X, Y, weights = self.rows.part(self.rows.spread(most))
+                X, Y, weights = self.part(thinned(self.used, most))
                 K = self.matrix(X, X, self.framed_gamma)
                 return float(weighted_squares(K, self.alpha, weights, Y).mean(dtype=np.float64))
         return np.inf
@@ -324,7 +310,7 @@ class LengthScaleSearch:
 
         Kernels so wide have no slopes towards what changes fast. Every other row chooses, and the others judge.
         """
-        X, Y, weights = self.rows.part(self.rows.spread(self.n_rows))
+        X, Y, weights = self.part(thinned(self.used, self.n_rows))
         mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)
         factors = 4.0 ** np.arange(1, 5)
 
@@ -339,19 +325,15 @@ class LengthScaleSearch:
         if surely_less(tries[best][1::2], mean[1::2], 2.0):
             self._steps = self._steps.times(factors[best])
 
-    def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
-        """Error and slopes on the rows with these numbers."""
-        part = self.rows.part(rows)
-        return leave_one_out(self.matrix, *part, self.framed_gamma, self.alpha, self._rng, self._scratch)
-
     def left_out(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of at most `most` rows, and their leave-one-out residuals."""
-        rows = self.rows.spread(most)
-        X, Y, weights = self.rows.part(rows)
+        rows = thinned(self.used, most)
+        X, Y, weights = self.part(rows)
         return rows, residuals(self.matrix(X, X, self.framed_gamma), self.alpha, weights, Y)
 
     def _step(self, rows: np.ndarray, rate: float) -> None:
-        left_out = self._leave_one_out(rows)
+        given = *self.part(rows), self.framed_gamma, self.alpha, self._rng, self._scratch
+        left_out = leave_one_out(self.matrix, *given)
         self.errors.append(left_out.error)
         self.gammas.append(self.gamma)
         if left_out.error > 0:

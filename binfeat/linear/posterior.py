@@ -6,6 +6,7 @@ have the covariance ``(A + alpha)^-1`` around the ridge solution, with the matri
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from scipy import linalg
@@ -31,9 +32,9 @@ _LEAST_FREEDOM = 1e-3  # minimum of the degrees of freedom, as a share of the ro
 class RidgePosterior(ArrayRecord):
     """Roots of the covariance: squared predictions with these coefficients add up to variances, for unit noise."""
 
-    alpha: np.ndarray  # ()
-    coef: np.ndarray  # (n_roots, n_columns), float32
-    intercept: np.ndarray  # (n_roots,)
+    alpha: Annotated[np.ndarray, np.float64]
+    coef: Annotated[np.ndarray, np.float32, "roots", "features"]
+    intercept: Annotated[np.ndarray, np.float64, "roots"]
 
     def parts(self, Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield slices of roots, and their products with the rows Z, (n_rows, n_some)."""

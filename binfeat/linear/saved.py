@@ -18,6 +18,7 @@ from binfeat._common.saved_values import (
 from binfeat._common.sparse_tables import check_sparse
 from binfeat.linear.compact_coef import expand
 from binfeat.linear.incremental import AccumulatedRows, kept_of
+from binfeat.linear.posterior import RidgePosterior
 
 _KEPT = {"Y": (np.float64, "rows", "targets")}
 _SUMS = {
@@ -30,11 +31,6 @@ _KEPT_CSR = {"data": (FLOATS, "entries"), "indices": (INTEGERS, "entries"), "ind
 _CALIBRATION = {
     "calibration_coef_": (np.float64, "two", "classes", "classes"),
     "calibration_intercept_": (np.float64, "classes"),
-}
-_POSTERIOR = {
-    "alpha": (np.float64,),
-    "coef": (np.float32, "roots", "features"),
-    "intercept": (np.float64, "roots"),
 }
 
 
@@ -73,8 +69,8 @@ def _check_linear(state: dict[str, Any], sizes: dict[str, int]) -> None:
         check_numbers_of(state, status_=str)
     if "_posterior" in state:
         posterior = state["_posterior"]
-        check_keys(posterior, _POSTERIOR, (), "_posterior")
-        check_arrays(posterior, _POSTERIOR, sizes, order="any")
+        check_keys(posterior, RidgePosterior.layout(), (), "_posterior")
+        check_arrays(posterior, RidgePosterior.layout(), sizes, order="any")
         check_bounds(posterior, "alpha", above=0.0)
         _check_of_targets(state, "noise_variance_", flat, sizes, least=0.0)
     if "_kept" in state:

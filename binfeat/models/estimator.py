@@ -31,7 +31,7 @@ from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, requi
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.machines.all_rows import SourceRows, check_beyond_memory
 from binfeat.models.machines.choice import fitted_with
-from binfeat.models.machines.growth import require_table_bytes
+from binfeat.models.machines.sizes import require_table_bytes
 from binfeat.models.pipeline import fit
 from binfeat.models.problem import n_targets_of
 from binfeat.models.run import HEADER, Clock, Run, decision_words

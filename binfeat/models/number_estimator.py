@@ -12,7 +12,7 @@ from binfeat._rows.sources import is_source
 from binfeat._threads import blas_threads
 from binfeat.models.fitted.exact import Spread
 from binfeat.models.fitted.features import FeaturePosterior
-from binfeat.models.fitted.kernel_function import Posterior
+from binfeat.models.fitted.fitted import Posterior
 from binfeat.models.fitted.saved import check_regressor
 from binfeat.models.served.estimator import ServedMachineBase
 from binfeat.models.table.columns import RawTable

@@ -1,6 +1,6 @@
 """The steps of a fit, from a problem to a fitted model."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -21,15 +21,15 @@ from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
-from binfeat.models.machines.all_rows import MemoryRows, RowsOf
+from binfeat.models.machines.all_rows import AllRows, RowsOf
 from binfeat.models.machines.candidate import Solution
 from binfeat.models.machines.choice import Candidate, MachineChoice, known_kernels, known_machine, machine_again, suits
 from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.sizes import TUNING_ROWS
+from binfeat.models.machines.sizes import TUNING_ROWS, is_wide
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
-from binfeat.models.search.wide import WideSearch, is_wide
+from binfeat.models.search.wide import WideSearch
 from binfeat.models.table.targets import (
     LINK,
     Targets,
@@ -83,7 +83,7 @@ def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous:
     problem, run = choice.problem, choice.run.hurried()
     train, held_out = problem.train[: run.limits.hurried_rows], problem.held_out[: run.limits.hurried_out]
     some = replace(problem, train=train, held_out=held_out)
-    rows = MemoryRows(some, run)
+    rows = AllRows(some, run)
     return _machine(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)
 
 
@@ -156,6 +156,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     spread = _spread(problem, kernels, solution, run) if has_noise and run.limits.mechanisms.noise_model else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
+    errors, gammas = kernels.history(main.kernel)
     status = "budget" if solution.status == "converged" and run.cut_short else solution.status
     return Fitted(
         features=solution.features,
@@ -168,8 +169,9 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         intercept=solution.intercept,
         gamma=main.gamma,
         linear_map=main.linear_map,
-        relevances=np.bincount(encoder.source, relevances, minlength=encoder.inputs.n_inputs),
-        history=kernels.history(main.kernel),
+        feature_relevances=np.bincount(encoder.source, relevances, minlength=encoder.inputs.n_inputs),
+        length_scale_errors=errors,
+        length_scale_gammas=gammas,
         held_out_error=error,
         learning_curve=np.array(solution.curve),
         decisions=run.decisions(),
@@ -327,8 +329,7 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
     run.note("noise", "differs between rows" if differ else "about constant", solution.error)
     return Spread(
-        **{field.name: getattr(function, field.name) for field in fields(ExactFunction) if field.name != "coef"},
-        coef=function.coef * targets.std[:, np.newaxis],
+        **(function.arrays() | {"coef": function.coef * targets.std[:, np.newaxis]}),
         intercept=logs.intercept * targets.std + targets.mean,
         differ=differ,
         residuals=np.sort(residuals / np.exp(expected), axis=0),

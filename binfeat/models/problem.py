@@ -12,7 +12,7 @@ from binfeat._common.labels import AnyLabels, LabelColumns, Labels
 from binfeat._threads import one_blas_thread, threads_to_factorise
 from binfeat.length_scales.leave_one_out import Root, Weights
 from binfeat.models.kernel_algebra.loss import Loss, SquaredError, Squares
-from binfeat.models.kernel_algebra.minimum import coefficients, minimum_left_out
+from binfeat.models.kernel_algebra.solve import coefficients, minimum_left_out
 from binfeat.models.table.derived import columns_of_codes
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.targets import Targets, TargetTransform, as_columns

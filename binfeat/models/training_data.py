@@ -16,7 +16,7 @@ from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.kernel_algebra.loss import SQUARES
-from binfeat.models.machines.all_rows import MemoryRows, RowsOf
+from binfeat.models.machines.all_rows import AllRows, RowsOf
 from binfeat.models.machines.choice import known_targets, previous_fit
 from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.problem import Problem, answers_of, rows_of, with_codes
@@ -41,11 +41,11 @@ class GivenRows:
     weights: ArrayLike | None
     groups: ArrayLike | None
     targets: Targets | AnyLabels  # of all rows
-    all_rows: RowsOf = MemoryRows
+    all_rows: RowsOf = AllRows
 
     @property
     def is_sample(self) -> bool:
-        return self.all_rows is not MemoryRows
+        return self.all_rows is not AllRows
 
     def sampled(self, source: SampledSource) -> Self:
         weights, groups = source.sampled(self.weights, self.groups)

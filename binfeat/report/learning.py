@@ -135,8 +135,8 @@ def _rows_with_targets(function: ExactFunction, intercept: np.ndarray, chosen: n
     """Return some rows of a function, their targets (predictions plus residuals) and their weights."""
     X, weights = np.ascontiguousarray(function.support[:, chosen]), function.weights[chosen]
     left = float(function.alpha) / weights[:, np.newaxis] * function.coef[:, chosen].T
-    values = function(X.T * function.unit + function.center)
-    return X, (values + intercept + left).astype(np.float32), weights
+    values = function.scores(X.T * function.unit + function.center, intercept)
+    return X, (values + left).astype(np.float32), weights
 
 
 def _node_of_few_cells(trees: CellTrees) -> int | None:

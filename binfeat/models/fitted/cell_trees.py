@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated
 
 import numpy as np
 
@@ -29,21 +29,9 @@ class ColumnRows:
     def __getitem__(self, place: np.ndarray | slice | tuple[np.ndarray, int]) -> np.ndarray:
         """Some rows, or one input of them, in float64; `place` is ``rows`` or ``rows, input``."""
         if not isinstance(place, tuple):
-            return self._in_inputs(self.columns[:, place].T)
+            return self.columns[:, place].T * self.frame.unit + self.frame.center
         rows, j = place
         return self.columns[j][rows].astype(np.float64) * self.frame.unit[j] + self.frame.center[j]
-
-    def min(self, axis: Literal[0]) -> np.ndarray:
-        """One value per input, (n_inputs,)."""
-        return self._in_inputs(self.columns.min(axis=1 - axis))
-
-    def max(self, axis: Literal[0]) -> np.ndarray:
-        """One value per input, (n_inputs,)."""
-        return self._in_inputs(self.columns.max(axis=1 - axis))
-
-    def _in_inputs(self, rows: np.ndarray) -> np.ndarray:
-        """Rows (..., n_inputs) of the frame as they were, in float64."""
-        return rows * self.frame.unit + self.frame.center
 
 
 ScaledTable = np.ndarray | ColumnRows  # (n_rows, n_inputs)
@@ -56,10 +44,10 @@ _FULL = 0.87  # average size of cells as a share of the maximum; splits are not 
 class CellTrees(ArrayRecord):
     """Trees with consecutively numbered cells; see `find_cells`."""
 
-    inputs: np.ndarray  # (n_splits,), int32: what a split asks for
-    places: np.ndarray  # (n_splits,)
-    children: np.ndarray  # (n_splits, 2), int32
-    roots: np.ndarray  # (n_trees,), int32
+    inputs: Annotated[np.ndarray, np.int32, "splits"]  # that splits compare with their places
+    places: Annotated[np.ndarray, np.float64, "splits"]
+    children: Annotated[np.ndarray, np.int32, "splits", "two"]
+    roots: Annotated[np.ndarray, np.int32, "trees"]
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Numbers of the cells, (n_trees, n_rows), of scaled rows (n_rows, n_inputs)."""

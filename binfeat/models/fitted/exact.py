@@ -1,20 +1,20 @@
 """Functions of exact models, and their error bars."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
 from binfeat._common.derived import made_once
 from binfeat._common.memory import require_memory
+from binfeat._common.saved_values import FLOATS
 from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
-from binfeat.models.fitted.expansion import ANCHORED_ROWS, FullExpansion, few_anchors
+from binfeat.models.fitted.expansion import ANCHORED_ROWS, Expansion, few_anchors
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, normal_samples
 from binfeat.models.kernel_algebra.solve import CellInverse, rows_of_cell
 
@@ -32,16 +32,13 @@ class ExactFunction(KernelFunction):
     Its values are computed from few rows, the anchors, where these suffice.
     """
 
-    anchors: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))  # (n_anchors,): rows of the support
-    anchor_coef: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_anchors)
-
-    def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
-        return self._expansion(X, n_jobs)
+    # Rows of the support, and their coefficients.
+    anchors: Annotated[np.ndarray, np.int32, "anchors"] = field(default_factory=partial(np.empty, 0, np.int32))
+    anchor_coef: Annotated[np.ndarray, FLOATS, "targets", "anchors"] = field(default_factory=partial(np.empty, (0, 0)))
 
     @made_once
-    def _expansion(self) -> FullExpansion:
-        return FullExpansion(self.kernel(1), self.categorical, *self.expansion, self.frame)
+    def _expansion(self) -> Expansion:
+        return Expansion.of_one_cell(self.kernel(1), self.categorical, self.frame, *self.expansion)
 
     @property
     def expansion(self) -> tuple[np.ndarray, np.ndarray]:
@@ -82,8 +79,8 @@ class ExactFunction(KernelFunction):
             return ExactPosterior(self, n_jobs, errors)
         return ManyRowsPosterior(self, n_jobs)
 
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        yield self(X, n_jobs)
+    def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        return self._expansion(X, n_jobs)
 
 
 class ExactPosterior:
@@ -188,9 +185,9 @@ class Spread(ExactFunction):
     function had not seen either.
     """
 
-    intercept: np.ndarray  # (n_targets,)
-    differ: np.ndarray  # (), bool: whether sizes clearly differ from row to row
-    residuals: np.ndarray  # (n_rows, n_targets), by their sizes, sorted
+    intercept: Annotated[np.ndarray, np.float64, "targets"]
+    differ: Annotated[np.ndarray, np.bool_]  # whether sizes clearly differ from row to row
+    residuals: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # by their sizes, sorted
 
     def sizes(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return the sizes of the residuals of scaled rows, (n_rows, n_targets)."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -12,10 +13,15 @@ from binfeat._threads import one_blas_thread, share_blocks
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelValues
-from binfeat.length_scales.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
+from binfeat.length_scales.matrices import Frame, KernelMatrix, Linear, RadialMatrix
 
-_KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
-_MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
+_KINDS: dict[Kernel, int] = {
+    Laplacian(): expansions.LAPLACIAN,
+    RBF(): expansions.GAUSSIAN,
+    Matern(0.5): expansions.EXPONENTIAL,
+    Matern(1.5): expansions.MATERN_ONCE,
+    Matern(2.5): expansions.MATERN_TWICE,
+}
 _VALUES = 2**20  # of a kernel between two looks at signals, some milliseconds
 _LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
 _FEW = 16  # rows, which are not worth sorting by cells
@@ -25,14 +31,62 @@ _MANY = 2**17  # rows per block of coordinates
 Placement = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
-class Coordinates:
-    """Coordinates of rows for a sum of kernels in the engine; linear kernels become a linear function of the row.
+class Expansion:
+    """Kernel expansion over the cells of each row, bitwise the same for one row and many, and for any threads.
 
-    The coordinates of a row are bitwise the same for any other rows in the batch.
+    The coordinates of a cell's rows lie side by side: one copy for each tree. Rows without a coefficient in a cell are
+    left out of it. Linear kernels become a linear function of the row.
     """
 
-    def __init__(self, kernel: KernelValues, categorical: np.ndarray, frame: Frame) -> None:
+    def __init__(
+        self,
+        kernel: KernelValues,
+        categorical: np.ndarray,
+        frame: Frame,
+        support: np.ndarray,  # (n_inputs, n_support)
+        cells: list[tuple[np.ndarray, np.ndarray]],  # rows of the support and coefficients (n_targets, n_rows) of each
+        intercepts: np.ndarray,  # (n_cells, n_targets)
+    ) -> None:
         self._categorical, self._frame = np.flatnonzero(categorical), frame
+        self._place(kernel, categorical)
+        S, codes, linear = self._coordinates(support)
+        counted = [(rows[coef.any(axis=0)], coef[:, coef.any(axis=0)]) for rows, coef in cells]
+        sizes = [-(-len(rows) // expansions.SUMS) * expansions.SUMS for rows, _ in counted]
+        starts, self._mean_size = np.cumsum([0, *sizes]), int(np.mean(sizes))
+        slopes = np.zeros((len(cells), linear.shape[1], intercepts.shape[1]))
+        if self._is_linear:
+            weights = self._linear[:, np.newaxis]
+            slopes[:] = [weights * (support[:, rows].astype(np.float64) @ coef.T) for rows, coef in counted]
+        tables = [_side_by_side([values[rows].T for rows, _ in counted], starts) for values in (S, codes)]
+        coefs = _side_by_side([coef for _, coef in counted], starts)
+        self._cells = starts, *tables, coefs, slopes, intercepts
+
+    @classmethod
+    def of_one_cell(
+        cls, kernel: KernelValues, categorical: np.ndarray, frame: Frame, support: np.ndarray, coef: np.ndarray
+    ) -> Self:
+        """The expansion over all rows of the support (n_inputs, n), with coefficients (n_targets, n)."""
+        return cls(kernel, categorical, frame, support, [(np.arange(coef.shape[1]), coef)], np.zeros((1, len(coef))))
+
+    def __call__(self, X: np.ndarray, n_jobs: int | None, cells: np.ndarray | None = None) -> np.ndarray:
+        """Sums over trees (n, n_targets) for rows (n, n_inputs), given their cells in each tree, (n_trees, n)."""
+        out, size = np.zeros((len(X), self._cells[-1].shape[1])), self._mean_size
+        if cells is None:
+            one = np.zeros((1, len(X)), np.int32)
+            _share(lambda place: self._add(self._of(X[place]), one[:, place], out[place]), len(X), size, n_jobs)
+            return out
+        for place in slices(len(X), _MANY):
+            known = self._of(X[place])
+            if len(X) <= _FEW:
+                self._add(known, cells, out)
+                continue
+            for of_tree in cells[:, place]:
+                add = partial(self._add_sorted, known, of_tree, out[place], np.argsort(of_tree, kind="stable"))
+                _share(add, len(of_tree), size, n_jobs)
+        return out
+
+    def _place(self, kernel: KernelValues, categorical: np.ndarray) -> None:
+        """Determine the places of the coordinates of each kernel, padded with zeros, and the linear function."""
         self._linear = np.zeros(len(categorical))  # weights of the inputs in linear kernels
         parts, kinds, shares, jumps = [], [], [], []
         for matrix, share, gamma in zip(kernel.matrices, kernel.shares, kernel.gammas, strict=True):
@@ -40,7 +94,7 @@ class Coordinates:
                 self._linear += np.where(categorical, 0.0, share * gamma)
                 continue
             parts.append(placement_of(matrix, gamma, categorical))
-            kinds.append(_kind(matrix.kernel))
+            kinds.append(_KINDS[matrix.kernel])
             shares.append(share)
             jumps.append(gamma[categorical])
         sizes = [inputs.size if linear_map is None else linear_map.shape[1] for inputs, _, linear_map in parts]
@@ -53,36 +107,42 @@ class Coordinates:
                 self._inputs[place], self._scales[place] = inputs, scales
             else:
                 self._mapped.append((place, (inputs, scales, linear_map)))
-        self.is_linear = bool(self._linear.any())
-        self.kernel = np.array(kinds), np.array(shares, np.float64), bounds, np.array(jumps, np.float32)
+        self._is_linear = bool(self._linear.any())
+        self._kernel = np.array(kinds), np.array(shares, np.float64), bounds, np.array(jumps, np.float32)
 
-    def of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the coordinates of rows (n, n_inputs); see `of_columns`."""
-        return self.of_columns(self._frame.columns(X))
+    def _coordinates(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return coordinates for the kernels, categories, and inputs of the linear function: arrays (n, ...).
 
-    def of_columns(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return zero-padded coordinates of each kernel, categories, and inputs of the linear function.
-
-        Of columns in the frame, (n_inputs, n): rows of arrays (n, ...).
+        They belong to columns in the frame, (n_inputs, n), and do not depend on the other columns.
         """
         rows = np.ascontiguousarray(columns.T, dtype=np.float64)
         coordinates = (rows.take(self._inputs, axis=1) * self._scales).astype(np.float32)
         for place, part in self._mapped:
             coordinates[:, place] = placed(rows, part)
         codes = np.ascontiguousarray(columns.take(self._categorical, axis=0).T)
-        return coordinates, codes, rows if self.is_linear else rows[:, :0]
+        return coordinates, codes, rows if self._is_linear else rows[:, :0]
 
-    def slopes(self, support: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """The linear function of rows (n_inputs, n) and their coefficients (n_targets, n): (n_inputs, n_targets)."""
-        return self._linear[:, np.newaxis] * (support.astype(np.float64) @ coef.T)
+    def _of(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The coordinates of rows (n, n_inputs)."""
+        return self._coordinates(self._frame.columns(X))
+
+    def _add(self, known: tuple[np.ndarray, ...], cells: np.ndarray, out: np.ndarray) -> None:
+        expansions.add_cells(*self._kernel, *known, cells, *self._cells, out)
+
+    def _add_sorted(
+        self, known: tuple[np.ndarray, ...], of_tree: np.ndarray, out: np.ndarray, order: np.ndarray, place: slice
+    ) -> None:
+        """Add values of one tree for some rows, sorted by cell."""
+        own = order[place]
+        values = out[own]
+        self._add(tuple(table[own] for table in known), of_tree[np.newaxis, own], values)
+        out[own] = values
 
 
 def placement_of(matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> Placement:
     scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
-    inputs, linear_map = np.flatnonzero(scales), None
-    if isinstance(matrix, MappedRadialMatrix):
-        linear_map = np.ascontiguousarray(matrix.linear_map[inputs])
-    return inputs, scales[inputs], linear_map
+    inputs, linear_map = np.flatnonzero(scales), matrix.linear_map if isinstance(matrix, RadialMatrix) else None
+    return inputs, scales[inputs], None if linear_map is None else np.ascontiguousarray(linear_map[inputs])
 
 
 def placed(rows: np.ndarray, placement: Placement) -> np.ndarray:
@@ -94,92 +154,6 @@ def placed(rows: np.ndarray, placement: Placement) -> np.ndarray:
     mapped = np.empty((len(scaled), linear_map.shape[1]))
     expansions.map_rows(scaled, linear_map, mapped)
     return mapped
-
-
-class FullExpansion:
-    """Kernel expansion over all rows of a model, bitwise the same for one row and many, and for any threads.
-
-    Rows without a coefficient are skipped.
-    """
-
-    def __init__(
-        self, kernel: KernelValues, categorical: np.ndarray, support: np.ndarray, coef: np.ndarray, frame: Frame
-    ) -> None:
-        counts = coef.any(axis=0)
-        support, coef = support[:, counts], coef[:, counts]
-        self._coordinates = Coordinates(kernel, categorical, frame)
-        self._slopes = self._coordinates.slopes(support, coef)
-        more = -coef.shape[1] % expansions.SUMS
-        S, codes, _ = self._coordinates.of_columns(np.pad(support, ((0, 0), (0, more))))
-        self._S, self._codes = np.ascontiguousarray(S.T), np.ascontiguousarray(codes.T)
-        self._coef = np.ascontiguousarray(np.pad(coef, ((0, 0), (0, more))))
-
-    def __call__(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Values (n, n_targets) of rows (n, n_inputs), float64."""
-        out = np.zeros((len(X), len(self._coef)))
-        _share(lambda place: self._add(X[place], out[place]), len(X), self._S.shape[1], n_jobs)
-        return out
-
-    def _add(self, X: np.ndarray, out: np.ndarray) -> None:
-        Q, codes, rows = self._coordinates.of(X)
-        expansions.add_expansions(*self._coordinates.kernel, Q, codes, self._S, self._codes, self._coef, out)
-        if self._coordinates.is_linear:
-            linear = np.empty_like(out)
-            expansions.map_rows(rows, self._slopes, linear)
-            out += linear
-
-
-class CellExpansions:
-    """Kernel expansion over the cells of each row, bitwise the same for one row and many, and for any threads.
-
-    The coordinates of a cell's rows lie side by side: one copy for each tree. Rows without a coefficient in a cell are
-    left out of it.
-    """
-
-    def __init__(
-        self,
-        kernel: KernelValues,
-        categorical: np.ndarray,
-        support: np.ndarray,
-        frame: Frame,
-        cells: list[tuple[np.ndarray, np.ndarray]],  # rows of the support and coefficients (n_targets, n_rows) of each
-        intercepts: np.ndarray,  # (n_cells, n_targets)
-    ) -> None:
-        self._coordinates = Coordinates(kernel, categorical, frame)
-        S, codes, linear = self._coordinates.of_columns(support)
-        counted = [(rows[coef.any(axis=0)], coef[:, coef.any(axis=0)]) for rows, coef in cells]
-        sizes = [-(-len(rows) // expansions.SUMS) * expansions.SUMS for rows, _ in counted]
-        starts, self._mean_size = np.cumsum([0, *sizes]), int(np.mean(sizes))
-        slopes = np.zeros((len(cells), linear.shape[1], intercepts.shape[1]))
-        if self._coordinates.is_linear:
-            slopes[:] = [self._coordinates.slopes(support[:, rows], coef) for rows, coef in counted]
-        tables = [_side_by_side([values[rows].T for rows, _ in counted], starts) for values in (S, codes)]
-        coefs = _side_by_side([coef for _, coef in counted], starts)
-        self._places = starts, *tables, coefs, slopes, intercepts
-
-    def add(self, X: np.ndarray, cells: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
-        """Add values for rows (n, n_inputs), given their cells in each tree, (n_trees, n), to (n, n_targets)."""
-        for place in slices(len(X), _MANY):
-            known = self._coordinates.of(X[place])
-            if len(X) <= _FEW:
-                self._add(known, cells, out)
-                continue
-            for of_tree in cells[:, place]:
-                order = np.argsort(of_tree, kind="stable")
-                add = partial(self._add_sorted, known, of_tree, out[place], order)
-                _share(add, len(order), self._mean_size, n_jobs)
-
-    def _add(self, known: tuple[np.ndarray, ...], cells: np.ndarray, out: np.ndarray) -> None:
-        expansions.add_cells(*self._coordinates.kernel, *known, cells, *self._places, out)
-
-    def _add_sorted(
-        self, known: tuple[np.ndarray, ...], of_tree: np.ndarray, out: np.ndarray, order: np.ndarray, place: slice
-    ) -> None:
-        """Add values of one tree for some rows, sorted by cell."""
-        own = order[place]
-        values = out[own]
-        self._add(tuple(table[own] for table in known), of_tree[np.newaxis, own], values)
-        out[own] = values
 
 
 def _side_by_side(tables: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
@@ -204,11 +178,6 @@ def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | N
             add(place)
 
     share_blocks(fill, places, n_rows * size, n_jobs)
-
-
-def _kind(kernel: Kernel) -> int:
-    """Return the code of a kernel in the engine."""
-    return _MATERN[kernel.nu] if isinstance(kernel, Matern) else _KINDS[type(kernel)]
 
 
 ANCHORED_ROWS = 2000  # of a model, at least; predictions by fewer rows are fast
@@ -255,7 +224,7 @@ def few_anchors(
     checked, others = support[:, order[:_CHECKED]], order[_CHECKED:]
 
     def values_of(rows: np.ndarray, own_coef: np.ndarray, at: np.ndarray) -> np.ndarray:
-        expansion = FullExpansion(kernel, categorical, rows, own_coef, frame)
+        expansion = Expansion.of_one_cell(kernel, categorical, frame, rows, own_coef)
         return expansion(np.ascontiguousarray(at.T, dtype=np.float64), n_jobs)
 
     expected, values = values_of(support, coef, checked), np.empty((0, len(coef)))

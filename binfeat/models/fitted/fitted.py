@@ -13,17 +13,19 @@ from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.exact import ExactFunction, Spread
-from binfeat.models.fitted.features import FeatureFunction
+from binfeat.models.fitted.exact import ExactFunction, ExactPosterior, ManyRowsPosterior, Spread
+from binfeat.models.fitted.features import FeatureFunction, FeaturePosterior
 from binfeat.models.fitted.importance import rises_of_kernels
-from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, Posterior
-from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.fitted.local import LocalFunction, LocalPosterior
 from binfeat.models.fitted.saved import SINGLES
-from binfeat.models.search.kernel_search import History
 from binfeat.models.table.derived import scaled_in_older_files
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import Report
 from binfeat.models.table.targets import Targets, TargetTransform, no_limits
+
+Function = ExactFunction | LocalFunction | FeatureFunction
+Posterior = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +38,13 @@ class Fitted:
     alpha: float
     encoder: TableEncoder
     targets: Targets | AnyLabels
-    function: KernelFunction | FeatureFunction
+    function: Function
     intercept: np.ndarray  # (n_targets,)
     gamma: np.ndarray  # (n_columns,): of each encoded column, as the kernel with the larger share defines it
     linear_map: np.ndarray | None  # (n_columns, rank), of the scaled columns
-    relevances: np.ndarray  # (n_inputs,)
-    history: History
+    feature_relevances: np.ndarray  # (n_inputs,)
+    length_scale_errors: np.ndarray  # (n_steps,), of the search
+    length_scale_gammas: np.ndarray  # (n_steps, n_columns)
     held_out_error: np.ndarray  # (2,): mean and standard error
     learning_curve: np.ndarray  # (n_batches, 2): number of grids or trees, and error
     decisions: np.ndarray  # structured
@@ -82,7 +85,7 @@ class Fitted:
     def importances(self, n_jobs: int | None) -> np.ndarray:
         """Roots of the rises of the loss, (n_inputs,), in units of the targets; of an older file maybe relevances."""
         rises = self._derived_rises.get(self, lambda: self._rises(n_jobs))
-        return self.relevances if rises is None else np.sqrt(np.maximum(rises, 0.0))
+        return self.feature_relevances if rises is None else np.sqrt(np.maximum(rises, 0.0))
 
     def _rises(self, n_jobs: int | None) -> np.ndarray | None:
         if isinstance(self.function, KernelFunction):
@@ -95,31 +98,21 @@ class Fitted:
 
 
 _NONE = np.empty((0, 0))
+# Attributes of an estimator with these names and an underscore.
+_HISTORY = "length_scale_errors", "length_scale_gammas", "held_out_error", "learning_curve", "decisions"
+_SAME = "features", "kernel", "scaling", "alpha", "intercept", "gamma", "feature_relevances", *_HISTORY
 
 
 def attributes_of(fitted: Fitted) -> dict:
-    errors, gammas = fitted.history
     return {
         **_of_targets(fitted),
         **_of_function(fitted),
-        "held_out_error_": fitted.held_out_error,
+        **{f"{name}_": getattr(fitted, name) for name in (*_SAME, "status")},
         "_columns": fitted.encoder.arrays(),
         "_scaler": fitted.scaler,
-        "intercept_": fitted.intercept,
-        "gamma_": fitted.gamma,
         "_rotation": _NONE if fitted.linear_map is None else fitted.linear_map,
-        "feature_relevances_": fitted.relevances,
-        "length_scale_errors_": errors,
-        "length_scale_gammas_": gammas,
-        "features_": fitted.features,
-        "kernel_": fitted.kernel,
-        "scaling_": fitted.scaling,
-        "alpha_": fitted.alpha,
         "n_grids_": fitted.function.n_grids,
         "n_trees_": fitted.function.n_trees,
-        "learning_curve_": fitted.learning_curve,
-        "decisions_": fitted.decisions,
-        "status_": fitted.status,
         "_rises": {} if fitted.rises is None else {"of_inputs": fitted.rises},
         "_seen": {} if fitted.seen is None else {"hashes": fitted.seen},
     }
@@ -216,22 +209,12 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
     posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
     linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
     return Fitted(
-        features=machine.features_,
-        kernel=machine.kernel_,
-        scaling=machine.scaling_,
-        alpha=machine.alpha_,
+        **{name: getattr(machine, f"{name}_") for name in _SAME},
         encoder=TableEncoder.from_arrays(machine._columns),
         scaler=machine._scaler,
         targets=_targets_of(machine),
         function=_function_of(machine),
-        intercept=machine.intercept_,
-        gamma=machine.gamma_,
         linear_map=linear_map if linear_map.size else None,
-        relevances=machine.feature_relevances_,
-        history=(machine.length_scale_errors_, machine.length_scale_gammas_),
-        held_out_error=machine.held_out_error_,
-        learning_curve=machine.learning_curve_,
-        decisions=machine.decisions_,
         status=vars(machine).get("status_", ""),  # which a fit under way takes away
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
@@ -257,7 +240,7 @@ def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
     return Targets(transform, mean, std, machine._one_target, machine._target_shifts, limits)
 
 
-def _function_of(machine: BaseEstimator) -> KernelFunction | FeatureFunction:
+def _function_of(machine: BaseEstimator) -> Function:
     coef = machine.feature_coef_.astype(np.float64, copy=False)
     if machine._exact:
         return ExactFunction.from_arrays({**_typed(machine._exact, np.float64), "coef": coef})

@@ -1,7 +1,6 @@
 """Importance of inputs: the increase of the leave-one-out error when an input is shuffled."""
 
 from collections.abc import Callable, Iterator
-from typing import cast
 
 import numpy as np
 
@@ -23,17 +22,14 @@ _SHUFFLES = 2
 _Judged = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]
 
 
-def rises_of_kernels(function: KernelFunction, source: np.ndarray, n_jobs: int | None) -> np.ndarray:
+def rises_of_kernels(function: ExactFunction | LocalFunction, source: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Rise of the mean squared error for each input, to which `source` assigns columns; of a function of kernel values.
 
     Residuals are leave-one-out residuals from the inverse of the kernel matrix; for many rows, from a few
     cells, and for a local model from the cells of its first tree.
     """
     with one_blas_thread():
-        if isinstance(function, LocalFunction):
-            judged = list(_of_local(function, n_jobs))
-        else:
-            judged = list(_of_exact(cast(ExactFunction, function)))
+        judged = list(_of_local(function, n_jobs) if isinstance(function, LocalFunction) else _of_exact(function))
     donors = function.support[:, evenly_spaced(function.n_rows, ROWS)]
     live = np.any(function.gammas > 0, axis=0)
     return _rises(judged, donors, source, live, n_jobs)

@@ -1,33 +1,33 @@
-"""Fitted functions of kernel values, and the interface of all error bars.
+"""Fitted functions of kernel values, and the errors that all error bars are based on.
 
 Targets are what the model learns, standardized. With noise of variance s2 for a row of mean weight, weights of
 features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. What s2 is, residuals
-of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction.
+of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction. Error bars have
+`errors`, `variances` of predictions for rows (n_rows, n_inputs), and samples of the prediction error, `deviations`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
+from binfeat._common.saved_values import FLOATS
 from binfeat._threads import threads_to_factorise
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
 from binfeat.length_scales.matrices import Frame, Linear, kernel_matrix, linear_squares
-from binfeat.linear.posterior import RidgePosterior
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutErrors(ArrayRecord):
     """Leave-one-out or validation residuals, divided by their expected size."""
 
-    noise: np.ndarray  # (n_targets,): s2
-    scores: np.ndarray  # (n_rows, n_targets): absolute residuals in standard deviations, sorted
+    noise: Annotated[np.ndarray, np.float64, "targets"]  # s2
+    scores: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # absolute residuals in standard deviations, sorted
 
     @classmethod
     def of(cls, residuals: np.ndarray, variances: np.ndarray) -> "HeldOutErrors":
@@ -55,20 +55,9 @@ def normal_samples(covariance: np.ndarray, n_samples: int, rng: np.random.Genera
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(covariance), n_samples))
 
 
-class Posterior(Protocol):
-    """Error bars of predictions."""
-
-    errors: HeldOutErrors
-
-    def variances(self, X: np.ndarray) -> np.ndarray:
-        """Return variances of predictions for rows (n_rows, n_inputs), in units of the noise variance."""
-
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Return samples of the prediction error, (n_rows, n_samples), for unit noise variance."""
-
-
-# Codes of kernels in files; Matern kernels are stored as nu.
-_NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
+# Kernels by their codes in files, which are nu of Matern kernels.
+KERNELS: dict[float, Kernel] = {-1.0: Linear(), 0.0: Laplacian(), np.inf: RBF()}
+KERNELS |= {nu: Matern(nu) for nu in (0.5, 1.5, 2.5)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,15 +70,15 @@ class KernelFunction(ArrayRecord, ABC):
     n_grids: ClassVar[int] = 0
     n_fourier: ClassVar[int] = 0  # Fourier features
 
-    nus: np.ndarray  # (n_kernels,): nu of Matern kernels, or the code of another kernel
-    shares: np.ndarray  # (n_kernels,)
-    gammas: np.ndarray  # (n_kernels, n_inputs)
-    categorical: np.ndarray  # (n_inputs,), bool
-    support: np.ndarray  # (n_inputs, n_rows), float32: rows about the center, in units, to which the gammas belong
-    center: np.ndarray  # (n_inputs,)
-    unit: np.ndarray  # (n_inputs,)
-    alpha: np.ndarray  # (): penalty that the coefficients took, for weights of mean 1
-    weights: np.ndarray  # (n_rows,), of mean 1
+    nus: Annotated[np.ndarray, np.float64, "kernels"]  # nu of Matern kernels, or the code of another kernel
+    shares: Annotated[np.ndarray, np.float64, "kernels"]
+    gammas: Annotated[np.ndarray, np.float64, "kernels", "inputs"]
+    categorical: Annotated[np.ndarray, np.bool_, "inputs"]
+    support: Annotated[np.ndarray, np.float32, "inputs", "support"]  # rows about the center, in units, as the gammas
+    center: Annotated[np.ndarray, np.float64, "inputs"]
+    unit: Annotated[np.ndarray, np.float64, "inputs"]
+    alpha: Annotated[np.ndarray, np.float64]  # penalty that the coefficients took, for weights of mean 1
+    weights: Annotated[np.ndarray, FLOATS, "support"]  # of mean 1
     coef: np.ndarray  # (n_targets, n_coefficients)
     rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), of a radial kernel
 
@@ -102,11 +91,10 @@ class KernelFunction(ArrayRecord, ABC):
         weights: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
         """All but the coefficients."""
-        kernels = [part.kernel for part in kernel.parts]
-        nus = [own.nu if isinstance(own, Matern) else _NUS[type(own)] for own in kernels]
+        codes = {own: nu for nu, own in KERNELS.items()}
         maps = [part.linear_map for part in kernel.parts if part.linear_map is not None]
         return {
-            "nus": np.array(nus),
+            "nus": np.array([getattr(part.kernel, "nu", codes.get(part.kernel)) for part in kernel.parts], float),
             "shares": np.array([part.share for part in kernel.parts]),
             "gammas": kernel.gammas(frame),
             "categorical": categorical,
@@ -123,20 +111,12 @@ class KernelFunction(ArrayRecord, ABC):
         return 0
 
     @abstractmethod
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        """Summands of the values, (n_rows, n_targets) each."""
+    def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """Values of shape (n_rows, n_targets)."""
 
     def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
-        scores = np.empty((len(X), intercept.size))
-        scores[:] = intercept
-        for term in self._terms(X, n_jobs):
-            scores += term
-        return scores
-
-    @abstractmethod
-    def posterior(self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None) -> Posterior:
-        """Return error bars, from samples of the coefficients and validation errors if needed."""
+        return intercept + self._values(X, n_jobs)
 
     @property
     def frame(self) -> Frame:
@@ -148,9 +128,8 @@ class KernelFunction(ArrayRecord, ABC):
         return self.rotation if self.rotation.size else None
 
     @cached_property
-    def kernels(self) -> list[Kernel | Linear]:
-        kinds = {nu: kind for kind, nu in _NUS.items()}
-        return [kinds[nu]() if nu in kinds else Matern(nu) for nu in self.nus]
+    def kernels(self) -> list[Kernel]:
+        return [KERNELS[nu] for nu in self.nus.tolist()]
 
     @property
     def n_rows(self) -> int:

@@ -1,9 +1,8 @@
 """Functions of local models, with effects of levels that all cells share, and their error bars."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import cast
+from typing import Annotated, cast
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from binfeat._threads import side_by_side, threads_to_factorise
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
-from binfeat.models.fitted.expansion import CellExpansions
+from binfeat.models.fitted.expansion import Expansion
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.level_effects import (
     CELL_BATCH,
@@ -37,15 +36,17 @@ class LocalFunction(KernelFunction):
     children: np.ndarray
     roots: np.ndarray
     starts: np.ndarray  # (n_cells + 1,), int64: of the rows and the coefficients of each cell
-    rows: np.ndarray  # (n_coefficients,), int32: of the support
-    cell_alphas: np.ndarray  # (n_cells,)
-    cell_intercepts: np.ndarray  # (n_cells, n_targets)
+    rows: Annotated[np.ndarray, np.int32, "features"]  # of the support, for each coefficient
+    cell_alphas: Annotated[np.ndarray, np.float64, "cells"]
+    cell_intercepts: Annotated[np.ndarray, np.float64, "cells", "targets"]
     # Effects of levels that all cells share: see `LevelColumns`, whose fields these are, and the mean weights of trees.
     level_inputs: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
     level_starts: np.ndarray = field(default_factory=partial(np.zeros, 1, np.int64))
     level_columns: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
     level_variances: np.ndarray = field(default_factory=partial(np.empty, 0))
-    level_weights: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_targets, n_columns)
+    level_weights: Annotated[np.ndarray, np.float64, "targets", "levels"] = field(
+        default_factory=partial(np.empty, (0, 0))
+    )
 
     @cached_property
     def trees(self) -> CellTrees:
@@ -109,19 +110,18 @@ class LocalFunction(KernelFunction):
     ) -> "LocalPosterior":
         return LocalPosterior(self, errors, n_jobs)
 
-    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        total = np.zeros((len(X), len(self.coef)))
-        self._expansions.add(X, self.trees(X), total, n_jobs)
+    def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        total = self._expansion(X, n_jobs, self.trees(X))
         total /= self.n_trees
-        yield total
         if self.levels is not None:
-            yield sum((effects for _, effects in self.effects_of(X)), np.zeros(total.shape))
+            total += sum((effects for _, effects in self.effects_of(X)), np.zeros(total.shape))
+        return total
 
     @made_once
-    def _expansions(self) -> CellExpansions:
+    def _expansion(self) -> Expansion:
         places = map(self._place, range(len(self.starts) - 1))
         cells = [(self.rows[place], self.coef[:, place]) for place in places]
-        return CellExpansions(self.kernel(1), self.categorical, self.support, self.frame, cells, self.cell_intercepts)
+        return Expansion(self.kernel(1), self.categorical, self.frame, self.support, cells, self.cell_intercepts)
 
 
 class LocalPosterior:

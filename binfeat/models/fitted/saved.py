@@ -4,6 +4,7 @@ from numbers import Integral
 
 import numpy as np
 
+from binfeat._common.array_record import ArrayRecord
 from binfeat._common.calibration import Calibration
 from binfeat._common.saved_values import (
     FLOATS,
@@ -18,6 +19,11 @@ from binfeat._common.saved_values import (
     is_plain,
 )
 from binfeat.features.binning.saved import check_grids
+from binfeat.linear.posterior import RidgePosterior
+from binfeat.models.fitted.cell_trees import CellTrees
+from binfeat.models.fitted.exact import ExactFunction, Spread
+from binfeat.models.fitted.kernel_function import KERNELS, HeldOutErrors, KernelFunction
+from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.saved_table import (
     check_labels,
     check_scaler,
@@ -25,58 +31,10 @@ from binfeat.models.fitted.saved_table import (
     check_targets,
     n_calibrated,
 )
-from binfeat.models.kernel_algebra.level_effects import NO_COLUMN
+from binfeat.models.kernel_algebra.level_effects import NO_COLUMN, LevelColumns
 from binfeat.models.settings import SOLVER_OPTIONS, Settings
 from binfeat.models.table.derived import NO_RANKS
 from binfeat.models.table.targets import LINK
-
-_NUS = -1.0, 0.0, 0.5, 1.5, 2.5, np.inf  # codes of kernels in files: linear, Laplacian, Matern, Gaussian
-_KERNEL = {
-    "nus": (np.float64, "kernels"),
-    "shares": (np.float64, "kernels"),
-    "gammas": (np.float64, "kernels", "inputs"),
-    "categorical": (np.bool_, "inputs"),
-    "support": (np.float32, "inputs", "support"),
-    "center": (np.float64, "inputs"),
-    "unit": (np.float64, "inputs"),
-    "alpha": (np.float64,),
-    "weights": (FLOATS, "support"),
-}
-_ANCHORS = {
-    "anchors": (np.int32, "anchors"),
-    "anchor_coef": (FLOATS, "targets", "anchors"),
-}
-_TREES = {
-    "inputs": (np.int32, "splits"),
-    "places": (np.float64, "splits"),
-    "children": (np.int32, "splits", "two"),
-    "roots": (np.int32, "trees"),
-    "rows": (np.int32, "features"),
-    "cell_alphas": (np.float64, "cells"),
-    "cell_intercepts": (np.float64, "cells", "targets"),
-}
-_LEVELS = {
-    "level_inputs": (np.int32, "categories"),
-    "level_columns": (np.int32, "codes"),
-    "level_variances": (np.float64, "categories"),
-    "level_weights": (np.float64, "targets", "levels"),
-}
-_SPREAD = {
-    "coef": (FLOATS, "targets", "support"),
-    "intercept": (np.float64, "targets"),
-    "differ": (np.bool_,),
-    "residuals": (FLOATS, "judged", "targets"),
-}
-_RECORDS: dict[str, dict[str, tuple]] = {
-    "_posterior": {
-        "alpha": (np.float64,),
-        "coef": (np.float32, "roots", "features"),
-        "intercept": (np.float64, "roots"),
-    },
-    "_held_out": {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "targets")},
-    "_seen": {"hashes": (np.uint64, "seen")},
-    "_rises": {"of_inputs": (np.float64, "columns")},
-}
 
 
 def check_function(state: State, sizes: dict[str, int]) -> None:
@@ -90,12 +48,11 @@ def check_function(state: State, sizes: dict[str, int]) -> None:
             raise ValueError(f"{name} should hold a function only where features_ is {name[1:]!r}, got {features!r}.")
     n_grids = n_trees = 0
     if features == "exact":
-        check_keys(state["_exact"], _KERNEL, ["rotation", *_ANCHORS], "_exact")
+        _check_names(ExactFunction, state["_exact"], "_exact", "coef")
         check_kernel(state["_exact"], sizes)
         sizes["features"] = sizes["support"]
     elif features == "local":
-        optional = ["rotation", *_LEVELS, "level_starts"]
-        check_keys(state["_local"], {**_KERNEL, **_TREES, "starts": ()}, optional, "_local")
+        _check_names(LocalFunction, state["_local"], "_local", "coef")
         _check_local(state["_local"], sizes)
         n_trees = sizes["trees"]
     else:
@@ -110,13 +67,18 @@ def check_function(state: State, sizes: dict[str, int]) -> None:
     _check_linear_map(state["_rotation"], sizes)
 
 
+def _check_names(kind: type[ArrayRecord], arrays: dict[str, np.ndarray], what: str, *apart: str) -> None:
+    """Refuse a record that is not a dict with the fields of this kind, except for those that are stored apart."""
+    check_keys(arrays, set(kind.names(optional=False)).difference(apart), kind.names(optional=True), what)
+
+
 def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    check_arrays(arrays, _KERNEL, sizes, infinite=("nus",))
-    if not (sizes["kernels"] and sizes["support"] and np.isin(arrays["nus"], _NUS).all()):
-        raise ValueError(f"nus should be among {_NUS}, one or more, and there should be rows.")
+    check_arrays(arrays, KernelFunction.layout(), sizes, infinite=("nus",))
+    if not (sizes["kernels"] and sizes["support"] and np.isin(arrays["nus"], list(KERNELS)).all()):
+        raise ValueError(f"nus should be among {sorted(KERNELS)}, one or more, and there should be rows.")
     check_bounds(arrays, "gammas", "shares", least=0.0)
     check_bounds(arrays, "unit", "alpha", "weights", above=0.0)
-    if not arrays["shares"][arrays["nus"] != _NUS[0]].sum() > 0:
+    if not arrays["shares"][arrays["nus"] >= 0].sum() > 0:
         raise ValueError("shares of kernels that are not linear should have a positive sum.")
     if "rotation" in arrays:
         _check_linear_map(arrays["rotation"], sizes)
@@ -124,12 +86,13 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 def _check_anchors(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     """Refuse anchors of an exact model that are no rows of it; empty arrays, or none, represent all rows."""
-    if not any(name in arrays for name in _ANCHORS):
+    layout = ExactFunction.layout("anchors", "anchor_coef")
+    if not any(name in arrays for name in layout):
         return
-    check_keys(arrays, _ANCHORS, arrays, "_exact")
+    check_keys(arrays, layout, arrays, "_exact")
     is_empty = not np.size(arrays["anchors"])
     own = {} if is_empty else {"targets": sizes["targets"]}
-    check_arrays(arrays, _ANCHORS, own)
+    check_arrays(arrays, layout, own)
     if not is_empty and not (arrays["anchors"].min() >= 0 and arrays["anchors"].max() < sizes["support"]):
         raise ValueError(f"anchors should be numbers below {sizes['support']}.")
     if is_empty and arrays["anchor_coef"].size:
@@ -137,8 +100,8 @@ def _check_anchors(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None
 
 
 def check_posterior(state: State, sizes: dict[str, int]) -> None:
-    for name in ("_posterior", "_held_out"):
-        _check_record(state, name, sizes, order="C or Fortran")  # for NumPy alone
+    for name, kind in (("_posterior", RidgePosterior), ("_held_out", HeldOutErrors)):
+        _check_record(state, name, kind.layout(), sizes, order="C or Fortran")  # for NumPy alone
     if state.get("_posterior"):
         check_bounds(state["_posterior"], "alpha", above=0.0)
     if state.get("_held_out"):
@@ -153,12 +116,13 @@ def check_posterior(state: State, sizes: dict[str, int]) -> None:
 def check_spread(state: State, sizes: dict[str, int]) -> None:
     """Refuse sizes of residuals that do not fit to the function; files of older versions have none."""
     spread = state.get("_spread", {})
-    check_keys(spread, {**_KERNEL, **_SPREAD} if spread else (), ["rotation", *_ANCHORS] if spread else (), "_spread")
-    if not spread:
+    if type(spread) is dict and not spread:
         return
+    _check_names(Spread, spread, "_spread")
     own = {name: size for name, size in sizes.items() if name in ("inputs", "targets")}
     check_kernel(spread, own)
-    check_arrays(spread, _SPREAD, own, order="C or Fortran")
+    layout = {"coef": (FLOATS, "targets", "support"), **Spread.layout("intercept", "differ", "residuals")}
+    check_arrays(spread, layout, own, order="C or Fortran")
     _check_anchors(spread, own)
     if not own["judged"]:
         raise ValueError("residuals should be of one row or more.")
@@ -172,7 +136,7 @@ def _check_linear_map(linear_map: np.ndarray, sizes: dict[str, int]) -> None:
 def _check_local(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     """Raise ValueError for a local model with invalid trees or cells."""
     check_kernel(arrays, sizes)
-    check_arrays(arrays, _TREES, sizes)
+    check_arrays(arrays, CellTrees.layout() | LocalFunction.layout("rows", "cell_alphas", "cell_intercepts"), sizes)
     check_starts(arrays, "starts", sizes["cells"], sizes["features"])
     check_bounds(arrays, "cell_alphas", above=0.0)
     children, roots = arrays["children"], arrays["roots"]
@@ -192,10 +156,11 @@ def _check_local(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 def _check_levels(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     """Refuse effects of levels that do not fit to the inputs or to each other; empty arrays represent none."""
-    check_keys(arrays, (*_LEVELS, "level_starts"), arrays, "_local")
+    layout = LevelColumns.layout() | LocalFunction.layout("level_weights")
+    check_keys(arrays, (*layout, "level_starts"), arrays, "_local")
     is_empty = not np.size(arrays["level_inputs"])
     own = {} if is_empty else {name: sizes[name] for name in ("inputs", "targets")}
-    check_arrays(arrays, _LEVELS, own)
+    check_arrays(arrays, layout, own)
     if is_empty:
         return
     check_starts(arrays, "level_starts", own["categories"], own["codes"])
@@ -295,15 +260,15 @@ def _check_machine(state: State) -> dict[str, int]:
     if "status_" in state:  # which a fit that is interrupted takes away
         check_numbers_of(state, status_=str)
     _check_words(state)
-    for name in ("_seen", "_rises"):
-        _check_record(state, name, dict(sizes))
+    _check_record(state, "_seen", {"hashes": (np.uint64, "seen")}, dict(sizes))
+    _check_record(state, "_rises", {"of_inputs": (np.float64, "columns")}, dict(sizes))
     return sizes
 
 
-def _check_record(state: State, name: str, sizes: dict[str, int], order: str = "C") -> None:
+def _check_record(state: State, name: str, layout: dict[str, tuple], sizes: dict[str, int], order: str = "C") -> None:
     """Refuse arrays of a record, which may be empty or missing, that do not fit to the sizes."""
     record = state.get(name, {})
-    layout = _RECORDS[name] if record else {}
+    layout = layout if record else {}
     check_keys(record, layout, (), name)
     check_arrays(record, layout, sizes, order=order)
 

@@ -8,7 +8,7 @@ weights ``w = S Z' a = M^-1 Z' B^-1 Y``, and leave-one-out residuals ``a_i / G_i
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from scipy import sparse
@@ -38,10 +38,10 @@ class LevelColumns(ArrayRecord):
     Variances are relative to a kernel with value 1 for equal rows. Rare and new levels have no column, and no effect.
     """
 
-    level_inputs: np.ndarray  # (n_categories,), int32: the categorical inputs
+    level_inputs: Annotated[np.ndarray, np.int32, "categories"]  # the categorical inputs
     level_starts: np.ndarray  # (n_categories + 1,), int64: where the codes of each input begin in `level_columns`
-    level_columns: np.ndarray  # (n_codes,), int32: the column of each code, or NO_COLUMN
-    level_variances: np.ndarray  # (n_categories,)
+    level_columns: Annotated[np.ndarray, np.int32, "codes"]  # the column of each code, or NO_COLUMN
+    level_variances: Annotated[np.ndarray, np.float64, "categories"]
 
     @classmethod
     def of_counts(cls, inputs: np.ndarray, counts: list[np.ndarray], most: int) -> Self:

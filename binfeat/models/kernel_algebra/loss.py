@@ -91,29 +91,22 @@ class Loss(ABC):
         return None
 
 
-class SquaredError(Loss):
-    is_squares = True
-
-    def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return ((Y - S) ** 2).sum(axis=1) / 2
-
-    def pulls(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return Y - S
-
-    def curvatures(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return np.ones((len(Y), 1))
-
-
 @dataclass(frozen=True, eq=False)
-class Huber(SquaredError):
-    """Huber's loss: quadratic up to 1.345 robust standard deviations, linear beyond (Huber 1964).
+class SquaredError(Loss):
+    """Squared error; with finite `deviations` Huber's loss, which is linear beyond 1.345 of these (Huber 1964).
 
     With r the residual in robust standard deviations, or the root of the mean square of several targets, the slope is
     the slope of a square with the weight ``min(1, 1.345 / r)``. The quadratic approximation has this weight as its
     curvature, and a step leads to the target.
     """
 
-    deviations: np.ndarray | float = 1.0  # (n_targets,), of residuals
+    deviations: np.ndarray | float = np.inf  # (n_targets,), of residuals
+
+    is_squares = True
+
+    @property
+    def _is_robust(self) -> bool:
+        return bool(np.isfinite(self.deviations).all())
 
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         w = self.curvatures(Y, S)[:, 0]
@@ -129,11 +122,13 @@ class Huber(SquaredError):
     def steps(self, Y: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return Y - S, self.curvatures(Y, S)
 
-    def start(self, Y: np.ndarray) -> np.ndarray:
-        return np.median(Y, axis=0)
+    def start(self, Y: np.ndarray) -> np.ndarray | None:
+        return np.median(Y, axis=0) if self._is_robust else None
 
     def scaled(self, residuals: np.ndarray) -> Self:
         """Return the loss with robust standard deviations of columns, by medians of magnitudes; 1 for zeros."""
+        if not self._is_robust:
+            return self
         sizes = np.abs(residuals)
         middle = _NORMAL * np.median(sizes, axis=0)
         middle = np.where(middle > 0, middle, sizes.mean(axis=0))
@@ -288,7 +283,7 @@ class Deviance(Loss):
 
 LOSSES: dict[str, Loss] = {  # of numbers
     "squared": SquaredError(),
-    "huber": Huber(),
+    "huber": SquaredError(deviations=1.0),
     "poisson": Deviance(1.0),
     "tweedie": Deviance(1.5),
     "gamma": Deviance(2.0),

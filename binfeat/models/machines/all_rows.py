@@ -1,9 +1,7 @@
 """All rows of the final fit of a model: in memory, from a source, or on workers."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,16 +13,8 @@ from binfeat.length_scales.matrices import Frame
 from binfeat.models.fitted.cell_trees import ColumnRows, ScaledTable
 from binfeat.models.kernel_algebra.loss import MARGINS
 from binfeat.models.machines.cells import EachCell
-from binfeat.models.machines.growth import (
-    GridLaw,
-    Growth,
-    TrainingRows,
-    bytes_for_features,
-    fit_bytes,
-    least_dtype,
-    most_grids,
-    row_bytes,
-)
+from binfeat.models.machines.growth import GridLaw, Growth, TrainingRows
+from binfeat.models.machines.sizes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
@@ -46,14 +36,16 @@ def first_grids(run: Run, n_rows: int) -> int:
     return int(min(wanted, max(limits.few_grids, in_time)))
 
 
-class AllRows(ABC):
-    """Base of rows in memory and of a source: the number of grids that fit in memory."""
+class AllRows:
+    """All rows of a fit, and the number of grids that fit in memory: rows in memory, of which subclasses have none."""
 
-    in_memory: ClassVar[bool] = False  # True if an exact model is possible; otherwise the problem contains a sample
-
-    def __init__(self, problem: Problem, run: Run, n_all: int, max_bytes: float) -> None:
-        self._problem, self._run, self._max_bytes = problem, run, max_bytes
-        self.n_all = n_all  # number of rows, including validation rows
+    def __init__(self, problem: Problem, run: Run, n_all: int | None = None) -> None:
+        """If the problem contains a sample, `n_all` is the number of all rows, including validation rows."""
+        self._problem, self._run = problem, run
+        self._rows = np.append(problem.train, problem.held_out)
+        self.in_memory = n_all is None  # so that an exact model is possible
+        self.n_all = len(self._rows) if n_all is None else n_all
+        self._max_bytes: float = bytes_for_features(run.settings.max_bytes, self.n_all, problem.n_targets)
 
     @property
     def kept_bytes(self) -> int:
@@ -61,13 +53,15 @@ class AllRows(ABC):
         of_row = 4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets)
         return 0 if self.in_memory else self.n_all * of_row
 
-    @abstractmethod
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         """All rows with their inputs, which may be kept in a frame."""
+        return self._problem, kernels.X, np.arange(len(self._problem.table)), None
 
-    @abstractmethod
     def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
         """Return all rows for `Growth`."""
+        problem, rows, held_out = self._problem, self._rows, slice(len(self._problem.train), None)
+        given = problem.Y[rows], rows_of(problem.weights, rows), held_out, self._run.settings.n_jobs
+        return TrainingRows([kernels.X[rows]], *given, self._max_bytes // 2)
 
     def new_growth(self, kernels: ScaledKernels, source: GridLaw | FourierMap) -> Growth:
         """Return a model without grids, or of Fourier features; validation rows have weight 0."""
@@ -99,23 +93,6 @@ class AllRows(ABC):
         return most(many * (self.n_all / len(X)) ** power, *of_targets)
 
 
-class MemoryRows(AllRows):
-    in_memory: ClassVar[bool] = True
-
-    def __init__(self, problem: Problem, run: Run) -> None:
-        self._rows = np.append(problem.train, problem.held_out)
-        n_rows = len(self._rows)
-        super().__init__(problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets))
-
-    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
-        return self._problem, kernels.X, np.arange(len(self._problem.table)), None
-
-    def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
-        problem, rows, held_out = self._problem, self._rows, slice(len(self._problem.train), None)
-        given = problem.Y[rows], rows_of(problem.weights, rows), held_out, self._run.settings.n_jobs
-        return TrainingRows([kernels.X[rows]], *given, self._max_bytes // 2)
-
-
 def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
     if settings.loss in MARGINS:
@@ -140,7 +117,7 @@ class SourceRows(AllRows):
         weights: np.ndarray | None,  # (n_rows, 1), of all rows as y
     ) -> None:
         (n_rows, n_targets), max_bytes = (len(y), problem.n_targets), run.settings.max_bytes
-        super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
+        super().__init__(problem, run, n_rows)
         if not self._max_bytes:
             raise ValueError(
                 f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, the size of vectors of {n_rows:,} "

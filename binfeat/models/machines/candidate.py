@@ -16,8 +16,8 @@ from binfeat.length_scales.matrices import Frame
 from binfeat.length_scales.search import MOST_INPUTS, mean_distances
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_cells
-from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.fitted.fitted import Function
+from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import Cell, CellFunction, SolvedCell
@@ -36,7 +36,7 @@ class Solution:
 
     features: str
     kernel: KernelSum  # with the penalty for the weights of the caller
-    function: KernelFunction | FeatureFunction
+    function: Function
     intercept: np.ndarray  # (n_targets,)
     rows: np.ndarray  # numbers of rows used for decisions
     predictions: np.ndarray  # (len(rows), n_targets), validation or leave-one-out predictions

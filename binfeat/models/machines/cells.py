@@ -16,7 +16,7 @@ from binfeat.length_scales.leave_one_out import (
     times_square,
 )
 from binfeat.models.kernel_algebra.loss import Loss
-from binfeat.models.kernel_algebra.minimum import left_out, minimise
+from binfeat.models.kernel_algebra.solve import left_out, minimise
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 CellFunction = Callable[[np.ndarray, np.ndarray, Weights], "SolvedCell"]  # of the parts of a `Cell`

@@ -13,8 +13,7 @@ from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.matrices import Linear, is_radial
 from binfeat.models.fitted.exact import ExactFunction
-from binfeat.models.fitted.features import FeatureFunction
-from binfeat.models.fitted.fitted import Fitted, fitted_of
+from binfeat.models.fitted.fitted import Fitted, Function, fitted_of
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
@@ -232,7 +231,7 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
 def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels:
     run.note("warm start", "scaling, length scales and kernel", previous.held_out_error[0])
     kernel = _known_kernel(previous, problem, run)
-    histories = [(part.kernel, *previous.history) for part in kernel.parts]
+    histories = [(part.kernel, previous.length_scale_errors, previous.length_scale_gammas) for part in kernel.parts]
     return ScaledKernels(problem.table, [Trial(kernel, previous.held_out_error[0])], histories=histories)
 
 
@@ -253,9 +252,7 @@ def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, 
     return _machine(function, Trial(kernel, solution.error), problem, kernels, run)
 
 
-def _machine(
-    function: KernelFunction | FeatureFunction, known: Trial, problem: Problem, kernels: ScaledKernels, run: Run
-) -> Candidate:
+def _machine(function: Function, known: Trial, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
     if isinstance(function, LocalFunction):
         return LocalMachine(problem, run, kernels, known, function.levels)
     if isinstance(function, KernelFunction):

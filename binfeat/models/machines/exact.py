@@ -11,8 +11,7 @@ from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
 from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
-from binfeat.models.kernel_algebra.minimum import minimise
-from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
+from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimise, solve_kernel
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.machines.learner import ALL_ROWS, FEW_ROWS, Learner

@@ -1,4 +1,4 @@
-"""Ridge models on a growing number of random grids: their memory, and the number of grids, penalty and precision."""
+"""Ridge models on a growing number of random grids: the number of grids, penalty and precision."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -7,7 +7,6 @@ from typing import cast
 
 import numpy as np
 
-from binfeat._common.memory import allowed_bytes, require_bytes
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
@@ -24,74 +23,14 @@ from binfeat.linear.gram import GramSystem, gram_system
 from binfeat.linear.posterior import RidgePosterior, ridge_posterior
 from binfeat.linear.result import Result, RidgeSystem, SolverOptions
 from binfeat.linear.solve import ridge_system
-from binfeat.linear.target_groups import VECTORS
+from binfeat.models.machines.sizes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat.models.problem import Problem, WeightColumn
 from binfeat.models.run import Phase, Run
-from binfeat.models.settings import SIZES
 
 _log = logging.getLogger("binfeat")
 
 _DECADES = 10.0 ** np.arange(3)
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
-
-
-def fit_bytes(max_bytes: int | None) -> int:
-    """Bytes that a fit may take: `max_bytes`, or a quarter of the computer's memory."""
-    return allowed_bytes(max_bytes, 4)
-
-
-def least_dtype(n_rows: int) -> np.dtype:
-    """Return the dtype of coefficients and vectors if memory is short: float64 for many rows."""
-    return np.dtype(np.float32 if n_rows <= SIZES.float32_rows else np.float64)
-
-
-def row_bytes(n_targets: int) -> int:
-    """Bytes of a row's targets and weights, and of what a solve makes of them."""
-    return 8 * (2 + 5 * n_targets)
-
-
-def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max_bytes: int | None) -> None:
-    """Raise an error if copies of a table of this shape (() if unknown) and its targets do not fit into `max_bytes`.
-
-    A ValueError, or a MemoryError where `max_bytes` is None and the computer's memory is the limit.
-    """
-    n_columns = shape[1] if len(shape) == 2 else 0
-    n_copies = SIZES.wide_table_copies if n_columns > SIZES.wide_columns else SIZES.table_copies
-    n_bytes = n_rows * (8 * n_copies * n_columns + row_bytes(n_targets)) - SIZES.more_bytes
-    if n_bytes > 0:
-        words = f"dense copies of X, {n_rows:,} rows of {n_columns:,} columns, and of {n_targets:,} targets"
-        require_bytes(n_bytes, max_bytes, words, "Use fewer columns, for example by TruncatedSVD, or fewer rows.")
-
-
-def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> int:
-    """Bytes that vectors of the rows leave of what a fit may take, for codes and bins; codes may have half of them."""
-    return max(0, fit_bytes(max_bytes) - n_rows * row_bytes(n_targets))
-
-
-def _bytes_of_bin(n_targets: int, together: int, dtype: np.dtype) -> int:
-    """Bytes of a bin: before and after a solve it has a coefficient for each target."""
-    return SIZES.bin_bytes + dtype.itemsize * (2 * n_targets + VECTORS * together)
-
-
-def most_grids(max_bytes: float, n_rows: int, bins_of_grid: float, n_targets: int, dtype: np.dtype) -> float:
-    """Return the number of grids that fit into this number of bytes, with the fewest targets per solve."""
-    bins = bins_of_grid * _bytes_of_bin(n_targets, min(SIZES.targets_together, n_targets), dtype)
-    return max(max_bytes / 2 / bins, max_bytes / (bins + SIZES.code_bytes * n_rows))  # codes in a file, or not
-
-
-def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
-    return max_bytes - min(max_bytes / 2, SIZES.code_bytes * n_rows * n_grids)
-
-
-def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, least: np.dtype) -> tuple[np.dtype, int]:
-    """Type of the vectors, and how many targets to solve for together: float64 and all where they take little."""
-    max_bytes = min(max_bytes, SIZES.ample_bytes)
-    if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:
-        return np.dtype(np.float64), n_targets
-    left = max_bytes / n_bins - _bytes_of_bin(n_targets, 0, least)
-    pairs = max(1, left // (SIZES.targets_together * VECTORS * least.itemsize))
-    return least, int(min(SIZES.targets_together * pairs, n_targets))
-
 
 Map = BinMap | FourierMap
 GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number

@@ -18,7 +18,7 @@ from binfeat.models.kernel_algebra.level_effects import (
 )
 from binfeat.models.machines.candidate import KernelRows
 from binfeat.models.machines.cells import SolvedCell
-from binfeat.models.machines.growth import fit_bytes
+from binfeat.models.machines.sizes import fit_bytes
 from binfeat.models.run import Phase, Run
 from binfeat.models.settings import PENALTY_FACTOR
 

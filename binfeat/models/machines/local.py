@@ -98,6 +98,8 @@ class LocalMachine(KernelCandidate):
     level_cost = 4  # gain of one more tree with effects of levels, over `gain`
     level_cells = 2  # rows of a cell, over the rows if effects replace categories
 
+    _forest: Forest  # of the trees so far, once `_curve` is not empty
+
     def __init__(
         self,
         problem: Problem,
@@ -110,7 +112,6 @@ class LocalMachine(KernelCandidate):
         self._earlier_levels = earlier_levels
         # Leave-one-out errors are too low for related rows.
         self._holds_out = run.settings.has_cv or problem.groups is not None
-        self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the fit to validation rows
 
@@ -121,10 +122,10 @@ class LocalMachine(KernelCandidate):
             goes_on = self._add_trees(goes_on, run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
-                self._judged = self._trees.judgement(self._grown)
-                self._forest = self._trees.of_all_rows(self._grown)
+                self._judged = self._trees.judgement(self._forest)
+                self._forest = self._trees.of_all_rows(self._forest)
         run.note("features", "local", self._curve[-1][1])
-        forest = self._grown
+        forest = self._forest
         warn_of_steps(forest.gain, run.settings.loss)
         run.note("trees", f"{forest.n_trees}, with {forest.n_cells} cells in total", self._curve[-1][1])
         solution = self._solution("converged" if goes_on else "stopped")
@@ -133,12 +134,6 @@ class LocalMachine(KernelCandidate):
 
     def so_far(self) -> Solution | None:
         return self._solution("interrupted") if self._curve else None
-
-    @property
-    def _grown(self) -> Forest:
-        if self._forest is None:
-            raise RuntimeError("a machine has no trees before it is solved")
-        return self._forest
 
     def _take(self, rows: AllRows, run: Run) -> None:
         """All rows (the table may be a sample of them), and the validation rows among them."""
@@ -229,7 +224,7 @@ class LocalMachine(KernelCandidate):
 
     def _add_trees(self, goes_on: bool, run: Run) -> bool:
         """Add trees while that lowers the error; return True if callbacks let the fit continue."""
-        forest, most = self._grown, self._most_trees
+        forest, most = self._forest, self._most_trees
         if run.settings.n_trees is None and most > 1:
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
             wanted = self._worthwhile_trees() if run.limits.mechanisms.tree_choice else 4
@@ -247,13 +242,13 @@ class LocalMachine(KernelCandidate):
 
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
-        variance, error = 2 * self._grown.ambiguity(self.few_cells), self._curve[-1][1]
+        variance, error = 2 * self._forest.ambiguity(self.few_cells), self._curve[-1][1]
         gain = self.gain if self._trees.levels is None else self.level_cost * self.gain
         least = max(gain, self.least_gain * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _solution(self, status: str) -> Solution:
-        forest = self._grown
+        forest = self._forest
         predictions, errors = self._trees.judgement(forest) if self._judged is None else self._judged
         return Solution(
             features=self.features,

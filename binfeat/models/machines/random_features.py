@@ -45,7 +45,8 @@ class FeatureMachine(ABC):
         kernel: KernelSum | None = None,  # with the penalty for the weights of the caller
         before: FeatureFunction | None = None,
     ) -> None:
-        self._problem, self._kernels, self._known, self._before = problem, kernels, kernel, before
+        self._problem, self._kernels, self._before = problem, kernels, before
+        self._kernel = cast(KernelSum, kernel)  # None until it is selected
         self._sizing: Sizing | None = None
 
     features: ClassVar[str]
@@ -73,12 +74,6 @@ class FeatureMachine(ABC):
             losses = losses_of(np.asarray(Z_out @ result.solution) + result.intercept)
             fits.append(Trial(replace(kernel, alpha=float(alpha)), losses.mean(), losses=losses))
         return min(fits, key=lambda fit: fit.error)
-
-    @property
-    def _kernel(self) -> KernelSum:
-        if self._known is None:
-            raise RuntimeError("a model is solved before its kernel is selected")
-        return self._known
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         problem, settings, sizing = self._problem, run.settings, self._grow(rows, run)
@@ -136,7 +131,7 @@ class BinsMachine(FeatureMachine):
                     rival = self._fit(best.kernel.of_kernel(kernel), np.array([best.kernel.alpha]), run)
                     best = min(best, rival, key=lambda trial: trial.error)
             run.note("kernel", best.kernel, best.error)
-        self._known = best.kernel
+        self._kernel = best.kernel
         return cast(np.ndarray, best.losses)
 
     def _fit(self, kernel: KernelSum, alphas: np.ndarray, run: Run) -> Trial:
@@ -152,7 +147,7 @@ class BinsMachine(FeatureMachine):
 
     def _grow(self, rows: AllRows, run: Run) -> Sizing:
         if tries_factors(self._problem, run, self._kernels.learned):
-            self._known = self._kernel.scaled(self._overall_factor(rows, run))
+            self._kernel = self._kernel.scaled(self._overall_factor(rows, run))
         law = self._law(self._kernel, run)
         first, most = run.settings.n_grids, None
         if first is None:
@@ -198,7 +193,7 @@ class FourierMachine(FeatureMachine):
         fourier = _fourier_map(kernel.main, run.limits.n_fourier, run)
         Z, Z_out = (fourier(self._kernels.X[rows]) for rows in self._sample(run))
         best = self._best(kernel, _penalties(run, _ALPHAS), Z, Z_out, _BY_GRAM, run)
-        self._known = best.kernel
+        self._kernel = best.kernel
         return cast(np.ndarray, best.losses)
 
     def _grow(self, rows: AllRows, run: Run) -> Sizing:

@@ -2,26 +2,92 @@
 
 from functools import cache
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from binfeat._common.memory import require_bytes
+from binfeat._common.memory import allowed_bytes, require_bytes
 from binfeat._threads import one_blas_thread, thread_count
 from binfeat.kernels.families import Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelValues
 from binfeat.length_scales.leave_one_out import MOST_PRECISE_ROWS
 from binfeat.length_scales.matrices import kernel_matrix
 from binfeat.length_scales.search import MOST_INPUTS
+from binfeat.linear.target_groups import VECTORS
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
-from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import CellSolver
-from binfeat.models.machines.growth import fit_bytes
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run
-from binfeat.models.search.wide import is_wide
-from binfeat.models.settings import SIZES
+from binfeat.models.settings import SIZES, Settings
+
+if TYPE_CHECKING:
+    from binfeat.models.machines.all_rows import AllRows
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
+
+
+def fit_bytes(max_bytes: int | None) -> int:
+    """Bytes that a fit may take: `max_bytes`, or a quarter of the computer's memory."""
+    return allowed_bytes(max_bytes, 4)
+
+
+def least_dtype(n_rows: int) -> np.dtype:
+    """Return the dtype of coefficients and vectors if memory is short: float64 for many rows."""
+    return np.dtype(np.float32 if n_rows <= SIZES.float32_rows else np.float64)
+
+
+def row_bytes(n_targets: int) -> int:
+    """Bytes of a row's targets and weights, and of what a solve makes of them."""
+    return 8 * (2 + 5 * n_targets)
+
+
+def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max_bytes: int | None) -> None:
+    """Raise an error if copies of a table of this shape (() if unknown) and its targets do not fit into `max_bytes`.
+
+    A ValueError, or a MemoryError where `max_bytes` is None and the computer's memory is the limit.
+    """
+    n_columns = shape[1] if len(shape) == 2 else 0
+    n_copies = SIZES.wide_table_copies if n_columns > SIZES.wide_columns else SIZES.table_copies
+    n_bytes = n_rows * (8 * n_copies * n_columns + row_bytes(n_targets)) - SIZES.more_bytes
+    if n_bytes > 0:
+        words = f"dense copies of X, {n_rows:,} rows of {n_columns:,} columns, and of {n_targets:,} targets"
+        require_bytes(n_bytes, max_bytes, words, "Use fewer columns, for example by TruncatedSVD, or fewer rows.")
+
+
+def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> int:
+    """Bytes that vectors of the rows leave of what a fit may take, for codes and bins; codes may have half of them."""
+    return max(0, fit_bytes(max_bytes) - n_rows * row_bytes(n_targets))
+
+
+def _bytes_of_bin(n_targets: int, together: int, dtype: np.dtype) -> int:
+    """Bytes of a bin: before and after a solve it has a coefficient for each target."""
+    return SIZES.bin_bytes + dtype.itemsize * (2 * n_targets + VECTORS * together)
+
+
+def most_grids(max_bytes: float, n_rows: int, bins_of_grid: float, n_targets: int, dtype: np.dtype) -> float:
+    """Return the number of grids that fit into this number of bytes, with the fewest targets per solve."""
+    bins = bins_of_grid * _bytes_of_bin(n_targets, min(SIZES.targets_together, n_targets), dtype)
+    return max(max_bytes / 2 / bins, max_bytes / (bins + SIZES.code_bytes * n_rows))  # codes in a file, or not
+
+
+def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
+    return max_bytes - min(max_bytes / 2, SIZES.code_bytes * n_rows * n_grids)
+
+
+def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, least: np.dtype) -> tuple[np.dtype, int]:
+    """Type of the vectors, and how many targets to solve for together: float64 and all where they take little."""
+    max_bytes = min(max_bytes, SIZES.ample_bytes)
+    if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:
+        return np.dtype(np.float64), n_targets
+    left = max_bytes / n_bins - _bytes_of_bin(n_targets, 0, least)
+    pairs = max(1, left // (SIZES.targets_together * VECTORS * least.itemsize))
+    return least, int(min(SIZES.targets_together * pairs, n_targets))
+
+
+def is_wide(problem: Problem, settings: Settings) -> bool:
+    """Return True for numeric inputs, too many for a search with all kernels."""
+    is_open = settings.kernel is None and settings.learns_gamma
+    return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
 
 
 def exact_seconds(n_rows: int, n_inputs: int) -> float:
@@ -58,14 +124,14 @@ def cell_rows(run: Run) -> int:
     return run.settings.cell_rows or run.limits.cell_rows
 
 
-def may_double(most: int, seconds: float, rows: AllRows, problem: Problem, run: Run) -> bool:
+def may_double(most: int, seconds: float, rows: "AllRows", problem: Problem, run: Run) -> bool:
     """Return True if there is time for cells of twice this many rows, given the `seconds` of a tree."""
     is_open = run.settings.max_seconds is not None and run.settings.cell_rows is None and most < rows.n_all
     in_memory = _trees_by_bytes(rows, problem, run, 2 * most) >= 2  # the one before, and the new one
     return is_open and in_memory and run.may_continue(Phase.CELLS, SIZES.larger_trees * 4 * seconds)
 
 
-def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
+def most_trees(rows: "AllRows", problem: Problem, run: Run) -> int:
     if run.settings.n_trees is not None:
         return run.settings.n_trees
     by_bytes = _trees_by_bytes(rows, problem, run, cell_rows(run))
@@ -75,7 +141,7 @@ def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
     return int(np.clip(by_bytes, 0, by_work))
 
 
-def tree_seconds(rows: AllRows, problem: Problem, run: Run) -> float:
+def tree_seconds(rows: "AllRows", problem: Problem, run: Run) -> float:
     """Return the expected seconds of a tree; 0 without a time limit."""
     if run.settings.max_seconds is None:
         return 0.0
@@ -107,7 +173,7 @@ def _cell_seconds(n_rows: int, n_inputs: int) -> float:
     return (perf_counter() - start) * (n_inputs / d) * (n_rows / n) ** 3
 
 
-def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
+def fits(rows: "AllRows", problem: Problem, run: Run) -> bool:
     in_memory = _trees_by_bytes(rows, problem, run, cell_rows(run)) > 0
     if not (in_memory or rows.in_memory):
         of_row = (_shared_bytes(rows, problem) + _tree_bytes(rows, problem)) / rows.n_all
@@ -117,25 +183,25 @@ def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
     return in_memory and (are_few or run.may_continue(Phase.CELLS, tree_seconds(rows, problem, run)))
 
 
-def require_tree_bytes(rows: AllRows, problem: Problem, run: Run) -> None:
+def require_tree_bytes(rows: "AllRows", problem: Problem, run: Run) -> None:
     """Raise ValueError, or MemoryError if `max_bytes` is None, if a tree of the rows needs too much memory."""
     n_bytes = _shared_bytes(rows, problem) + _cell_bytes(rows, cell_rows(run)) + _tree_bytes(rows, problem)
     what = f"features='local' of {rows.n_all:,} rows and {problem.table.shape[1]} columns"
     require_bytes(n_bytes, run.settings.max_bytes, what, "Use features='binning' or 'fourier', or fewer rows.")
 
 
-def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run, most: int) -> float:
+def _trees_by_bytes(rows: "AllRows", problem: Problem, run: Run, most: int) -> float:
     left = fit_bytes(run.settings.max_bytes) - _shared_bytes(rows, problem) - _cell_bytes(rows, most)
     return left // _tree_bytes(rows, problem)
 
 
-def _shared_bytes(rows: AllRows, problem: Problem) -> int:
+def _shared_bytes(rows: "AllRows", problem: Problem) -> int:
     return rows.kept_bytes + rows.n_all * (4 * problem.table.shape[1] + SIZES.vector_bytes)
 
 
-def _cell_bytes(rows: AllRows, most: int) -> int:
+def _cell_bytes(rows: "AllRows", most: int) -> int:
     return SIZES.cell_pair_bytes * min(rows.n_all, most) ** 2
 
 
-def _tree_bytes(rows: AllRows, problem: Problem) -> int:
+def _tree_bytes(rows: "AllRows", problem: Problem) -> int:
     return rows.n_all * (SIZES.number_bytes + SIZES.target_bytes * problem.n_targets)

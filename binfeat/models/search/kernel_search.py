@@ -1,9 +1,8 @@
 """The selection of kernels by searches for length scales, and its result."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,8 +24,6 @@ from binfeat.length_scales.search import (
 from binfeat.models.problem import Problem, relative_alpha
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.linear_maps import LinearMapSearch
-
-History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +56,8 @@ class ScaledKernels:
         """Return True if an input varies; otherwise the model is constant."""
         return any(own.kernel.main.gamma.any() for own in self.found)
 
-    def history(self, kernel: Kernel) -> History:
-        """Errors, and gammas, of the steps that led to a kernel; empty if nothing was searched.
+    def history(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """Errors (n_steps,) and gammas (n_steps, n_inputs) of the steps to a kernel; empty if nothing was searched.
 
         Grids may have another kernel than the search, with its length scales.
         """
@@ -75,95 +72,35 @@ class ScaledKernels:
         return exponent_shares(part.gamma, mean_distances(self.X[rows], problem.categorical, rng, part.kernel.power))
 
 
-_Result = TypeVar("_Result")
-
-
-def _kind_of(kernel: Kernel) -> str:
-    """Return the kind of features for a kernel."""
-    return "radial" if is_radial(kernel) else "binning"
-
-
 def _with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
     """The searches without the worse of two radial kernels."""
     radial = sorted((search for search in searches if is_radial(search.kernel)), key=lambda search: search.error)
     return [*(search for search in searches if not is_radial(search.kernel)), *radial[:1]]
 
 
-class Race:
-    """Searches of several kernels for one problem; `searches` are those that are not given up.
+def advance(
+    searches: list[LengthScaleSearch], plan: SearchPlan, last: int, n_rows: int, run: Run, may_step: Callable[[], bool]
+) -> None:
+    """Run searches to a step, with this many rows per step, side by side in threads, while `may_step()`."""
+    done = min(search.n_done for search in searches)
+    for until in (*range(done + SEARCH.look_steps, last, SEARCH.look_steps), last):
+        if done and not may_step():
+            break
+        done, gone = until, run.clock.gone(Phase.SEARCH)
+        options = {"n_steps": plan.n_steps, "most_rows": n_rows, "until": until, "progress": gone}
+        side_by_side(partial(LengthScaleSearch.run, **options), searches, run.settings.n_jobs)
+        run.step()
 
-    Kernels of a `needed` kind are kept, even if others do far better. A search ends if its errors are negligible, and a
-    kernel is dropped if it is far worse. Neither rule is used for groups of rows, because leave-one-out errors of their
-    single rows are too low.
-    """
 
-    def __init__(
-        self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem, searches: Iterable[LengthScaleSearch] = ()
-    ) -> None:
-        self.searches = list(searches)
-        self._needed, self._plan, self._run = needed, plan, run
-        self._negligible, self._far = (
-            (0.0, np.inf) if problem.groups is not None else (problem.negligible, SEARCH.far_error)
-        )
+def histories_of(searches: list[LengthScaleSearch]) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:
+    """Each kernel with the errors and the gammas of all its steps."""
+    whole = [(search, len(search.gammas)) for search in searches]  # Ctrl-C may come between the two
+    return [(search.kernel, np.array(search.errors[:n]), np.array(search.gammas)) for search, n in whole if n]
 
-    @property
-    def is_perfect(self) -> bool:
-        """Return True if the error of a kernel is negligible."""
-        return any(search.error < self._negligible for search in self.searches)
 
-    def may_step(self) -> bool:
-        """Return True if time and callbacks allow more steps, and these may help."""
-        return not self.is_perfect and self._run.may_continue(Phase.SEARCH)
-
-    def step(self, last: int, n_rows: int) -> None:
-        """Run all searches to a step, side by side in threads, while there is time."""
-        done = min(search.n_done for search in self.searches)
-        for until in (*range(done + SEARCH.look_steps, last, SEARCH.look_steps), last):
-            if done and not self.may_step():
-                break
-            done, gone = until, self._run.clock.gone(Phase.SEARCH)
-            options = {"n_steps": self._plan.n_steps, "most_rows": n_rows, "until": until, "progress": gone}
-            self._side_by_side(partial(LengthScaleSearch.run, **options))
-            self._run.step()
-
-    def run(self) -> list[Trial]:
-        """Run the searches, stop those that fall behind, and compare the results."""
-        plan = self._plan
-        if self._needed:
-            self.step(plan.half, plan.rows)
-            enough = SEARCH.better_error * min(search.error for search in self.searches if self._is_needed(search))
-            self._drop(lambda search: not search.error < enough)
-        self.step(plan.early, plan.rows)
-        far = self._far * min(search.error for search in self.searches)
-        self._drop(lambda search: search.error > far)
-        is_open = self._run.settings.kernel is None and self._run.limits.mechanisms.rbf
-        radial = [search for search in self.searches if is_open and is_radial(search.kernel)]
-        self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
-        self.step(plan.race, plan.late_rows)
-        self.searches = _with_one_radial(self.searches)
-        self.step(plan.n_steps, plan.late_rows)
-        return self._compared()
-
-    def _side_by_side(self, act: Callable[[LengthScaleSearch], _Result]) -> list[_Result]:
-        return side_by_side(act, self.searches, self._run.settings.n_jobs)
-
-    def _is_needed(self, search: LengthScaleSearch) -> bool:
-        return _kind_of(search.kernel) in self._needed
-
-    def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
-        """Give up the searches that are not needed and fall behind."""
-        self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
-
-    def _compared(self) -> list[Trial]:
-        """Return the results, with errors on the same rows."""
-        errors = self._side_by_side(lambda search: search.error_on(SEARCH.compared_rows))
-        return [replace(search.found, error=error) for search, error in zip(self.searches, errors)]
-
-    @property
-    def histories(self) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:
-        """Each kernel with the errors and the gammas of all its steps."""
-        whole = [(search, len(search.gammas)) for search in self.searches]  # Ctrl-C may come between the two
-        return [(search.kernel, np.array(search.errors[:n]), np.array(search.gammas)) for search, n in whole if n]
+def negligible_error(problem: Problem) -> float:
+    """The error at which a search ends; 0 for groups, because leave-one-out errors of their single rows are too low."""
+    return 0.0 if problem.groups is not None else problem.negligible
 
 
 class KernelSearch:
@@ -171,7 +108,7 @@ class KernelSearch:
 
     Kernels of the `kinds` "binning", "radial" or both are tried; those `needed` are kept, even if others do far better.
     If none is needed the model is exact or local. Length scales of local ones are learned on in cells, so that more
-    rows than an exact model has ask for no longer search.
+    rows than an exact model has ask for no longer search. A kernel that is far worse is dropped, but not with groups.
     """
 
     def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str]) -> None:
@@ -179,7 +116,7 @@ class KernelSearch:
         n_rows = len(problem.train) if needed else min(len(problem.train), run.limits.exact_rows)
         self._plan = SearchPlan.of(run.limits.n_steps, n_rows)
         self._kernels_tried = _kernels_of(run.settings.kernel, kinds)
-        self._race = Race(needed, self._plan, run, problem)
+        self._searches: list[LengthScaleSearch] = []  # those that are not given up
         self._found: list[Trial] = []
 
     @property
@@ -202,9 +139,8 @@ class KernelSearch:
 
     def settled(self) -> ScaledKernels | None:
         """Return the current result after Ctrl-C, or None."""
-        started = any(search.errors for search in self._race.searches)
-        if not self._found and started:
-            searches = [s for s in self._race.searches if s.errors or _kind_of(s.kernel) in self._needed]
+        if not self._found and any(search.errors for search in self._searches):
+            searches = [search for search in self._searches if search.errors or self._is_needed(search)]
             self._found = [search.found for search in _with_one_radial(searches)]
             self._note()
         return self._kernels() if self._found else None
@@ -215,20 +151,59 @@ class KernelSearch:
         rows = problem.train[: plan.n_steps * max(SEARCH.most_step_rows, plan.late_rows)]
         table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
         alpha, starts_shorter = relative_alpha(problem, settings.alpha), self._run.limits.mechanisms.shorter_starts
-        self._race.searches = [
+        self._searches = [
             LengthScaleSearch(
                 kernel, *table, settings.seed, alpha=alpha, starts_shorter=starts_shorter, n_jobs=settings.n_jobs
             )
             for kernel in self._kernels_tried
         ]
-        self._found = self._race.run()
+        self._found = self._raced()
         linear_map = self._linear_map()
         if linear_map is None:
             return
-        linear_map.run(int(2 / 3 * self._plan.n_steps), self._race.may_step)
+        linear_map.run(int(2 / 3 * self._plan.n_steps), self._may_step)
         if linear_map.pays():
             self._run.note("linear map", "of all inputs", linear_map.error)
             self._found = [linear_map.found if is_radial(own.kernel.main.kernel) else own for own in self._found]
+
+    def _raced(self) -> list[Trial]:
+        """Run the searches, stop those that fall behind, and return the results, with errors on the same rows."""
+        plan, n_jobs = self._plan, self._run.settings.n_jobs
+        if self._needed:
+            self._advance(plan.half, plan.rows)
+            enough = SEARCH.better_error * min(own.error for own in self._searches if self._is_needed(own))
+            self._drop(lambda search: not search.error < enough)
+        self._advance(plan.early, plan.rows)
+        if self._problem.groups is None:
+            far = SEARCH.far_error * min(search.error for search in self._searches)
+            self._drop(lambda search: search.error > far)
+        is_open = self._run.settings.kernel is None and self._run.limits.mechanisms.rbf
+        radial = [search for search in self._searches if is_open and is_radial(search.kernel)]
+        self._searches = [*self._searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
+        self._advance(plan.race, plan.late_rows)
+        self._searches = _with_one_radial(self._searches)
+        self._advance(plan.n_steps, plan.late_rows)
+        errors = side_by_side(lambda search: search.error_on(SEARCH.compared_rows), self._searches, n_jobs)
+        return [replace(search.found, error=error) for search, error in zip(self._searches, errors)]
+
+    def _advance(self, last: int, n_rows: int) -> None:
+        advance(self._searches, self._plan, last, n_rows, self._run, self._may_step)
+
+    def _may_step(self) -> bool:
+        """Return True if time and callbacks allow more steps, and these may help."""
+        return not self._is_perfect and self._run.may_continue(Phase.SEARCH)
+
+    @property
+    def _is_perfect(self) -> bool:
+        """Return True if the error of a kernel is negligible."""
+        return any(search.error < negligible_error(self._problem) for search in self._searches)
+
+    def _is_needed(self, search: LengthScaleSearch) -> bool:
+        return ("radial" if is_radial(search.kernel) else "binning") in self._needed
+
+    def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
+        """Give up the searches that are not needed and fall behind."""
+        self._searches = [search for search in self._searches if self._is_needed(search) or not is_behind(search)]
 
     def _given(self, kernel: Kernel) -> Trial:
         """The kernel with a gamma that is not learned."""
@@ -243,14 +218,14 @@ class KernelSearch:
         for own in self._found:
             kernel = own.kernel.main.kernel
             if is_radial(kernel) and own.error <= far:
-                (search,) = (search for search in self._race.searches if search.kernel == kernel)
-                if LinearMapSearch.suits(search, self._problem.categorical) and self._race.may_step():
+                (search,) = (search for search in self._searches if search.kernel == kernel)
+                if LinearMapSearch.suits(search, self._problem.categorical) and self._may_step():
                     return LinearMapSearch(search, self._run.settings.seed)
         return None
 
     def _kernels(self) -> ScaledKernels:
-        problem, race, learned = self._problem, self._race, self._run.settings.learns_gamma
-        return ScaledKernels(problem.table, self._found, learned, race.is_perfect, race.histories)
+        known = self._problem.table, self._found, self._run.settings.learns_gamma, self._is_perfect
+        return ScaledKernels(*known, histories_of(self._searches))
 
     def _note(self) -> None:
         best = min(self._found, key=lambda own: own.error)

@@ -11,6 +11,7 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._common.held_out import surely_less
+from binfeat._common.subsets import thinned
 from binfeat.length_scales.kernel_sum import Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
 from binfeat.length_scales.limits import SEARCH
@@ -31,19 +32,19 @@ class LinearMapSearch:
         self._search, self._gamma, self.alpha = search, search.framed_gamma, search.alpha
         self.error = np.nan  # of the unseen rows, when it was last computed
         self._given_up = False
-        n_inputs, used = search.gamma.size, search.rows.used
+        n_inputs, used = search.gamma.size, search.used
         self.linear_map = np.eye(n_inputs)
         self._adam, self._alpha_adam = Adam(self.linear_map.shape), Adam(())
         self._rate = min(1.0, float(np.sqrt(8 / n_inputs)))  # the steps of all entries add up
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
-        self._unseen = search.rows.spread(min(SEARCH.unseen_rows, used.size // 3))
+        self._unseen = thinned(used, min(SEARCH.unseen_rows, used.size // 3))
         self._seen = np.setdiff1d(used, self._unseen)
         self._n_rows = min(SEARCH.map_rows, search.n_rows, int(SEARCH.row_share * self._seen.size))
 
     @staticmethod
     def suits(search: LengthScaleSearch, categorical: np.ndarray) -> bool:
         """Return True if several numeric inputs have positive gammas, and a map has at most as many entries as rows."""
-        n_inputs, n_rows = int(np.count_nonzero(search.gamma[~categorical])), search.rows.used.size
+        n_inputs, n_rows = int(np.count_nonzero(search.gamma[~categorical])), search.used.size
         return 1 < n_inputs <= SEARCH.map_inputs and n_rows >= max(SEARCH.map_table_rows, n_inputs**2)
 
     @property
@@ -80,7 +81,7 @@ class LinearMapSearch:
         """One step, when this share of the steps is done."""
         first, last = SEARCH.map_rates
         rate = self._rate * (first + (last - first) * progress)
-        rows = self._search.rows.part(self._rng.permutation(self._seen)[: self._n_rows])
+        rows = self._search.part(self._rng.permutation(self._seen)[: self._n_rows])
         left_out = leave_one_out(self._matrix, *rows, self._gamma, self.alpha, self._rng, self._scratch)
         if not left_out.error > 0:
             return
@@ -104,5 +105,5 @@ class LinearMapSearch:
 
     def _errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
         """Leave-one-out errors of the unseen rows."""
-        X, Y, weights = self._search.rows.part(self._unseen)
+        X, Y, weights = self._search.part(self._unseen)
         return weighted_squares(matrix(X, X, self._gamma), alpha, weights, Y).mean(axis=1, dtype=np.float64)

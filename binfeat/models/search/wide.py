@@ -17,20 +17,13 @@ from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.matrices import radial_values
-from binfeat.length_scales.search import MOST_INPUTS, LengthScaleSearch, SearchPlan
+from binfeat.length_scales.search import LengthScaleSearch, SearchPlan
 from binfeat.models.kernel_algebra.loss import SquaredError
 from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, without_scoring
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.kernel_search import Race, ScaledKernels
-from binfeat.models.settings import Settings
+from binfeat.models.search.kernel_search import ScaledKernels, advance, histories_of, negligible_error
 
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
-
-
-def is_wide(problem: Problem, settings: Settings) -> bool:
-    """Return True for numeric inputs, too many for a search with all kernels."""
-    is_open = settings.kernel is None and settings.learns_gamma
-    return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
 
 
 def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
@@ -125,19 +118,22 @@ class WideSearch:
         unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
         search = self._search_of(start.kernel.main.kernel, seen, is_standard)
-        race = Race(set(), plan, self._run, self._problem, [search])
         judge = _judge(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
-        _, before = judge(start)
+        (_, before), enough = judge(start), negligible_error(self._problem)
+
+        def may_step() -> bool:
+            return not search.error < enough and self._may_step()
+
         for until, n_deviations in ((plan.n_steps // 2, 0.0), (plan.n_steps, SEARCH.least_gain)):
             if self._may_step():
-                race.step(until, plan.late_rows)
+                advance([search], plan, until, plan.late_rows, self._run, may_step)
             if not search.errors:
                 return start
             found, losses = judge(search.found)
             if not surely_less(losses, before, n_deviations):
                 return start
         self._unseen = unseen
-        self._history = race.histories
+        self._history = histories_of([search])
         self._run.note("length scales", f"{found.kernel}, {found.n_steps} steps", found.error)
         return found
 
@@ -185,7 +181,7 @@ def _judge(
     It returns the trial with the best penalty, unless the penalty is given, and its own error; and the loss of each
     row.
     """
-    plain, frame = without_scoring(problem), search.rows.frame
+    plain, frame = without_scoring(problem), search.frame
     columns, losses_of = frame.columns(problem.table[np.append(seen, unseen)]), wide_losses(plain, unseen)
 
     def judge(trial: Trial) -> tuple[Trial, np.ndarray]:

@@ -87,13 +87,13 @@ class Graph:
         return model
 
 
-def function_of_kernels(graph: Graph, function: KernelFunction, rows: str) -> str:
+def function_of_kernels(graph: Graph, function: ExactFunction | LocalFunction, rows: str) -> str:
     """Return values (n_rows, n_targets) of an exact or local model, without the common intercept."""
     n_targets = len(function.coef)
     units = graph.add("Div", graph.add("Sub", rows, function.center), function.unit)
     rounded = graph.cast(graph.cast(units, np.float32), np.float64)
     if not isinstance(function, LocalFunction):
-        support, coef = (table.T[np.newaxis] for table in cast(ExactFunction, function).expansion)
+        support, coef = (table.T[np.newaxis] for table in function.expansion)
         values = _expansion(graph, function, rounded, support, coef, None)
         return graph.reshaped(values, -1, n_targets)
     support, coef = _by_cell(function)

@@ -111,7 +111,6 @@ def _closed(
                 base[rows] += (own[1] + function.cell_intercepts[number]) / function.n_trees
         base += _add_levels(function, X, background, source, values)
     else:
-        assert isinstance(function, ExactFunction)
         values, own_base = _of_exact(function, X, background, source, players, n_jobs)
         base += own_base + fitted.intercept
     return values, base
@@ -158,7 +157,7 @@ def _of_exact(
                 values[:, player] += (rows[:, j, np.newaxis] - mean[j]) * slopes[:, j]
             base += slopes @ mean
             continue
-        rates, shares = (np.ones(1), np.ones(1)) if isinstance(kernel, Laplacian) else gaussian_mixture(kernel)
+        rates, shares = gaussian_mixture(kernel)
         for rate, part in zip(rates, share * shares):
             typed = (gamma * rate).astype(np.float32), not isinstance(kernel, Laplacian)
             base += _add_products(function, rows, others, typed, part, source, values, n_jobs)

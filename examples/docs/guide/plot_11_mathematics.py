@@ -272,7 +272,7 @@ print("finite differences ", np.round(differences, 7))
 # the penalty minimizes the first-order leave-one-out loss (Rad & Maleki 2020). L-BFGS (Nocedal 1980) starts from the
 # curvature at scores of 0, so one factor of the kernel matrix serves all classes and up to 20 steps. If these are not
 # enough, the next 20 steps start from the current curvature. The same steps minimize deviances when their penalties are
-# selected. ``models/kernel_algebra/minimum.py``
+# selected. ``models/kernel_algebra/solve.py``
 #
 # *Probabilities* are :math:`\operatorname{softmax}(A s + B \log p + b)`, with the scores s and :math:`p = (1 + s) / 2`,
 # smoothly bounded above 0. A and B are multiples of the identity plus matrices with a ridge penalty equivalent to
