@@ -42,8 +42,7 @@ class LevelSearch:
     tried_cell_rows = 750  # rows of a cell that chooses variances and penalty
     first_variances = 0.3, 0.03  # at the start; effects that do not help with either are given up
     variance_factors = 1.0, 10.0  # a kernel that fits badly makes likely variances too small
-    worth = 0.01  # share of the leave-one-out error that effects next to a learned kernel have to remove
-    worth_instead = 0.05  # the same for effects that replace categories in a kernel that is not learned
+    worth_instead = 0.05  # share of the leave-one-out error that effects in the place of categories have to remove
 
     def __init__(self, rows: KernelRows, run: Run, most: int) -> None:
         self._rows, self._run, self._most = rows, run, most
@@ -64,7 +63,7 @@ class LevelSearch:
 
     def run(self, start: KernelSum, seconds: float) -> KernelAndLevels | None:
         """Effects next to a learned kernel; None if they gain too little, or time is short of `seconds`."""
-        return self._better(start, start, self.worth, seconds)
+        return self._better(start, start, 0.0, seconds)
 
     def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
         """The same with the variances of an earlier fit."""
@@ -83,13 +82,13 @@ class LevelSearch:
         if not (some and others):
             return None
         known = self._parts(plain, tried, others)
-        most = (1 - worth) * self._error(known, others, None)
+        plain_error = self._error(known, others, None)
         known = known if kernel is plain else self._parts(kernel, tried, some)
         starts = [replace(tried, level_variances=np.full(tried.level_inputs.size, own)) for own in self.first_variances]
-        if min(self._error(known, some, own) for own in starts) > (1 + worth / 2) * most:
+        if min(self._error(known, some, own) for own in starts) > plain_error:
             return None
         error, best = self._found(known, starts[0], some)
-        if error > most:
+        if error > (1 - worth) * plain_error:
             return None
         # The best penalty is larger than without effects: the kernel has less to explain.
         while self._run.settings.alpha is None and self._run.may_continue(Phase.CELLS, seconds):
