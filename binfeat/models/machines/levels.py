@@ -51,7 +51,7 @@ class LevelSearch:
     def instead(self, start: KernelSum) -> KernelAndLevels | None:
         """Effects of categories with many levels that replace these categories in a kernel that is not learned yet.
 
-        None if they do not surely do better than the categories in the kernel.
+        None if they do not clearly do better than the categories in the kernel.
         """
         if self._columns is None:
             return None
@@ -62,7 +62,10 @@ class LevelSearch:
         return self._better(kernel, start, self.worth_instead, 0.0)
 
     def run(self, start: KernelSum, seconds: float) -> KernelAndLevels | None:
-        """Effects next to a learned kernel; None if they gain too little, or time is short of `seconds`."""
+        """Effects next to a learned kernel; None if they do not help, or time is short of `seconds`.
+
+        The first tree of all rows decides: a sample of levels makes a gain look smaller.
+        """
         return self._better(start, start, 0.0, seconds)
 
     def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
