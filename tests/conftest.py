@@ -1,6 +1,7 @@
 import os
 import sys
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  its BLAS is limited, too
 from hypothesis import HealthCheck, settings
-from limits import set_limits
+from limits import COMMON_TYPES, set_limits
 from threadpoolctl import threadpool_limits
 
 import binfeat
@@ -56,6 +57,11 @@ _LONG_WITHOUT_JIT = {  # and others run the same lines of kernels
 }
 
 
+# Of a worker: the part whose threaded kernels it compiles, for the types that tests of threads use, and the parts whose
+# serial kernels it compiles. Other threaded kernels would take half of all compilation, and hardly a test uses them.
+_HALVES = {"gw0": ("linear", ["linear"]), "gw1": ("features", ["features", "models"])}
+
+
 def pytest_collection_modifyitems(config, items):
     for item in items:
         is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
@@ -97,8 +103,16 @@ def own_share_of_cores():
 @pytest.fixture(autouse=True, scope="session")
 def kernels_by_halves(request, own_share_of_cores):
     """Compile different kernels first in each of two workers of a complete run, instead of all kernels twice."""
-    parts = {"gw0": ("linear",), "gw1": ("features", "models")}.get(os.environ.get("PYTEST_XDIST_WORKER"))
-    if parts and len(request.session.items) > 3000 and not numba.config.DISABLE_JIT:
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker not in _HALVES or len(request.session.items) <= 3000 or numba.config.DISABLE_JIT:
+        return
+    threaded, parts = _HALVES[worker]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in COMMON_TYPES.items():
+            patch.setattr(f"binfeat._warm_up.{name}", value)
+        binfeat.warm_up(threaded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("binfeat._warm_up.every_version", nullcontext)
         binfeat.warm_up(*parts)
 
 
