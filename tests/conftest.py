@@ -5,16 +5,17 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
-import scipy.linalg  # noqa: F401  its BLAS is limited, too
 from hypothesis import HealthCheck, settings
-from limits import COMMON_TYPES, set_limits
 from threadpoolctl import threadpool_limits
 
-import binfeat
-from binfeat import _threads
+# Imports of fixtures are inside of them: the process that distributes tests would import for seconds before the others.
+
+# Otherwise each process that tests start compiles all modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+_WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
 _UNHURRIED = {
     "deadline": None,  # the first example compiles
@@ -77,7 +78,7 @@ def pytest_collection_modifyitems(config, items):
 def _is_left_out(item):
     if item.get_closest_marker("hard") and "BINFEAT_HARD" not in os.environ:
         return True
-    return numba.config.DISABLE_JIT and getattr(item, "originalname", None) in _LONG_WITHOUT_JIT
+    return _WITHOUT_JIT and getattr(item, "originalname", None) in _LONG_WITHOUT_JIT
 
 
 @pytest.fixture
@@ -94,6 +95,9 @@ def seed_of_the_global_generator():
 @pytest.fixture(autouse=True, scope="session")
 def own_share_of_cores():
     """For each of several processes of tests: threads that wait take the cores that the others need."""
+    import numba
+    import scipy.linalg  # noqa: F401  its BLAS is limited, too
+
     share = max(1, numba.get_num_threads() // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
     numba.set_num_threads(share)
     with threadpool_limits(share, "blas"):
@@ -104,8 +108,12 @@ def own_share_of_cores():
 def kernels_by_halves(request, own_share_of_cores):
     """Compile different kernels first in each of two workers of a complete run, instead of all kernels twice."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker not in _HALVES or len(request.session.items) <= 3000 or numba.config.DISABLE_JIT:
+    if worker not in _HALVES or len(request.session.items) <= 3000 or _WITHOUT_JIT:
         return
+    from limits import COMMON_TYPES
+
+    import binfeat
+
     threaded, parts = _HALVES[worker]
     with pytest.MonkeyPatch.context() as patch:
         for name, value in COMMON_TYPES.items():
@@ -119,7 +127,9 @@ def kernels_by_halves(request, own_share_of_cores):
 @pytest.fixture
 def threads(monkeypatch):
     """Set Numba's threads inside a test, of which it has all, and BLAS two, for any work; restored afterwards."""
-    monkeypatch.setattr(_threads, "_WORTH_THREADS", 0)
+    import numba
+
+    monkeypatch.setattr("binfeat._threads._WORTH_THREADS", 0)
     before = numba.get_num_threads()
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     with threadpool_limits(2, "blas"):
@@ -139,7 +149,7 @@ def data_folder():
 @pytest.fixture(autouse=True)
 def wrapping_integers():
     """Without JIT the engine's modular arithmetic is NumPy's, which warns of every overflow."""
-    if not numba.config.DISABLE_JIT:
+    if not _WITHOUT_JIT:
         yield
         return
     with np.errstate(over="ignore"), warnings.catch_warnings():
@@ -171,6 +181,8 @@ def own_scheduler():
 @pytest.fixture
 def limits(monkeypatch):
     """Set what fits of kernel machines may try in a test, as `limits(n_steps=5)` for shorter searches."""
+    from limits import set_limits
+
     return partial(set_limits, monkeypatch)
 
 
