@@ -254,14 +254,14 @@ def without_package(monkeypatch):
 
 @pytest.fixture
 def few_grids(limits):
-    """Kernel machines that search in tenths of a second."""
-    limits(sample_grids=(5, 40), n_fourier=128)
+    """Kernel machines that search in a tenth of a second."""
+    limits(n_steps=20, sample_grids=(5, 40), n_fourier=128)
 
 
 @pytest.fixture
 def few_steps(limits):
     """Kernel machines with short searches for length scales."""
-    limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
+    limits(n_steps=10, sample_grids=(10, 40), n_fourier=128)
 
 
 @pytest.fixture(scope="module")

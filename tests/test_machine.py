@@ -358,7 +358,8 @@ def test_class_weights(three):
     )
 
 
-def test_probabilities(three, table, few_grids):
+def test_probabilities(three, table, limits):
+    limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     for X, labels in (three, table[::2]):
         machine = KernelMachineClassifier(**BINS).fit(X[:300], labels[:300])
         p = machine.predict_proba(X)
