@@ -171,7 +171,8 @@ def _warm_up_linear() -> None:
 
 
 def _features(rng: np.random.Generator) -> Iterator[Features]:
-    few, many = rng.integers(8, size=(4, _N)).astype(np.uint16), np.arange(_MANY_BINS, dtype=np.uint32)
+    few = rng.integers(8, size=(4, _N)).astype(np.uint16)
+    many = np.arange(_MANY_BINS, dtype=np.min_scalar_type(_MANY_BINS))
     for dtype in _TYPES:
         codes = BinMatrix(few, 8 * np.arange(5), dtype=dtype)
         yield from (codes, codes.tocsr(), rng.normal(size=(_N, 700)).astype(dtype))

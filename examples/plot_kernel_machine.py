@@ -19,9 +19,9 @@ from sklearn.svm import SVR
 
 from binfeat import KernelMachineRegressor, LearningCurveDisplay, RelevanceDisplay
 
-X, y = make_friedman1(n_samples=6000, n_features=100, noise=0.5, random_state=0)
-X_train, y_train, X_test = X[:4000], y[:4000], X[4000:]
-y_test = make_friedman1(n_samples=6000, n_features=100, noise=0.0, random_state=0)[1][4000:]
+X, y = make_friedman1(n_samples=4000, n_features=100, noise=0.5, random_state=0)
+X_train, y_train, X_test = X[:2000], y[:2000], X[2000:]
+y_test = make_friedman1(n_samples=4000, n_features=100, noise=0.0, random_state=0)[1][2000:]
 
 # %%
 # Three models
@@ -42,7 +42,7 @@ for name, model in models.items():
 # %%
 # Decisions
 # ---------
-# For 4,000 rows the model is exact: it uses the full kernel matrix and no random features. Each step of the search for
+# For 2,000 rows the model is exact: it uses the full kernel matrix and no random features. Each step of the search for
 # length scales computes the leave-one-out error on a random subset of 300 rows, and of 500 rows in the last steps.
 
 model = models["kernel model"]

@@ -102,7 +102,7 @@ def _count(side, names):
     Returns
     -------
     counters : dict of (case, counter) to int or str
-        With one thread; what was compiled belongs to "all".
+        With one thread; the signatures of kernels belong to "all".
     errors : dict of str to str
         Of the cases that do not run.
     """
@@ -114,7 +114,7 @@ def _count(side, names):
             errors[name] = said[0]
         else:
             counters |= {(name, key): value for key, value in replies[0]["counters"].items()}
-    return counters | {("all", "signatures"): side.n_compiled}, errors
+    return counters | {("all", "signatures"): side.n_signatures}, errors
 
 
 def _changed(base, head, reasons):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,8 +10,11 @@ import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 
+from binfeat._engine.policy import _digest_of_sources
+
 HEAD = Path(__file__).parents[1]
 _REASONS = Path("perf", "accepted.txt")
+_ENGINE = Path("binfeat", "_engine")
 
 
 class GateError(Exception):
@@ -20,8 +24,8 @@ class GateError(Exception):
 class Side:
     """A revision, with a process that runs micro cases on it.
 
-    Its environment is this interpreter with its own `PYTHONPATH` and its own Numba cache. Both sides have
-    the installed dependencies and this tree's cases, so that only binfeat differs.
+    Its environment is this interpreter with its own `PYTHONPATH`. Both sides have the installed dependencies and this
+    tree's cases, so that only binfeat differs.
 
     Parameters
     ----------
@@ -30,18 +34,20 @@ class Side:
         Folder that holds `binfeat`.
     folder : Path
         Empty folder for the view that the process has, and for its cache.
+    has_own_cache : bool
+        Whether kernels are compiled into an empty cache, instead of the one next to their source.
     """
 
-    def __init__(self, name, source, folder):
+    def __init__(self, name, source, folder, has_own_cache):
         self.name, self.source = name, source
-        self._view, self.cache = folder / "view", folder / "cache"
+        self._view, self.cache = folder / "view", folder / "cache" if has_own_cache else None
         self._view.mkdir(parents=True)
         (self._view / "binfeat").symlink_to(source / "binfeat")
         (self._view / "perf").symlink_to(HEAD / "perf")
         self._process = None
 
     def _start(self):
-        own = {"PYTHONPATH": str(self._view), "NUMBA_CACHE_DIR": str(self.cache)}
+        own = {"PYTHONPATH": str(self._view), "NUMBA_CACHE_DIR": str(self.cache or "")}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "perf.worker"],
             stdin=subprocess.PIPE,
@@ -67,20 +73,24 @@ class Side:
         """
         if self._process is None:
             self._start()
-        request = json.dumps({"case": case, "threads": threads, "count": count})
+        reply = self._reply({"case": case, "threads": threads, "count": count})
+        if reply is None:
+            raise GateError(f"{self.name} died in {case} with {threads} threads; its last words are above.")
+        return reply
+
+    def _reply(self, request):
+        """Reply of the process, or None if it died."""
         try:
-            print(request, file=self._process.stdin, flush=True)
+            print(json.dumps(request), file=self._process.stdin, flush=True)
             line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
-        if not line:
-            raise GateError(f"{self.name} died in {case} with {threads} threads; its last words are above.")
-        return json.loads(line)
+        return json.loads(line) if line else None
 
     @property
-    def n_compiled(self):
-        """Signatures compiled so far: Numba's cache, empty before, holds one file for each."""
-        return sum(1 for _ in self.cache.rglob("*.nbc"))
+    def n_signatures(self):
+        """Signatures of kernels that the process has compiled or loaded so far."""
+        return self._reply({"case": None})["signatures"] if self._process is not None else 0
 
     @property
     def reasons(self):
@@ -107,12 +117,32 @@ def both(revision, repository=HEAD):
         _git(repository, "worktree", "add", "--quiet", "--detach", str(tree), revision)
         sides = []
         try:
-            sides = [Side("base", tree, Path(folder, "base")), Side("head", HEAD, Path(folder, "head"))]
+            differ = _engine(tree) != _engine(HEAD)
+            if not differ:
+                _copy_kernels(tree)
+            sides = [
+                Side(name, source, Path(folder, name), differ) for name, source in (("base", tree), ("head", HEAD))
+            ]
             yield sides
         finally:
             for side in sides:
                 side.stop()
             _git(repository, "worktree", "remove", "--force", str(tree))
+
+
+def _engine(tree):
+    """Sources of all kernels."""
+    return {path.name: path.read_bytes() for path in (tree / _ENGINE).glob("*.py")}
+
+
+def _copy_kernels(tree):
+    """Copy compiled kernels of the same sources, with the sources, whose times Numba compares with its cache."""
+    for source in (HEAD / _ENGINE).rglob(f"*_{_digest_of_sources()}-*.nb[ci]"):
+        target = tree / _ENGINE / source.relative_to(HEAD / _ENGINE)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy2(source, target)
+    for source in (HEAD / _ENGINE).glob("*.py"):
+        shutil.copy2(source, tree / _ENGINE)
 
 
 def _git(repository, *arguments):

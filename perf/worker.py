@@ -1,7 +1,7 @@
 """One side of the gate: a process that runs micro cases when it is told to, with the binfeat that it finds.
 
 A request is one line of JSON, ``{"case": "ridge", "threads": 1, "count": false}``; the reply is another, with
-"seconds", and with "counters" where these are asked for, or with "error".
+"seconds", and with "counters" where these are asked for, or with "error". Without a case it has "signatures".
 """
 
 import functools
@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 from time import perf_counter
 
 import numba
+from numba.core.registry import CPUDispatcher
 from threadpoolctl import threadpool_limits
 
 from perf import micro
@@ -23,7 +24,11 @@ def _prepared(name):
 
 
 def answer(request):
-    """Run a case once."""
+    """Run a case once, or count the signatures of kernels that were compiled or loaded."""
+    if request["case"] is None:
+        kernels = [each for each in gc.get_objects() if isinstance(each, CPUDispatcher)]
+        ours = [each for each in kernels if each.py_func.__module__.startswith("binfeat.")]
+        return {"signatures": sum(len(each.signatures) for each in ours)}
     numba.set_num_threads(request["threads"])
     with threadpool_limits(request["threads"]):
         call = _prepared(request["case"])

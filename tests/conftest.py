@@ -1,19 +1,21 @@
 import os
 import sys
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
-import scipy.linalg  # noqa: F401  its BLAS is limited, too
 from hypothesis import HealthCheck, settings
-from limits import set_limits
 from threadpoolctl import threadpool_limits
 
-import binfeat
-from binfeat import _threads
+# Imports of fixtures are inside of them: the process that distributes tests would import for seconds before the others.
+
+# Otherwise each process that tests start compiles all modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+_WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
 
 _UNHURRIED = {
     "deadline": None,  # the first example compiles
@@ -56,6 +58,11 @@ _LONG_WITHOUT_JIT = {  # and others run the same lines of kernels
 }
 
 
+# Of a worker: the part whose threaded kernels it compiles, for the types that tests of threads use, and the parts whose
+# serial kernels it compiles. Other threaded kernels would take half of all compilation, and hardly a test uses them.
+_HALVES = {"gw0": ("linear", ["linear"]), "gw1": ("features", ["features", "models"])}
+
+
 def pytest_collection_modifyitems(config, items):
     for item in items:
         is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
@@ -71,7 +78,7 @@ def pytest_collection_modifyitems(config, items):
 def _is_left_out(item):
     if item.get_closest_marker("hard") and "BINFEAT_HARD" not in os.environ:
         return True
-    return numba.config.DISABLE_JIT and getattr(item, "originalname", None) in _LONG_WITHOUT_JIT
+    return _WITHOUT_JIT and getattr(item, "originalname", None) in _LONG_WITHOUT_JIT
 
 
 @pytest.fixture
@@ -88,6 +95,9 @@ def seed_of_the_global_generator():
 @pytest.fixture(autouse=True, scope="session")
 def own_share_of_cores():
     """For each of several processes of tests: threads that wait take the cores that the others need."""
+    import numba
+    import scipy.linalg  # noqa: F401  its BLAS is limited, too
+
     share = max(1, numba.get_num_threads() // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
     numba.set_num_threads(share)
     with threadpool_limits(share, "blas"):
@@ -97,15 +107,29 @@ def own_share_of_cores():
 @pytest.fixture(autouse=True, scope="session")
 def kernels_by_halves(request, own_share_of_cores):
     """Compile different kernels first in each of two workers of a complete run, instead of all kernels twice."""
-    parts = {"gw0": ("linear",), "gw1": ("features", "models")}.get(os.environ.get("PYTEST_XDIST_WORKER"))
-    if parts and len(request.session.items) > 3000 and not numba.config.DISABLE_JIT:
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker not in _HALVES or len(request.session.items) <= 3000 or _WITHOUT_JIT:
+        return
+    from limits import COMMON_TYPES
+
+    import binfeat
+
+    threaded, parts = _HALVES[worker]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in COMMON_TYPES.items():
+            patch.setattr(f"binfeat._warm_up.{name}", value)
+        binfeat.warm_up(threaded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("binfeat._warm_up.every_version", nullcontext)
         binfeat.warm_up(*parts)
 
 
 @pytest.fixture
 def threads(monkeypatch):
     """Set Numba's threads inside a test, of which it has all, and BLAS two, for any work; restored afterwards."""
-    monkeypatch.setattr(_threads, "_WORTH_THREADS", 0)
+    import numba
+
+    monkeypatch.setattr("binfeat._threads._WORTH_THREADS", 0)
     before = numba.get_num_threads()
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     with threadpool_limits(2, "blas"):
@@ -125,7 +149,7 @@ def data_folder():
 @pytest.fixture(autouse=True)
 def wrapping_integers():
     """Without JIT the engine's modular arithmetic is NumPy's, which warns of every overflow."""
-    if not numba.config.DISABLE_JIT:
+    if not _WITHOUT_JIT:
         yield
         return
     with np.errstate(over="ignore"), warnings.catch_warnings():
@@ -157,6 +181,8 @@ def own_scheduler():
 @pytest.fixture
 def limits(monkeypatch):
     """Set what fits of kernel machines may try in a test, as `limits(n_steps=5)` for shorter searches."""
+    from limits import set_limits
+
     return partial(set_limits, monkeypatch)
 
 
@@ -228,14 +254,14 @@ def without_package(monkeypatch):
 
 @pytest.fixture
 def few_grids(limits):
-    """Kernel machines that search in tenths of a second."""
-    limits(sample_grids=(5, 40), n_fourier=128)
+    """Kernel machines that search in a tenth of a second."""
+    limits(n_steps=20, sample_grids=(5, 40), n_fourier=128)
 
 
 @pytest.fixture
 def few_steps(limits):
     """Kernel machines with short searches for length scales."""
-    limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
+    limits(n_steps=10, sample_grids=(10, 40), n_fourier=128)
 
 
 @pytest.fixture(scope="module")

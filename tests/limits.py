@@ -3,9 +3,13 @@
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from binfeat.models import estimator, machines, settings
+
+# Constants of `binfeat._warm_up` by which it compiles for float64 and 16-bit codes only.
+COMMON_TYPES = {"_TYPES": (np.float64,), "_MANY_BINS": 300}
 
 
 def set_limits(patch, without=(), **figures):

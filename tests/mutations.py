@@ -319,23 +319,22 @@ def failing(saved: Saved, rows: Any) -> set[str]:
     return found
 
 
-_FEWEST = 12  # mutants of a model, however small the share
+_FEWEST = 8  # mutants of a model, however small the share
 
 
 def outcomes(name: str, model: BaseEstimator, rows: Any, share: float, seed: int = 0) -> tuple[Counter, list[str]]:
     """Counts of outcomes of a share of all mutants of a model, and lines about those that are faults."""
     saved, rng = Saved(model), np.random.default_rng(seed)
     known, counts, faults = failing(saved, rows), Counter[str](), []
-    parts = list(leaves(saved))
-    share = max(share, _FEWEST / sum(len(list(mutants(value))) for _, value in parts))
-    for path, value in parts:
-        for mutation, new in mutants(value):
-            if rng.random() >= share:
-                continue
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                kind, fault = outcome(replaced(saved, path, new), rows, known)
-            counts[kind] += 1
-            if kind not in ("works", "refused", "named error later"):
-                faults.append(f"{name} {'.'.join(map(str, path))} {mutation}: {kind}: {fault}"[:300])
+    found = [(path, *mutant) for path, value in leaves(saved) for mutant in mutants(value)]
+    share = max(share, _FEWEST / len(found))
+    for path, mutation, new in found:
+        if rng.random() >= share:
+            continue
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            kind, fault = outcome(replaced(saved, path, new), rows, known)
+        counts[kind] += 1
+        if kind not in ("works", "refused", "named error later"):
+            faults.append(f"{name} {'.'.join(map(str, path))} {mutation}: {kind}: {fault}"[:300])
     return counts, faults

@@ -103,7 +103,7 @@ def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, limits, threads
 
 # Few rows.
 
-N_ROWS = 2400
+N_ROWS = 2050
 SMOOTH = {"features": "exact", "kernel": "rbf", "gamma": 0.05, "random_state": 0}
 
 

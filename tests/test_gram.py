@@ -147,11 +147,11 @@ def test_sums_are_bitwise_the_same_however_rows_come(rng, small_blocks, dtype, b
 
 
 def test_computed_features_take_the_memory_of_one_matrix(rng, small_blocks, bytes_computed_at_a_time):
-    """Beside it blocks of rows, and products of a few columns; the features of all rows would take 16 times as much."""
-    Z, y = rng.normal(size=(400, 400)).astype(np.float32), rng.normal(size=(12_800, 1))
+    """Beside it blocks of rows, and products of a few columns; the features of all rows would take 4 times as much."""
+    Z, y = rng.normal(size=(400, 400)).astype(np.float32), rng.normal(size=(3200, 1))
     small_blocks(128, 32)
     bytes_computed_at_a_time(Z[:128].nbytes)
-    rows = ProcessRows(LazyFeatures(lambda X: X @ Z, np.tile(Z[:128], (100, 1)), 400), y)
+    rows = ProcessRows(LazyFeatures(lambda X: X @ Z, np.tile(Z[:128], (25, 1)), 400), y)
     peak, system = peak_bytes(lambda: gram.gram_system(rows, True))
     assert peak < 2 * system.matrix.nbytes
 

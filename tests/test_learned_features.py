@@ -42,7 +42,7 @@ def test_learned_scales_beat_given_ones(friedman, name):
 @pytest.mark.parametrize("name", ["bins", *hard("fourier")])
 def test_a_common_factor_times_learned_ratios(friedman, name):
     """The ratios of the length scales are those of `learn_gamma`, times a power of 2 in every length."""
-    X, y = friedman
+    X, y = (own[:400] for own in friedman)
     fitted = clone(MAPS[name]).fit(X, y)
     power = 2 if name == "fourier" else 1
     kernel = "rbf" if name == "fourier" else "laplacian"
@@ -52,7 +52,7 @@ def test_a_common_factor_times_learned_ratios(friedman, name):
 
 
 def test_fit_transform_is_fit_then_transform(friedman):
-    X, y = (own[:200] for own in friedman)
+    X, y = (own[:100] for own in friedman)
     for name in ("bins", "hashed"):
         Z = clone(MAPS[name]).fit_transform(X, y)
         assert (clone(MAPS[name]).fit(X, y).transform(X) != Z).nnz == 0
@@ -87,10 +87,10 @@ def test_weights_categories_and_missing_values(rng):
 
 
 def test_sparse_and_blocks(friedman):
-    X, y = (own[:400] for own in friedman)
+    X, y = (own[:200] for own in friedman)
     dense = clone(MAPS["bins"]).fit(X, y)
     np.testing.assert_array_equal(clone(MAPS["bins"]).fit(sparse.csr_array(X), y).gamma_, dense.gamma_)
-    source = blocks(X, y, block_rows=150)
+    source = blocks(X, y, block_rows=80)
     np.testing.assert_array_equal(clone(MAPS["bins"]).fit(source).gamma_, dense.gamma_)
     np.testing.assert_array_equal(clone(MAPS["fourier"]).fit(source).gamma_, clone(MAPS["fourier"]).fit(X, y).gamma_)
     Z = clone(MAPS["bins"]).set_params(output="codes").fit_transform(source)

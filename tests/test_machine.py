@@ -358,7 +358,8 @@ def test_class_weights(three):
     )
 
 
-def test_probabilities(three, table, few_grids):
+def test_probabilities(three, table, limits):
+    limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     for X, labels in (three, table[::2]):
         machine = KernelMachineClassifier(**BINS).fit(X[:300], labels[:300])
         p = machine.predict_proba(X)
@@ -391,11 +392,11 @@ def test_labels_of_any_kind(table, kind):
 
 def test_scores_choose(table, monkeypatch):
     X, y, labels = table
-    for scoring in ("r2", "neg_mean_absolute_error", lambda machine, X, y: -np.abs(machine.predict(X) - y).max()):
+    for scoring in ("neg_mean_absolute_error", lambda machine, X, y: -np.abs(machine.predict(X) - y).max()):
         machine = KernelMachineRegressor(**with_options(BINS, max_grids=80), scoring=scoring).fit(X, y)
         assert machine.score(X, y) > 0.9
     assert machine.learning_curve_[0, 1] > 0.1  # the largest error, in the units of y
-    for scoring in ("accuracy", "roc_auc", "neg_log_loss"):
+    for scoring in ("roc_auc", "neg_log_loss"):
         machine = KernelMachineClassifier(**with_options(BINS, max_grids=160), scoring=scoring).fit(X, labels)
         assert machine.score(X, labels) > 0.9
     machine = KernelMachineClassifier(**FIXED, scoring="accuracy", refit=False, cv=[(range(300), range(300, 400))])

@@ -193,7 +193,8 @@ def test_an_ample_budget_changes_nothing(table):
     assert_same_state(ample, free)
 
 
-def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits):
+def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits, limits):
+    limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     X, y, _ = table
     looks = {}  # at the clock, after the first steps
     for seconds in (6, 30, 1000):
@@ -214,7 +215,8 @@ def test_large_tables_take_late_rounds_and_finer_grids(table, limits):
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("binning")])
-def test_a_search_ends_where_nothing_is_left_to_gain(rng, features):
+def test_a_search_ends_where_nothing_is_left_to_gain(rng, limits, features):
+    limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     X = rng.normal(size=(600, 4))
     X[:, 0] = np.sign(X[:, 0])
     clear, noisy = X[:, 0] > 0, X[:, 0] + 0.1 * rng.normal(size=600) > 0

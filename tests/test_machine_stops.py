@@ -96,7 +96,8 @@ def interrupt_a_fit(machine, table, place, call):
 
 @pytest.mark.parametrize("features", ["exact", "binning", "fourier"])
 @pytest.mark.parametrize("call", [3, 40], ids=["early", "later"])
-def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, features, call):
+def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, limits, features, call):
+    limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     machine = KernelMachineRegressor(features=features, random_state=0, n_jobs=1)
     interrupt_a_fit(machine, table, SEARCH_STEP, call)
     assert (machine.status_, machine.features_) == ("interrupted", features)

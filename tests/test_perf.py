@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 import types
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+import binfeat
 from perf import __main__ as command
-from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite
+from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite, worker
 from perf.cases import losses, serving, stages
 from perf.measure import Times
 from perf.record import Row
@@ -471,7 +473,7 @@ class Side:
     """A side of the gate that runs nothing."""
 
     dependencies = ()
-    n_compiled = 5
+    n_signatures = 5
 
     def __init__(self, name, seconds, iterations=3, reasons="", broken=()):
         self.name, self.seconds, self.iterations = name, seconds, iterations
@@ -509,7 +511,7 @@ def test_gate_decides_on_times_counters_and_what_does_not_run(capsys):
 
 def test_compiled_signatures_are_counted():
     base, head = Side("base", 0.01), Side("head", 0.01)
-    head.n_compiled = 6
+    head.n_signatures = 6
     assert (
         gate._compare(base, head, ["ridge"], 15)
         .failures[0]
@@ -542,22 +544,41 @@ def test_unknown_revision_is_said(tmp_path, capsys):
     assert "git worktree add" in capsys.readouterr().err
 
 
+def commit(git):
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "base"]):
+        subprocess.run([*git, *words], check=True)
+
+
 def test_sides_hold_their_own_binfeat_and_this_suite(tmp_path):
     git = ["git", "-C", str(tmp_path / "repository"), "-c", "user.name=a", "-c", "user.email=a@b"]
     (tmp_path / "repository" / "binfeat").mkdir(parents=True)
     (tmp_path / "repository" / "binfeat" / "__init__.py").write_text("raise ImportError('the base of the test')")
-    subprocess.run([*git, "init", "--quiet"], check=True)
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "--quiet", "-m", "base"], check=True)
+    commit(git)
     with sides.both("HEAD", tmp_path / "repository") as (base, head):
         assert (base.source / "binfeat" / "__init__.py").is_file()
         assert base.reasons == ""
         assert head.source == sides.HEAD
-        assert base.n_compiled == head.n_compiled == 0
+        assert base.cache != head.cache
+        assert base.n_signatures == head.n_signatures == 0
         with pytest.raises(sides.GateError, match="base died in ridge with 1 threads"):
             base.ask("ridge", 1)
     trees = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True)
     assert len(trees.stdout.splitlines()) == 1
+
+
+def test_sides_with_the_same_engine_share_its_kernels(tmp_path):
+    """Numba accepts the copies of kernels, because their sources have the same times."""
+    git = ["git", "-C", str(tmp_path / "repository"), "-c", "user.name=a", "-c", "user.email=a@b"]
+    engine = Path("binfeat", "_engine")
+    shutil.copytree(sides.HEAD / engine, tmp_path / "repository" / engine, ignore=shutil.ignore_patterns("__pycache__"))
+    commit(git)
+    binfeat.transform(np.zeros((2, 2)), n_grids=2)  # compiles it if nothing else has
+    with sides.both("HEAD", tmp_path / "repository") as (base, head):
+        assert base.cache is head.cache is None
+        for source in (head.source / engine).glob("*.py"):
+            assert (base.source / engine / source.name).stat().st_mtime_ns == source.stat().st_mtime_ns
+        assert list((base.source / engine / "__pycache__").glob("hashing.hash_dense_*.nbc"))
+    assert worker.answer({"case": None})["signatures"] > 0
 
 
 def test_pages_of_machines_in_service():

@@ -27,7 +27,8 @@ STAGES = {
 
 
 @pytest.mark.parametrize("features", STAGES)
-def test_stages_are_named_by_what_is_decided(table, features):
+def test_stages_are_named_by_what_is_decided(table, limits, features):
+    limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     X, y, _ = table
     recorder = Recorder()
     KernelMachineRegressor(features=features, random_state=0).set_callbacks(recorder).fit(X, y)

@@ -20,7 +20,7 @@ OWN = {"alpha": 0.1, "probability": True, "random_state": 0}
 def features():
     """Codes of digits for training and for test, with labels."""
     X, y = load_digits(return_X_y=True)
-    binning = RandomBinning(gamma=0.01, n_grids=100, output="codes", random_state=0)
+    binning = RandomBinning(gamma=0.01, n_grids=50, output="codes", random_state=0)
     return binning.fit_transform(X[:1200]), y[:1200], binning.transform(X[1200:]), y[1200:]
 
 
@@ -28,11 +28,11 @@ def features():
 def noisy():
     """Two classes whose share of the second is the logistic function of 2 x."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(6000, 2))
+    X = rng.normal(size=(3000, 2))
     share = 1 / (1 + np.exp(-2 * X[:, 0]))
-    y = np.where(rng.random(6000) < share, "yes", "no")
-    Z = RandomBinning(gamma=0.3, n_grids=64, output="codes", random_state=0).fit_transform(X)
-    return Z[:4000], y[:4000], Z[4000:], share[4000:]
+    y = np.where(rng.random(3000) < share, "yes", "no")
+    Z = RandomBinning(gamma=0.3, n_grids=32, output="codes", random_state=0).fit_transform(X)
+    return Z[:2000], y[:2000], Z[2000:], share[2000:]
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])

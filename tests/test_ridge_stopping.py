@@ -18,7 +18,7 @@ from binfeat.linear.result import SolverOptions
 
 REGRESSION = {
     "friedman1": lambda: make_friedman1(3000, noise=0.1, random_state=0),
-    "friedman2": lambda: make_friedman2(3000, noise=50, random_state=0),
+    "friedman2": lambda: make_friedman2(2000, noise=50, random_state=0),
     "diabetes": lambda: load_diabetes(return_X_y=True),
 }
 CLASSES = {
@@ -28,7 +28,7 @@ CLASSES = {
 }
 
 
-def split_features(load, n_grids=100):
+def split_features(load, n_grids=50):
     """Features and targets of 60 % of the rows, and of the others; inputs standardised."""
     X, y = load()
     order = np.random.default_rng(0).permutation(len(y))
