@@ -60,6 +60,7 @@ class KernelSteps:
         prior: float,
         least_alpha: float,
         alpha_rate: float = 1.0,  # over the rate of gammas
+        factor_rate: float = 1.0,  # of the common factors, over the rate of gammas
         keeps_proportions: bool = False,
         learns_gamma: bool = True,
         learns_shares: bool = True,
@@ -70,7 +71,8 @@ class KernelSteps:
         self._logs = np.log(np.where(self._live, gammas, 1.0))
         self._start, self._has_factors = self._logs if keeps_proportions else 0.0, keeps_proportions
         self._log_shares, self._log_alpha = np.log(shares), float(np.log(alpha))
-        self._prior, self._least_alpha, self._alpha_rate = 2 * prior, least_alpha, alpha_rate
+        self._prior, self._least_alpha = 2 * prior, least_alpha
+        self._alpha_rate, self._factor_rate = alpha_rate, factor_rate
         shapes = self._logs.shape, (len(self._logs), 1), self._log_shares.shape, ()
         self._of_gammas, self._of_factors, self._of_shares, self._of_alpha = map(Adam, shapes)
 
@@ -100,7 +102,8 @@ class KernelSteps:
         by_gamma = np.where(self._moves, by_gamma + self._prior * self._apart, 0.0)
         steps = self._of_gammas.step(by_gamma)
         if self._has_factors:
-            steps += self._of_factors.step(by_gamma.sum(axis=1, keepdims=True)) * self._moves
+            factors = self._of_factors.step(by_gamma.sum(axis=1, keepdims=True))
+            steps += self._factor_rate * factors * self._moves
         self._logs = self._logs - rate * steps
         if self._learns_shares:
             self._log_shares = self._log_shares - rate * self._of_shares.step(by_share - self.shares * by_share.sum())

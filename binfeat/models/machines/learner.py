@@ -42,14 +42,15 @@ class Plan:
     noisy_steps: int  # for noisy targets; as many for cells, because their length scales change more
     n_trees: int  # number of successive trees; each splits rows by the current kernel
     alpha_rate: float  # rate of the penalty, over the rate of length scales
+    factor_rate: float  # the same of the common factor of the length scales of a kernel
     takes_cells: bool  # sets are cells of the trees
     takes_samples: bool  # sets are random rows; if there are no cells, a share of all rows
     phase: Phase  # the phase with the time limit of the steps
 
 
-FEW_ROWS = Plan(750, 2, 8, 4, 1, 4.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
-ALL_ROWS = Plan(750, 2, 30, 15, 1, 2.0, True, True, Phase.EXACT)  # inputs that a tree splits hardly vary in a cell
-CELLS = Plan(500, 2, 60, 60, 3, 2.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
+FEW_ROWS = Plan(750, 2, 8, 4, 1, 4.0, 3.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
+ALL_ROWS = Plan(750, 2, 30, 15, 1, 2.0, 1.0, True, True, Phase.EXACT)  # inputs that a tree splits hardly vary in a cell
+CELLS = Plan(500, 2, 60, 60, 3, 2.0, 1.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
 _LONGER = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
 
 
@@ -180,6 +181,7 @@ class Learner:
             prior=self.prior / len(self._rows.known),
             least_alpha=self._least_alpha,
             alpha_rate=self._plan.alpha_rate,
+            factor_rate=self._plan.factor_rate,
             keeps_proportions=True,
             learns_gamma=learns_gamma,
             learns_shares=learns_shares,
