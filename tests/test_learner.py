@@ -1,10 +1,14 @@
 """Steps of a penalty and of a factor: down while that lowers the error, otherwise up."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from binfeat import KernelMachineRegressor, kernels
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
+from binfeat.length_scales.search import KernelSteps
 from binfeat.models.machines import learner
 from binfeat.models.machines.learner import descended, penalty_between
 
@@ -75,3 +79,32 @@ def test_noisy_targets_take_half_of_the_steps(rng, monkeypatch, n_rows, noise, s
     KernelMachineRegressor(kernel="rbf", random_state=0).fit(X, X[:, 0] + noise * rng.normal(size=n_rows))
     plan = learner.FEW_ROWS if n_rows <= 1500 else learner.ALL_ROWS
     assert max(taken) + 1 == share * plan.n_steps
+
+
+@pytest.mark.parametrize("factor_rate", [1.0, 3.0])
+def test_a_common_factor_moves_at_its_own_rate(factor_rate):
+    gammas, rate = np.array([[1.0, 2.0]]), 0.1
+    steps = KernelSteps(
+        gammas, np.ones(1), 1.0, prior=0.0, least_alpha=1e-9, factor_rate=factor_rate, keeps_proportions=True
+    )
+    left_out = SimpleNamespace(error=1.0, slopes=np.array([0.5, 0.5, 0.0]), alpha_slope=0.0)
+    steps.step([left_out], rate)
+    np.testing.assert_allclose(np.log(steps.gammas / gammas), -rate * (1 + factor_rate), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("many_rows", "n_splits"), [(1000, 3), (3000, 1)])
+def test_cells_of_many_rows_are_split_again(rng, monkeypatch, many_rows, n_splits):
+    monkeypatch.setattr(learner, "SEARCH", replace(learner.SEARCH, many_rows=many_rows))
+    splits, cells = [], learner.Learner._cells
+
+    def split(self, kernel):
+        if self._plan.takes_cells:
+            splits.append(kernel)
+        return cells(self, kernel)
+
+    monkeypatch.setattr(learner.Learner, "_cells", split)
+    X = rng.uniform(-1, 1, size=(2000, 3))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=2000)
+    options = {"features": "local", "solver_params": {"cell_rows": 500, "n_trees": 1}}
+    KernelMachineRegressor(**options, kernel="rbf", random_state=0).fit(X, y)
+    assert len(splits) == n_splits

@@ -19,7 +19,7 @@ class SearchLimits:
     table_rows: int = 40  # rows of the table for each row of a step: many rows have kernels with short length scales
     late_step_rows: int = 500  # rows of the last steps
     late_table_rows: int = 8  # rows of the table for each row of the last steps
-    many_rows: int = 150_000  # rows of a table above which there are more steps
+    many_rows: int = 150_000  # rows of a table above which there are more steps, and cells are split again
     most_times_steps: float = 2.5  # factor of the number of steps for very many rows
     rates: tuple[float, float] = (0.2, 0.01)  # longest steps of logarithms, at the start and at the end
     start_exponent: float = 0.3  # sum of gamma times mean distance at the start; all pairs of rows are informative

@@ -40,7 +40,7 @@ class Plan:
     n_sets: int  # of a step
     n_steps: int
     noisy_steps: int  # for noisy targets; as many for cells, because their length scales change more
-    n_trees: int  # number of successive trees; each splits rows by the current kernel
+    n_trees: int  # number of successive trees of many rows; each splits rows by the current kernel
     alpha_rate: float  # rate of the penalty, over the rate of length scales
     factor_rate: float  # the same of the common factor of the length scales of a kernel
     takes_cells: bool  # sets are cells of the trees
@@ -156,8 +156,8 @@ class Learner:
         is_noisy = is_open and start.error > self.noisy * variance.mean()
         n_steps = plan.noisy_steps if is_noisy else plan.n_steps
         learns_gamma = is_open and self._kernels.learned
-        splits_again = learns_gamma and run.limits.mechanisms.resplitting  # given length scales split the same cells
-        n_trees = plan.n_trees if splits_again else 1
+        splits_again = learns_gamma and len(self._rows.known) > SEARCH.many_rows  # given gammas split the same cells
+        n_trees = plan.n_trees if splits_again and run.limits.mechanisms.resplitting else 1
         steps, error, sets = self._steps(kernel, learns_gamma, is_open), np.nan, self._sets(cells)
         self._lanes = [(SumWithSlopes(matrices), Scratch()) for _ in range(plan.n_sets)]
         for k in range(n_steps):
