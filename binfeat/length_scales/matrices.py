@@ -178,8 +178,8 @@ class ProfileMatrix(DifferentiableMatrix):
 class RadialMatrix(DifferentiableMatrix):
     """Exact values of the Gaussian, or of Matern kernels of nu 1/2, 3/2 and 5/2, of numbers and of categorical inputs.
 
-    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it. Numbers are scaled, and
-    then mapped if there is a linear map, by which slopes are computed in this case: in the shape of the map.
+    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it. A linear map, if there
+    is one, is applied to the scaled numbers. Slopes are then derivatives with respect to the map, and have its shape.
     """
 
     linear_map: np.ndarray | None = None  # (n_inputs, rank)

@@ -37,7 +37,7 @@ def first_grids(run: Run, n_rows: int) -> int:
 
 
 class AllRows:
-    """All rows of a fit, and the number of grids that fit in memory: rows in memory, of which subclasses have none."""
+    """All rows of a fit, in memory, and the number of grids that fit next to them. Rows of subclasses are elsewhere."""
 
     def __init__(self, problem: Problem, run: Run, n_all: int | None = None) -> None:
         """If the problem contains a sample, `n_all` is the number of all rows, including validation rows."""

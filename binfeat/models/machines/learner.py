@@ -149,11 +149,8 @@ class Learner:
     def _stepped(self, start: Trial, cells: list[np.ndarray], is_open: bool, seconds: float) -> tuple[KernelSum, float]:
         """The kernel after the steps that time allows, and the error of the last one; only the penalty, if not open."""
         plan, run, kernel = self._plan, self._run, start.kernel
-        matrices, variance = (
-            kernel.matrices(self._problem.categorical, 1),
-            self._problem.Y[self._rows.known].var(axis=0),
-        )
-        is_noisy = is_open and start.error > self.noisy * variance.mean()
+        matrices = kernel.matrices(self._problem.categorical, 1)
+        is_noisy = is_open and start.error > self.noisy * self._problem.Y[self._rows.known].var(axis=0).mean()
         n_steps = plan.noisy_steps if is_noisy else plan.n_steps
         learns_gamma = is_open and self._kernels.learned
         splits_again = learns_gamma and len(self._rows.known) > SEARCH.many_rows  # given gammas split the same cells
