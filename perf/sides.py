@@ -73,24 +73,23 @@ class Side:
         """
         if self._process is None:
             self._start()
-        reply = self._reply({"case": case, "threads": threads, "count": count})
-        if reply is None:
-            raise GateError(f"{self.name} died in {case} with {threads} threads; its last words are above.")
-        return reply
+        return self._reply({"case": case, "threads": threads, "count": count}, f"in {case} with {threads} threads")
 
-    def _reply(self, request):
-        """Reply of the process, or None if it died."""
+    def _reply(self, request, when):
+        """Reply of the process; GateError if it died."""
         try:
             print(json.dumps(request), file=self._process.stdin, flush=True)
             line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
-        return json.loads(line) if line else None
+        if not line:
+            raise GateError(f"{self.name} died {when}; its last words are above.")
+        return json.loads(line)
 
     @property
     def n_signatures(self):
         """Signatures of kernels that the process has compiled or loaded so far."""
-        return self._reply({"case": None})["signatures"] if self._process is not None else 0
+        return self._reply({"case": None}, "before it counted signatures")["signatures"] if self._process else 0
 
     @property
     def reasons(self):

@@ -562,6 +562,8 @@ def test_sides_hold_their_own_binfeat_and_this_suite(tmp_path):
         assert base.n_signatures == head.n_signatures == 0
         with pytest.raises(sides.GateError, match="base died in ridge with 1 threads"):
             base.ask("ridge", 1)
+        with pytest.raises(sides.GateError, match="base died before it counted signatures"):
+            _ = base.n_signatures
     trees = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True)
     assert len(trees.stdout.splitlines()) == 1
 

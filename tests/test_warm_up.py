@@ -78,6 +78,7 @@ from numba.core.registry import CPUDispatcher
 from scipy import sparse
 import binfeat
 from binfeat import _threads, _warm_up
+from limits import COMMON_TYPES
 
 warnings.simplefilter("ignore")
 
@@ -88,7 +89,7 @@ def compiled():
 
 many = int(sys.argv[1])
 if sys.argv[2] == "common":  # the types that other tests compile, too
-    _warm_up._TYPES, _warm_up._MANY_BINS = (np.float64,), 300
+    vars(_warm_up).update(COMMON_TYPES)
 binfeat.warm_up("features", "linear")
 before, rng, n_fits = compiled(), np.random.default_rng(1), 0
 _threads._WORTH_THREADS *= many / 30_000  # fewer rows have threads, too
@@ -118,7 +119,12 @@ print(len(before), n_fits, sorted(compiled() - before))
 @pytest.mark.parametrize(("n_rows", "types"), [("3000", "common"), *hard(("30000", "all"))])
 def test_features_and_linear_models_compile_nothing_after_it(n_rows, types):
     run = subprocess.run(
-        [sys.executable, "-c", LOWER, n_rows, types], capture_output=True, text=True, check=False, timeout=600
+        [sys.executable, "-c", LOWER, n_rows, types],
+        cwd=Path(__file__).parent,  # of `limits`
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert run.returncode == 0, run.stderr
     n_kernels, n_fits, new = run.stdout.strip().split(maxsplit=2)

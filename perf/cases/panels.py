@@ -1,6 +1,6 @@
 """Panels with many levels: kernel models with and without effects of levels, boosting, and mixed models."""
 
-from importlib.util import find_spec
+from functools import partial
 
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -10,12 +10,16 @@ from perf.record import Row
 from perf.suite import guarded
 from perf.tables import panels
 from perf.tables.mixed import GPBoost, MixedLM
-from perf.tables.peers import LIGHTGBM, MACHINES, ours
+from perf.tables.peers import LIGHTGBM, MACHINES, Peer, ours
 
 _SLOWER = 3  # times LightGBM's seconds, at most
 _QUICK_ROWS = 600
-_PEERS = {"LightGBM": LIGHTGBM, "CatBoost": "catboost"}
-_MIXED = {"GPBoost": (GPBoost, "gpboost"), "MixedLM": (MixedLM, "statsmodels")}
+_PEERS = {
+    "LightGBM": MACHINES[LIGHTGBM],
+    "CatBoost": MACHINES["catboost"],
+    "GPBoost": Peer(lambda X, y, seed: GPBoost(), "gpboost"),
+    "MixedLM": Peer(lambda X, y, seed: MixedLM(), "statsmodels"),
+}
 
 
 def run(quick):
@@ -29,13 +33,11 @@ def _panel(name, table, most_rows):
     makers = {
         "ours": lambda: ours(split.X, split.y, 0).set_params(on_unseen="ignore"),
         "without": lambda: _WithoutEffects(ours(split.X, split.y, 0).set_params(on_unseen="ignore")),
-        **{peer: lambda key=key: MACHINES[key].make(split.X, split.y, 0) for peer, key in _PEERS.items()},
-    }
-    makers |= {peer: lambda: None for peer, key in _PEERS.items() if not MACHINES[key].installed}
-    makers |= {
-        peer: kind if find_spec(package) else lambda: None
-        for peer, (kind, package) in _MIXED.items()
-        if kind().suits(split.X)
+        **{
+            name: partial(peer.make, split.X, split.y, 0) if peer.installed else lambda: None
+            for name, peer in _PEERS.items()
+            if name != "MixedLM" or MixedLM().suits(split.X)
+        },
     }
     trials, failures = contest(makers, [split])
     yield from failures

@@ -10,11 +10,6 @@ _N_TREES, _DEPTH, _RATE = 150, 6, 0.05  # more trees overfit made panels
 class _MixedModel(RegressorMixin, BaseEstimator):
     """The part that all mixed models share: columns with random intercepts, and the other columns as numbers."""
 
-    most_effects = np.inf  # categories with random intercepts
-
-    def suits(self, X):
-        return len(self._columns(X)[0]) <= self.most_effects
-
     def _columns(self, X):
         has_effects = [name for name in X if X[name].dtype == "category" and X[name].nunique() >= _LEAST_LEVELS]
         return has_effects, [name for name in X if name not in has_effects]
@@ -46,7 +41,8 @@ class GPBoost(_MixedModel):
 class MixedLM(_MixedModel):
     """Linear effects of the other columns, and random intercepts of one category, by statsmodels."""
 
-    most_effects = 1
+    def suits(self, X):
+        return len(self._columns(X)[0]) == 1
 
     def fit(self, X, y):
         from statsmodels.regression.mixed_linear_model import MixedLM as LinearModel

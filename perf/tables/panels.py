@@ -61,13 +61,12 @@ def _panel(n_rows, *sizes, varying_slopes=False):
     return partial(DrawnTable, partial(_drawn, n_rows, sizes, varying_slopes))
 
 
-TABLES = {
+_MADE = {
     "3,000 levels x 8": _panel(24_000, 3_000),
     "400 + 60 + 2,000 levels": _panel(20_000, 400, 60, 2_000),
     "500 levels x 10": _panel(5_000, 500),
     "300 levels x 20, slopes": _panel(6_000, 300, varying_slopes=True),
 }
-_MADE = tuple(TABLES)
 
 
 def _ratings():
@@ -88,5 +87,5 @@ def _of_levels(table, target, names):
     return Table(with_text_as_categories(table.astype(dict.fromkeys(names, str))), y - y.mean())
 
 
-TABLES |= {"ratings by students": _ratings, "schools": _schools}
+TABLES = {**_MADE, "ratings by students": _ratings, "schools": _schools}
 REACH = dict(zip(_MADE, (21, 22, 21, 19), strict=True))  # percent of the standard deviation of the exact targets
