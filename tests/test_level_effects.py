@@ -3,10 +3,11 @@
 import naive
 import numpy as np
 import pytest
-from machines import assert_same_state, moments, with_options
+from machines import assert_same_state, with_options
+from panels import EFFECTS, GAMMA, TOLERANCE, laplacian, panel, splits_of, table, twin
 
 import binfeat
-from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.length_scales import leave_one_out
 from binfeat.models.kernel_algebra import level_effects
 from binfeat.models.machines import levels
@@ -14,7 +15,6 @@ from binfeat.models.machines import levels
 pd = pytest.importorskip("pandas")
 sio = pytest.importorskip("skops.io")
 
-GAMMA = [0.5, 0.2, 0.05, 0.03]  # of two numbers and two categories
 GIVEN = {
     "features": "local",
     "solver_params": {"cell_rows": 60, "n_trees": 2},
@@ -22,43 +22,12 @@ GIVEN = {
     "gamma": GAMMA,
     "random_state": 0,
 }
-EFFECTS = ["global_part"]  # the mechanism
-N_LEVELS = 40, 5
-TOLERANCE = 3e-3  # of float32, in which levels and intercepts of cells are hard to tell apart
 
 
 @pytest.fixture(autouse=True)
 def short(limits):
     """Searches for penalties of few steps."""
     limits(n_steps=6)
-
-
-def panel(n_rows, seed=0, n_targets=1, sizes=N_LEVELS):
-    """Numbers, codes of categories, and targets with effects of their levels and noise 0.3."""
-    rng = np.random.default_rng(seed)
-    numbers = rng.uniform(-1, 1, (n_rows, 2))
-    codes = np.column_stack([rng.integers(n, size=n_rows) for n in sizes])
-    Y = np.sin(3 * numbers[:, :1]) + 0.3 * rng.normal(size=(n_rows, n_targets))
-    for n, own in zip(sizes, codes.T, strict=True):
-        Y = Y + rng.normal(size=(n, n_targets))[own]
-    return numbers, codes, Y if n_targets > 1 else Y[:, 0]
-
-
-def table(numbers, codes):
-    columns = {f"category {g}": pd.Categorical([f"{code:03}" for code in own]) for g, own in enumerate(codes.T)}
-    return pd.DataFrame({"x": numbers[:, 0], "z": numbers[:, 1], **columns})
-
-
-def splits_of(machine):
-    arrays = machine._local
-    splits = list(zip(arrays["inputs"], arrays["places"], *arrays["children"].T, strict=True))
-    return [(splits, root) for root in arrays["roots"]]
-
-
-def laplacian(A, B):
-    """The Laplacian of numbers, times the mismatch kernel of categories."""
-    same = sum(GAMMA[j] * (A[:, [j]] != B[:, j]) for j in (2, 3))
-    return kernels.Laplacian()(A[:, :2], B[:, :2], gamma=GAMMA[:2]) * np.exp(-same)
 
 
 @pytest.fixture(scope="module")
@@ -70,21 +39,6 @@ def fitted():
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3, on_unseen="ignore").fit(rows[:400], y[:400])
     assert machine._local["level_inputs"].tolist() == [2, 3]
     return machine, rows, np.column_stack([numbers, codes]), y
-
-
-def twin(machine, X, y, n, weights=None, trees=None):
-    """Predictions and leave-one-out residuals of standardised targets, and variances, by dense matrices."""
-    mean, std = moments(y[:n], weights)
-    Y = ((y[:n] - mean) / std).reshape(n, -1)
-    scaled = machine._fitted.rows(machine, table(X[:, :2], X[:, 2:].astype(int)))
-    variances, alpha = machine._local["level_variances"], float(machine._local["alpha"])
-    relative = None if weights is None else weights / weights.mean()
-    codes = X[:, 2:]
-    trees = splits_of(machine) if trees is None else trees
-    out = naive.local_machine_with_levels(
-        scaled[:n], Y, scaled, laplacian, alpha, trees, codes[:n], codes, variances, relative
-    )
-    return mean, std, *out
 
 
 def test_the_machine_is_that_of_dense_matrices(fitted):

@@ -272,7 +272,7 @@ def test_one_row_is_as_in_a_batch(table, short, bytes_of_a_prediction, kernel):
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
 
 
-def test_categories_and_missing_values(few_steps, rng):
+def test_categories_and_missing_values(rng):
     city = rng.choice(["Rome", "Oslo", "Bonn"], size=500)
     frame = pd.DataFrame({"x": rng.normal(size=500), "city": city, "z": rng.normal(size=500)})
     frame.loc[::7, "z"] = np.nan

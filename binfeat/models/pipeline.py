@@ -74,7 +74,7 @@ def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -
 
 def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:
     if previous is not None:
-        return known_machine(previous, choice.problem, kernels, choice.run)
+        return known_machine(previous, choice, kernels)
     return choice.machine(kernels)
 
 

@@ -16,6 +16,7 @@ from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.fitted import Fitted, Function, fitted_of
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
+from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import Solution
@@ -215,7 +216,7 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
         reason = "columns are mapped by ranks or arcsinh (version 0.2.0)"
     elif was_exact and not choice.takes_exact:
         reason = "too many rows for an exact model"
-    elif choice.takes_exact and not was_exact:
+    elif choice.takes_exact and not (was_exact or _levels_of(previous.function)):
         reason = "the rows are few enough for an exact model"
     elif isinstance(previous.function, LocalFunction) and not (rows.in_memory or choice.takes_local):
         reason = "too many rows for a local model"
@@ -235,12 +236,18 @@ def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels
     return ScaledKernels(problem.table, [Trial(kernel, previous.held_out_error[0])], histories=histories)
 
 
-def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
-    (known,), function = kernels.found, previous.function
+def known_machine(previous: Fitted, choice: MachineChoice, kernels: ScaledKernels) -> Candidate:
+    (known,), function, problem, run = kernels.found, previous.function, choice.problem, choice.run
+    if choice.takes_exact:
+        return ExactMachine(problem, run, kernels, known, _levels_of(function))
     if not isinstance(function, KernelFunction):
         alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
         known = replace(known, kernel=replace(known.kernel, alpha=alpha))
     return _machine(function, known, problem, kernels, run)
+
+
+def _levels_of(function: Function) -> LevelColumns | None:
+    return function.levels if isinstance(function, LocalFunction) else None
 
 
 def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:

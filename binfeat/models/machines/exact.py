@@ -9,14 +9,19 @@ from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
 from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha
-from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
+from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
+from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimise, solve_kernel
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
+from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.learner import ALL_ROWS, FEW_ROWS, Learner
+from binfeat.models.machines.levels import LevelSearch
 from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
+from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
+from binfeat.models.search.kernel_search import ScaledKernels
 
 _MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
 
@@ -27,6 +32,19 @@ class ExactMachine(KernelCandidate):
     """Kernel ridge regression with the kernel matrix."""
 
     features: ClassVar[str] = "exact"
+    fewest_levels = 2  # of some category, for effects of levels
+    level_gain = 0.02  # share of the error that effects of levels have to remove
+
+    def __init__(
+        self,
+        problem: Problem,
+        run: Run,
+        kernels: ScaledKernels,
+        known: Trial | None = None,
+        earlier_levels: LevelColumns | None = None,  # of the fit that the kernel is known from
+    ) -> None:
+        super().__init__(problem, run, kernels, known)
+        self._earlier_levels = earlier_levels
 
     def tuned(self) -> Trial:
         """Kernels and penalty, in cells where rows are many."""
@@ -54,8 +72,11 @@ class ExactMachine(KernelCandidate):
             best = self.tuned()
         with run.stage("solution"):
             solution = self.solution(best)
-            solution = replace(solution, status="converged" if run.step() else "stopped")
-        run.note("features", "exact", solution.error)
+            goes_on = run.step()
+            if goes_on and self._may_have_levels:
+                solution = self._with_levels(best.kernel, solution, run)
+            solution = replace(solution, status="converged" if goes_on else "stopped")
+        run.note("features", solution.features, solution.error)
         self._note_hyperparameters(solution)
         return solution
 
@@ -83,6 +104,44 @@ class ExactMachine(KernelCandidate):
             status="converged",
             errors=self._errors(best) if self._rows.held_out.size else None,
             known=(rows, scores),
+        )
+
+    @property
+    def _may_have_levels(self) -> bool:
+        settings, rows = self._run.settings, self._rows
+        is_plain = self._problem.loss.is_squares and self._problem.groups is None and not rows.is_wide
+        is_open = settings.features is None and self._run.limits.mechanisms.global_part
+        return is_open and is_plain and len(rows.known) == len(rows.all)
+
+    def _with_levels(self, kernel: KernelSum, plain: Solution, run: Run) -> Solution:
+        """A tree with effects of the levels of categories, if these reduce leave-one-out errors; or the same model."""
+        rows, problem, settings, most = self._rows, self._problem, run.settings, MOST_IN_CLOSED_FORM
+        search = LevelSearch(rows, run, most, self.fewest_levels)
+        earlier, seconds = self._earlier_levels, exact_seconds(*problem.table.shape)
+        if earlier is not None:
+            found = search.known(kernel, earlier)
+        else:
+            found = search.run(kernel, seconds, self.level_gain / 2) if self._known is None else None
+        if found is None:
+            return plain
+        forest = Forest(rows, found[0], most, settings.seed, settings.n_jobs, None, found[1])
+        forest.grow()
+        predictions = forest.predictions(rows.all)
+        error = float(problem.losses(rows.all)(predictions).mean())
+        if error > (1 - self.level_gain) * plain.error:
+            return plain
+        run.note("categories", f"additive effects, share {found[1].share:.2g}", error)
+        return Solution(
+            features="local",
+            kernel=self._for_weights(forest.kernel, problem.mean_weight),
+            function=forest.function(),
+            intercept=np.zeros(problem.n_targets),
+            rows=rows.all,
+            predictions=predictions,
+            curve=[(1, error)],
+            status=plain.status,
+            errors=HeldOutErrors.of(problem.Y[rows.all] - predictions, forest.variances[rows.all]),
+            known=forest.known(rows.all),
         )
 
     def _function(self, kernel: KernelSum, rows: np.ndarray, X: np.ndarray, coef: np.ndarray) -> ExactFunction:

@@ -44,7 +44,7 @@ class Plan:
     alpha_rate: float  # rate of the penalty, over the rate of length scales
     factor_rate: float  # the same of the common factor of the length scales of a kernel
     takes_cells: bool  # sets are cells of the trees
-    takes_samples: bool  # sets are random rows; if there are no cells, a share of all rows
+    takes_samples: bool  # sets are random rows
     phase: Phase  # the phase with the time limit of the steps
 
 
@@ -186,16 +186,19 @@ class Learner:
         )
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
-        """Sets of rows for steps, without end: every cell once before any comes again."""
+        """Sets of rows for steps, without end: each cell before any comes again, or both ends of random orders."""
         plan, rows, rng = self._plan, self._rows.known, np.random.default_rng(self._run.settings.seed)
-        n_rows = len(rows) if plan.takes_cells else max(min(2, len(rows)), int(SEARCH.row_share * len(rows)))
+        n_rows = min(plan.set_rows, len(rows))
+        while not plan.takes_cells:
+            order = rng.permutation(rows)
+            yield self._rows.part(order[:n_rows])
+            yield self._rows.part(order[-n_rows:])
         while True:
             for number in rng.permutation(len(cells)):
-                if plan.takes_cells:
-                    yield self._rows.part(cells[number])
+                yield self._rows.part(cells[number])
                 if plan.takes_samples:
-                    some = rng.choice(rows, min(plan.set_rows, n_rows), replace=False)
-                    if not (plan.takes_cells and is_constant(self._problem.Y[some])):
+                    some = rng.choice(rows, n_rows, replace=False)
+                    if not is_constant(self._problem.Y[some]):
                         yield self._rows.part(some)
 
     def _left_out(self, steps: KernelSteps, sets: list[Cell], number: int) -> list[LeaveOneOut]:

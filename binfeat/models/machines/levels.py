@@ -34,7 +34,6 @@ class LevelSearch:
     """
 
     most_columns = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
-    fewest_levels = 20  # levels of some category; with fewer, every cell has enough rows of each level
     pair_bytes = 40  # bytes of a pair of levels: equations, matrix, inverse and parts of cells
     memory_ratio = 4  # memory of a fit over the memory of the equations of levels
     tried_columns = 1000  # levels that choose variances and penalty
@@ -44,8 +43,9 @@ class LevelSearch:
     variance_factors = 1.0, 10.0  # a kernel that fits badly makes likely variances too small
     worth_instead = 0.05  # share of the leave-one-out error that effects in the place of categories have to remove
 
-    def __init__(self, rows: KernelRows, run: Run, most: int) -> None:
-        self._rows, self._run, self._most = rows, run, most
+    def __init__(self, rows: KernelRows, run: Run, most: int, fewest_levels: int) -> None:
+        self._rows, self._run = rows, run
+        self._most, self._fewest_levels = most, fewest_levels  # rows of a cell, and levels of some category
         self._columns = self._all_columns()
 
     def instead(self, start: KernelSum) -> KernelAndLevels | None:
@@ -55,18 +55,18 @@ class LevelSearch:
         """
         if self._columns is None:
             return None
-        numbers = self._columns.level_inputs[self._columns.n_levels >= self.fewest_levels]
+        numbers = self._columns.level_inputs[self._columns.n_levels >= self._fewest_levels]
         is_kept = np.ones(self._rows.X.shape[1])
         is_kept[numbers] = 0.0
         kernel = replace(start, parts=[replace(part, gamma=part.gamma * is_kept) for part in start.parts])
         return self._better(kernel, start, self.worth_instead, 0.0)
 
-    def run(self, start: KernelSum, seconds: float) -> KernelAndLevels | None:
-        """Effects next to a learned kernel; None if they do not help, or time is short of `seconds`.
+    def run(self, start: KernelSum, seconds: float, worth: float = 0.0) -> KernelAndLevels | None:
+        """Effects next to a learned kernel; None if they do not remove this share of the error, or time is short.
 
         The first tree of all rows decides: a sample of levels makes a gain look smaller.
         """
-        return self._better(start, start, 0.0, seconds)
+        return self._better(start, start, worth, seconds)
 
     def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
         """The same with the variances of an earlier fit."""
@@ -119,7 +119,7 @@ class LevelSearch:
         n_bytes = fit_bytes(self._run.settings.max_bytes) / self.memory_ratio
         most = min(self.most_columns, int(np.sqrt(n_bytes / self.pair_bytes)))
         n_levels = [np.count_nonzero(own) for own in counts]
-        if max(n_levels) < self.fewest_levels or most < self.fewest_levels:
+        if max(n_levels) < self._fewest_levels or most < self._fewest_levels:
             return None
         return LevelColumns.of_counts(inputs, counts, most)
 

@@ -94,6 +94,7 @@ class LocalMachine(KernelCandidate):
     gain = 0.003  # share of the error that one more tree has to remove
     least_gain = 0.01  # least gain of a tree, in units of the negligible error
     few_cells = 8  # cells of the second tree that determine the number of trees
+    fewest_levels = 20  # of some category, for effects of levels; with fewer, cells have enough rows of each level
     level_trees = 6  # seconds of a tree with effects of levels, at most, over the seconds of a plain tree
     level_cost = 4  # gain of one more tree with effects of levels, over `gain`
     level_cells = 2  # rows of a cell, over the rows if effects replace categories
@@ -154,7 +155,7 @@ class LocalMachine(KernelCandidate):
         if may_have and known is None and self._kernels.learned:
             # Smaller cells suffice, as the kernel has fewer inputs, and the effects come from all rows.
             most = run.settings.cell_rows or run.limits.cell_rows // self.level_cells
-            found = LevelSearch(self._rows, run, most).instead(learner.unlearned())
+            found = LevelSearch(self._rows, run, most, self.fewest_levels).instead(learner.unlearned())
             if found is not None:
                 return self._first_with(found, most)
         tuned = learner.of(known, self._seconds)
@@ -173,7 +174,7 @@ class LocalMachine(KernelCandidate):
 
     def _with_levels(self, plain: Forest, run: Run) -> Forest:
         """The first tree with effects of the levels of categories that cells share, if left-out rows gain by them."""
-        search, earlier = LevelSearch(self._rows, run, plain.most), self._earlier_levels
+        search, earlier = LevelSearch(self._rows, run, plain.most, self.fewest_levels), self._earlier_levels
         if earlier is not None:
             found = search.known(plain.kernel, earlier)
         elif self._known is None:
