@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import panels
 import pytest
 from hard import hard
 from machines import assert_same_state, decisions, with_options
@@ -120,6 +121,18 @@ def test_frames(noisy):
     assert machine.feature_names_in_.tolist() == list(table)
     lazy = machine.predict_proba(more[list(table)])
     np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-6)
+
+
+def test_effects_of_levels():
+    """All bits are those of blocks."""
+    numbers, codes, y = panels.panel(N_ROWS)
+    table = panels.table(numbers, codes)
+    options = {**GIVEN, "gamma": panels.GAMMA}
+    expected = binfeat.KernelMachineRegressor(**options).fit(blocks(table, y))
+    more = dd.from_pandas(table.assign(y=y), npartitions=4)
+    machine = remote.KernelMachineRegressor(**options).fit(more[list(table)], more["y"])
+    assert machine._local["level_inputs"].tolist() == [2, 3]
+    assert_same_state(machine, expected)
 
 
 @pytest.mark.parametrize("loss", hard("huber", "poisson"))

@@ -169,7 +169,7 @@ class LocalMachine(KernelCandidate):
         self._forest, self._curve = tree, [(1, tree.error)]
 
     def _may_have_levels(self, run: Run) -> bool:
-        is_plain = self._rows.problem.loss.is_squares and not (self._holds_out or self._on_workers)
+        is_plain = self._rows.problem.loss.is_squares and not self._holds_out
         return is_plain and run.limits.mechanisms.global_part
 
     def _with_levels(self, plain: Forest, run: Run) -> Forest:
