@@ -129,9 +129,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Numbers are standardized. A missing number is replaced by the median, with a 0/1 indicator column. Dates become
     days, day of year, day of week and hour. With ``features="auto"`` and `cv` or `groups`, exact models have up to
     1,500 rows; more rows use binning features, or a local model if `kernel` is radial. Blocks of files with more rows
-    than fit in memory use binning features. Effects of category levels are added if these reduce the leave-one-out error;
-    with few rows the model is then local: :doc:`/user_guide/plot_16_panels`. Algorithms: :doc:`/user_guide/plot_11_mathematics`.
-    Selections: :doc:`/user_guide/plot_03_decisions`. Memory and limits: :doc:`/user_guide/plot_06_limits`.
+    than fit in memory use binning features. Effects of category levels are added if these reduce the leave-one-out
+    error, and the model is then local: :doc:`/user_guide/plot_16_panels`. Algorithms:
+    :doc:`/user_guide/plot_11_mathematics`. Selections: :doc:`/user_guide/plot_03_decisions`. Memory and limits:
+    :doc:`/user_guide/plot_06_limits`.
 
     References
     ----------

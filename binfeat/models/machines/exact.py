@@ -34,6 +34,7 @@ class ExactMachine(KernelCandidate):
     features: ClassVar[str] = "exact"
     fewest_levels = 2  # of some category, for effects of levels
     level_gain = 0.02  # share of the error that effects of levels have to remove
+    level_gains_of_some = 0.01, 0.1  # the same on some rows first, for one cell and for several, which lose accuracy
 
     def __init__(
         self,
@@ -118,10 +119,11 @@ class ExactMachine(KernelCandidate):
         rows, problem, settings, most = self._rows, self._problem, run.settings, MOST_IN_CLOSED_FORM
         search = LevelSearch(rows, run, most, self.fewest_levels)
         earlier, seconds = self._earlier_levels, exact_seconds(*problem.table.shape)
+        worth = self.level_gains_of_some[len(rows.all) > most]
         if earlier is not None:
             found = search.known(kernel, earlier)
         else:
-            found = search.run(kernel, seconds, self.level_gain / 2) if self._known is None else None
+            found = search.run(kernel, seconds, worth) if self._known is None else None
         if found is None:
             return plain
         forest = Forest(rows, found[0], most, settings.seed, settings.n_jobs, None, found[1])

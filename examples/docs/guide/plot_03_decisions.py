@@ -8,7 +8,8 @@ error on a validation set. The decisions are made in this order:
 
 1. *Length scales*, one per input, by gradient descent on the leave-one-out error of exact models of a few hundred rows.
 2. *Representation*: an exact model with the full kernel matrix for up to 10,000 rows; a local model, which has one
-   exact model per cell of a k-d tree, for more rows, or if additive effects of category levels reduce the error; random binning or Fourier features if neither is possible.
+   exact model per cell of a k-d tree, for more rows, or if additive effects of category levels reduce the error;
+   random binning or Fourier features if neither is possible.
 3. *Kernel* (one kernel or a sum of two) and *penalty*, together with the length scales. These are learned again on more
    rows, or on rows that are as dense as the table, because denser rows allow shorter length scales.
 4. *Number of trees* of a local model: trees are added while each cuts the squared error by at least 0.3 %. *Number of

@@ -106,7 +106,8 @@ ax.set(xlabel="true effect of a person", ylabel="estimated effect")
 #   penalty minimize leave-one-out errors of at most 10,000 rows. So the model is a linear mixed model with random
 #   intercepts and a Gaussian process. It has no random slopes.
 # - The categories are categorical and string columns, and numbers that are detected as codes. With more than 10,000
-#   rows, at least one of them must have 20 levels. Only the 4,000 most frequent levels have effects, or fewer if ``max_bytes`` requires it.
+#   rows, at least one of them must have 20 levels. Only the 4,000 most frequent levels have effects, or fewer if
+#   ``max_bytes`` requires it.
 # - Categories with 20 levels or more are either in the kernel as well, which then includes interactions of levels and
 #   numbers, or only have effects. The leave-one-out error decides.
 # - Standard deviations, intervals, samples, importances, Shapley values, saved files, ONNX models, weights, several
@@ -114,6 +115,7 @@ ax.set(xlabel="true effect of a person", ylabel="estimated effect")
 #   On Dask, a model with effects is solved in the client process.
 # - With up to 10,000 rows, effects are used if they reduce the leave-one-out error of the exact model by 2 %. Then
 #   ``features_`` is "local". Up to 4,000 rows, such a model has a single cell. ``features="exact"`` excludes effects.
-# - Effects are not available for losses other than "squared" and "huber", with `groups` or `cv`, and for random features.
+# - Effects are not available for losses other than "squared" and "huber", with `groups` or `cv`, and for random
+#   features.
 # - To predict new people, pass ``groups=X["person"]`` to `fit`, so that the validation error is the error for new
 #   people. See :doc:`plot_07_time_and_groups`. For categories as ordinary inputs, see :doc:`plot_09_categories`.
