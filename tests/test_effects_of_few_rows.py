@@ -27,7 +27,7 @@ def test_few_rows_have_effects_if_these_reduce_the_error(monkeypatch, limits, mo
     assert machine.score(rows[400:], y[400:]) > plain.score(rows[400:], y[400:])
 
 
-@pytest.mark.parametrize("case", ["features", "loss", "groups", "levels"])
+@pytest.mark.parametrize("case", ["features", "loss", "groups", "cv", "levels"])
 def test_few_rows_without_effects_are_exact(limits, case):
     """Bitwise, if a parameter excludes effects, or if they gain nothing."""
     numbers, codes, y = panel(300)
@@ -38,6 +38,8 @@ def test_few_rows_without_effects_are_exact(limits, case):
         options["loss"], y = "poisson", np.exp(y / 2).round()
     elif case == "groups":
         given["groups"] = codes[:, 1]
+    elif case == "cv":
+        options |= {"cv": [(np.arange(200), np.arange(200, 300))], "refit": False}
     else:
         y = np.sin(3 * numbers[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=300)
     rows = table(numbers, codes)

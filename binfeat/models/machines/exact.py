@@ -110,9 +110,9 @@ class ExactMachine(KernelCandidate):
     @property
     def _may_have_levels(self) -> bool:
         settings, rows = self._run.settings, self._rows
-        is_plain = self._problem.loss.is_squares and self._problem.groups is None and not rows.is_wide
-        is_open = settings.features is None and self._run.limits.mechanisms.global_part
-        return is_open and is_plain and len(rows.known) == len(rows.all)
+        is_plain = self._problem.loss.is_squares and not rows.is_wide and len(rows.known) == len(rows.all)
+        leaves_rows_out = not settings.has_cv and self._problem.groups is None
+        return is_plain and leaves_rows_out and settings.features is None and self._run.limits.mechanisms.global_part
 
     def _with_levels(self, kernel: KernelSum, plain: Solution, run: Run) -> Solution:
         """A tree with effects of the levels of categories, if these reduce leave-one-out errors; or the same model."""
