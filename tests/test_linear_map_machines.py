@@ -43,8 +43,15 @@ def test_public_attributes(fitted):
     np.testing.assert_allclose(np.linalg.norm(machine.linear_map_, axis=1), 1.0)
     assert abs(machine.linear_map_[0] @ machine.linear_map_[1]) > 0.9  # both move along one direction
     np.testing.assert_array_less(machine.feature_relevances_[2], 0.1)
-    np.testing.assert_array_less(0.2, machine.feature_relevances_[:2])  # 0.25 to 0.76 in eight fits
     assert "linear map" in machine.decisions_["what"]
+
+
+def test_both_inputs_of_a_diagonal_are_as_relevant(fitted):
+    """In the mean of four seeds: a single fit has 0.39 to 0.61."""
+    machine, X, y = fitted
+    others = [KernelMachineRegressor(**EXACT | {"random_state": s}).fit(X[:400], y[:400]) for s in (1, 2, 3)]
+    mean = np.mean([own.feature_relevances_ for own in (machine, *others)], axis=0)
+    np.testing.assert_allclose(mean[:2], 0.5, atol=0.1)
 
 
 def test_round_trips_and_files_of_older_versions(fitted):

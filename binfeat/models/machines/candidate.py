@@ -18,6 +18,7 @@ from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_cells
 from binfeat.models.fitted.fitted import Function
 from binfeat.models.fitted.kernel_function import HeldOutErrors
+from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import Cell, CellFunction, SolvedCell
@@ -66,12 +67,20 @@ class Solution:
 
 
 class KernelCandidate(ABC):
-    """A model of kernel values for one problem; a known kernel is kept."""
+    """A model of kernel values for one problem; a known kernel is kept, with the effects of levels of its fit."""
 
     features: ClassVar[str]
 
-    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, known: Trial | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        run: Run,
+        kernels: ScaledKernels,
+        known: Trial | None = None,
+        earlier_levels: LevelColumns | None = None,  # of the fit that the kernel is known from
+    ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
+        self._earlier_levels = earlier_levels
         self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
 
     @abstractmethod

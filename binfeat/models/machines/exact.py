@@ -11,7 +11,6 @@ from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
 from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha
 from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, ExactPosterior
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
-from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimise, solve_kernel
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
@@ -19,9 +18,7 @@ from binfeat.models.machines.forest import Forest
 from binfeat.models.machines.learner import ALL_ROWS, FEW_ROWS, Learner
 from binfeat.models.machines.levels import LevelSearch
 from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
-from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.kernel_search import ScaledKernels
 
 _MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
 
@@ -35,17 +32,6 @@ class ExactMachine(KernelCandidate):
     fewest_levels = 2  # of some category, for effects of levels
     level_gain = 0.02  # share of the error that effects of levels have to remove
     level_gains_of_some = 0.01, 0.1  # the same on some rows first, for one cell and for several, which lose accuracy
-
-    def __init__(
-        self,
-        problem: Problem,
-        run: Run,
-        kernels: ScaledKernels,
-        known: Trial | None = None,
-        earlier_levels: LevelColumns | None = None,  # of the fit that the kernel is known from
-    ) -> None:
-        super().__init__(problem, run, kernels, known)
-        self._earlier_levels = earlier_levels
 
     def tuned(self) -> Trial:
         """Kernels and penalty, in cells where rows are many."""
@@ -118,12 +104,8 @@ class ExactMachine(KernelCandidate):
         """A tree with effects of the levels of categories, if these reduce leave-one-out errors; or the same model."""
         rows, problem, settings, most = self._rows, self._problem, run.settings, MOST_IN_CLOSED_FORM
         search = LevelSearch(rows, run, most, self.fewest_levels)
-        earlier, seconds = self._earlier_levels, exact_seconds(*problem.table.shape)
-        worth = self.level_gains_of_some[len(rows.all) > most]
-        if earlier is not None:
-            found = search.known(kernel, earlier)
-        else:
-            found = search.run(kernel, seconds, worth) if self._known is None else None
+        seconds, worth = exact_seconds(*problem.table.shape), self.level_gains_of_some[len(rows.all) > most]
+        found = search.run(kernel, self._known is not None, self._earlier_levels, seconds, worth)
         if found is None:
             return plain
         forest = Forest(rows, found[0], most, settings.seed, settings.n_jobs, None, found[1])

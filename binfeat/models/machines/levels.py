@@ -61,19 +61,25 @@ class LevelSearch:
         kernel = replace(start, parts=[replace(part, gamma=part.gamma * is_kept) for part in start.parts])
         return self._better(kernel, start, self.worth_instead, 0.0)
 
-    def run(self, start: KernelSum, seconds: float, worth: float = 0.0) -> KernelAndLevels | None:
+    def run(
+        self,
+        start: KernelSum,
+        is_known: bool,
+        earlier: LevelColumns | None,  # of the fit that the kernel is known from
+        seconds: float,
+        worth: float = 0.0,
+    ) -> KernelAndLevels | None:
         """Effects next to a learned kernel; None if they do not remove this share of the error, or time is short.
 
-        The first tree of all rows decides: a sample of levels makes a gain look smaller.
+        The first tree of all rows decides: a sample of levels makes a gain look smaller. A known kernel has the
+        variances of its fit, or no effects, as that fit.
         """
-        return self._better(start, start, worth, seconds)
-
-    def known(self, start: KernelSum, earlier: LevelColumns) -> KernelAndLevels | None:
-        """The same with the variances of an earlier fit."""
+        if not is_known:
+            return self._better(start, start, worth, seconds)
         columns = self._columns
-        if columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs) or not self._split(start):
+        if earlier is None or columns is None or not np.array_equal(columns.level_inputs, earlier.level_inputs):
             return None
-        return start, replace(columns, level_variances=earlier.level_variances)
+        return (start, replace(columns, level_variances=earlier.level_variances)) if self._split(start) else None
 
     def _better(self, kernel: KernelSum, plain: KernelSum, worth: float, seconds: float) -> KernelAndLevels | None:
         """A kernel with its penalty, and levels with variances, if they remove a share of the error of another one."""

@@ -107,10 +107,9 @@ class LocalMachine(KernelCandidate):
         run: Run,
         kernels: ScaledKernels,
         known: Trial | None = None,
-        earlier_levels: LevelColumns | None = None,  # of the fit that the kernel is known from
+        earlier_levels: LevelColumns | None = None,
     ) -> None:
-        super().__init__(problem, run, kernels, known)
-        self._earlier_levels = earlier_levels
+        super().__init__(problem, run, kernels, known, earlier_levels)
         # Leave-one-out errors are too low for related rows.
         self._holds_out = run.settings.has_cv or problem.groups is not None
         self._curve: list[tuple[int, float]] = []
@@ -174,13 +173,8 @@ class LocalMachine(KernelCandidate):
 
     def _with_levels(self, plain: Forest, run: Run) -> Forest:
         """The first tree with effects of the levels of categories that cells share, if left-out rows gain by them."""
-        search, earlier = LevelSearch(self._rows, run, plain.most, self.fewest_levels), self._earlier_levels
-        if earlier is not None:
-            found = search.known(plain.kernel, earlier)
-        elif self._known is None:
-            found = search.run(plain.kernel, self.level_trees * plain.seconds)
-        else:
-            found = None  # the earlier fit did not gain by them
+        search, seconds = LevelSearch(self._rows, run, plain.most, self.fewest_levels), self.level_trees * plain.seconds
+        found = search.run(plain.kernel, self._known is not None, self._earlier_levels, seconds)
         return plain if found is None else self._first_with(found, plain.most, plain)
 
     def _first_with(self, found: KernelAndLevels, most: int, plain: Forest | None = None) -> Forest:

@@ -218,9 +218,9 @@ print("finite differences ", np.round(differences, 7))
 # keeps its categories, and effects are added if they reduce the error by 1 %, and the error of the first tree by
 # 0.3 %. With effects, each further tree must reduce the error by 1.2 %. ``models/machines/levels.py``
 #
-# Tables with categories of up to 10,000 rows have an exact model first. It is replaced by one tree with effects, whose
-# cells have up to 4,000 rows, if the leave-one-out error falls by 1 % on up to 750 rows (10 % if there are several
-# cells), and by 2 % on all rows. Then categories of any number of levels have effects.
+# Tables of up to 10,000 rows have an exact model first. If the table has categories, one tree with effects is tried, in
+# cells of up to 4,000 rows. It replaces the exact model if the leave-one-out error falls by 1 % on up to 750 rows (10 %
+# if there are several cells), and by 2 % on all rows. Here, categories with few levels have effects as well.
 #
 # The squared error of T trees is :math:`E + V / T`, where V, the variance of single trees, is half of the squared
 # difference between two trees. Trees are added while each should reduce the squared error by at least 0.3 % and by 1e-8
