@@ -15,7 +15,8 @@ import numba
 
 from perf.measure import Times
 
-FOLDER = Path(__file__).parent / "records"
+FOLDER = Path(__file__).parent / "records"  # of all runs on this computer; git ignores it
+RELEASED = Path(__file__).parent / "released"  # of the runs whose figures are in the documentation
 HEADER = ("figure", "binfeat", "reference", "measured", "goal", "")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "binfeat")
 _SIGNS = {">=": operator.ge, "<=": operator.le}
@@ -226,8 +227,8 @@ def read(path):
         raise RecordError(f"{path} is not a record, delete it or run its case again: {error!r}") from error
 
 
-def newest(folder=FOLDER):
-    """The newest full record of every case, and the errors of files that are not records.
+def newest(*folders):
+    """The newest full record of every case in some folders, and the errors of files that are not records.
 
     Returns
     -------
@@ -235,12 +236,20 @@ def newest(folder=FOLDER):
     errors : list of RecordError
     """
     records, errors = {}, []
-    for path in sorted(folder.glob("*.json")):  # names end with the time
+    for path in (path for folder in folders for path in sorted(folder.glob("*.json"))):  # names end with the time
         try:
             record = read(path)
         except RecordError as error:
             errors.append(error)
             continue
-        if not record.content["quick"]:
+        known = records.get(record.case)
+        if not record.content["quick"] and (known is None or known.content["time"] <= record.content["time"]):
             records[record.case] = record
-    return records, errors
+    return dict(sorted(records.items())), errors
+
+
+def release(records, folder=RELEASED):
+    """Write records of the figures in the documentation, one file for each case."""
+    folder.mkdir(exist_ok=True)
+    for name, kept in records.items():
+        (folder / f"{name}.json").write_text(json.dumps(kept.content, indent=1) + "\n")

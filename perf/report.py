@@ -1,4 +1,7 @@
-"""The report: one HTML page, the pictures, and the tables of notes and documentation, from the newest full records."""
+"""The report: one HTML page, the pictures, and the tables of notes and documentation, from the newest full records.
+
+It keeps these records in `released`, so that pages can be compared with them.
+"""
 
 import argparse
 import base64
@@ -33,10 +36,17 @@ small { color: #666 }
 """
 
 
-def main(arguments, cases=suite.CASES, folder=record.FOLDER, pages=PAGES, pictures_folder=PICTURES):
+def main(
+    arguments,
+    cases=suite.CASES,
+    folder=record.FOLDER,
+    released=record.RELEASED,
+    pages=PAGES,
+    pictures_folder=PICTURES,
+):
     parser = argparse.ArgumentParser(prog="python -m perf report", description=__doc__)
     parser.parse_args(arguments)
-    records, errors = record.newest(folder)
+    records, errors = record.newest(released, folder)
     if not records:
         errors.append(f"there is no full record in {folder}: run python -m perf NAME first.")
     else:
@@ -44,6 +54,7 @@ def main(arguments, cases=suite.CASES, folder=record.FOLDER, pages=PAGES, pictur
         try:
             for path in write(records, pictures, folder, pages, pictures_folder):
                 print(path)
+            record.release(records, released)
         except OSError as error:
             errors.append(f"the report cannot be written: {error}")
     for error in errors:

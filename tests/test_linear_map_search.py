@@ -79,6 +79,26 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
     np.testing.assert_allclose(found.found.kernel.main.gamma, search.gamma)
 
 
+def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
+    """A map with lower leave-one-out errors does not pay if the other rows predict no better with it."""
+    found, search = searched(*rows)
+    assert found._gains(2.0)
+    assert found._predicts_better()
+    X, Y, _ = search.part(found._unseen)
+    known = search.part(found._seen)
+    expected = naive_squares(found._matrix, known, (X, Y), found._gamma, found.alpha)
+    np.testing.assert_allclose(found._prediction_errors(found._matrix, found.alpha), expected, rtol=0.02, atol=1e-5)
+    monkeypatch.setattr(found, "_prediction_errors", lambda matrix, alpha: np.ones(200))
+    assert not found.pays()
+
+
+def naive_squares(matrix, known, unseen, gamma, alpha):
+    """Squared errors of rows that kernel ridge regression of other rows predicts."""
+    (X, Y, _), (X_unseen, Y_unseen) = known, unseen
+    K, K_unseen = (matrix(rows, X, gamma).astype(np.float64) + 1.0 for rows in (X, X_unseen))
+    return ((Y_unseen - K_unseen @ np.linalg.solve(K + alpha * np.eye(len(K)), Y)) ** 2).mean(axis=1)
+
+
 @pytest.mark.parametrize(
     ("gains", "expected"),
     [

@@ -344,6 +344,7 @@ def places(folder, tmp_path):
     return {
         "cases": {"case": case(None, pictures=pictures)},
         "folder": folder,
+        "released": tmp_path / "released",
         "pages": (),
         "pictures_folder": tmp_path / "pictures",
     }
@@ -394,12 +395,35 @@ def test_pages_have_tables_of_cases_that_there_are(page):
         assert records <= set(suite.CASES) | {"reach"}
 
 
+def test_report_keeps_figures_of_cases_that_were_not_run_again(records, places, tmp_path):
+    page = tmp_path / "notes.md"
+    page.write_text(PAGES[page.name])
+    assert report.main([], **{**places, "pages": [page]}) == 0
+    text, kept = page.read_text(), (places["released"] / "case.json").read_text()
+    for path in places["folder"].glob("*.json"):
+        path.unlink()
+    record.save("other", [Row("new", 1.0, reach=("<=", 2))], False, places["folder"])
+    assert report.main([], **{**places, "pages": [page], "cases": {**places["cases"], "other": case(None)}}) == 0
+    assert (places["released"] / "case.json").read_text() == kept
+    assert text.partition("<!-- perf: other")[0] in page.read_text()
+    assert "| other: new | 1 s |  |  | <= 2 s | ok |" in page.read_text()
+
+
+@pytest.mark.parametrize("page", report.PAGES, ids=lambda page: page.name)
+def test_tables_of_pages_are_those_of_the_released_records(page):
+    records, errors = record.newest(record.RELEASED)
+    assert errors == []
+    text = page.read_text(encoding="utf-8")
+    assert report.renew(text, records, page.suffix) == text
+
+
 def test_report_without_records_or_with_a_picture_that_fails(records, places, tmp_path, capsys):
     places["cases"]["case"].pictures = lambda content: content["nothing"]
     assert report.main([], **places) == 1
     assert "the pictures of case cannot be drawn: KeyError: 'nothing'" in capsys.readouterr().err
     assert (places["folder"] / report.PAGE).is_file()
-    assert report.main([], **{**places, "folder": tmp_path / "empty"}) == 1
+    nothing = dict.fromkeys(("folder", "released"), tmp_path / "empty")
+    assert report.main([], **{**places, **nothing}) == 1
     assert "there is no full record" in capsys.readouterr().err
 
 

@@ -215,6 +215,16 @@ def test_a_fit_that_raises_or_dies_leaves_the_others():
     assert fits["good"].log_loss is None
 
 
+def test_models_of_levels_take_numeric_targets_and_many_levels_only():
+    pd = pytest.importorskip("pandas")
+    y = np.arange(60.0)
+    few, many = (pd.DataFrame({"level": pd.Categorical(np.arange(60) % n)}) for n in (19, 20))
+    labels = np.where(y > 9, "a", "b")
+    assert MACHINES["gpboost"].takes(many, y)
+    assert [MACHINES["gpboost"].takes(*own) for own in ((few, y), (many, labels), (y[:, None], y))] == [False] * 3
+    assert MACHINES["linear"].takes(few, labels)
+
+
 @pytest.mark.hard
 def test_a_child_keeps_losses_of_probabilities_and_says_how_many_seconds_there_are():
     machines = {"shares": Peer(shares), "told": Peer(told)}

@@ -65,7 +65,7 @@ class Child:
         Returns
         -------
         result : Result or None
-            None if the table has more rows than the machine takes.
+            None if the machine does not take the table.
         """
         if not self._process.is_alive():
             self._start()
@@ -136,7 +136,7 @@ def _serve(pipe, table, machines):
         while True:
             who, split, seconds = pipe.recv()
             rows = _with_numbered_classes(source.split(split))
-            if len(rows.y) > machines[who].most_rows:
+            if not machines[who].takes(rows.X, rows.y):
                 pipe.send(None)
                 continue
             if who not in warm:

@@ -7,11 +7,20 @@ _LEAST_LEVELS = 20
 _N_TREES, _DEPTH, _RATE = 150, 6, 0.05  # more trees overfit made panels
 
 
+def has_levels(X):
+    """Whether some category of a table has so many levels that they get random intercepts."""
+    return hasattr(X, "columns") and any(map(_has_many_levels, (X[name] for name in X)))
+
+
+def _has_many_levels(column):
+    return column.dtype == "category" and column.nunique() >= _LEAST_LEVELS
+
+
 class _MixedModel(RegressorMixin, BaseEstimator):
     """The part that all mixed models share: columns with random intercepts, and the other columns as numbers."""
 
     def _columns(self, X):
-        has_effects = [name for name in X if X[name].dtype == "category" and X[name].nunique() >= _LEAST_LEVELS]
+        has_effects = [name for name in X if _has_many_levels(X[name])]
         return has_effects, [name for name in X if name not in has_effects]
 
 

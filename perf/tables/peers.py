@@ -25,6 +25,7 @@ from sklearn.svm import SVC, SVR
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from perf.peers import QUICK, XRFMClassifier, XRFMRegressor, lightgbm
 from perf.tables.boosting import Boosting, categories_as_text, slower, stopped, tuned
+from perf.tables.mixed import GPBoost, has_levels
 from perf.tables.splitting import is_regression
 
 OURS, LIGHTGBM = "binfeat", "lightgbm"
@@ -49,12 +50,19 @@ class Peer:
         It is left out on tables of more training rows.
     takes_our_seconds : bool
         Whether it gets as many seconds as our fit took on the split.
+    needs_levels : bool
+        Whether it is left out on tables without numeric targets and a category of many levels.
     """
 
     make: object
     package: str = "sklearn"
     most_rows: float = float("inf")
     takes_our_seconds: bool = False
+    needs_levels: bool = False
+
+    def takes(self, X, y):
+        """Whether it is fitted to a table."""
+        return len(y) <= self.most_rows and not (self.needs_levels and not (is_regression(y) and has_levels(X)))
 
     @property
     def installed(self):
@@ -142,6 +150,14 @@ def _nystroem(X, y, seed):
     return make_pipeline(as_numbers(X), Nystroem(n_components=_N_COMPONENTS, random_state=seed), _ridge(y))
 
 
+def _linear(X, y, seed):
+    return make_pipeline(as_numbers(X), _ridge(y))
+
+
+def _gpboost(X, y, seed):
+    return GPBoost()
+
+
 def _ridge(y):
     return (RidgeCV if is_regression(y) else RidgeClassifierCV)(alphas=_ALPHAS)
 
@@ -183,6 +199,8 @@ MACHINES = {
     "extra_trees": Peer(_trees),
     "rbf_sampler": Peer(_rbf_sampler),
     "nystroem": Peer(_nystroem),
+    "linear": Peer(_linear),
+    "gpboost": Peer(_gpboost, "gpboost", needs_levels=True),
     "gaussian_process": Peer(_gaussian_process, most_rows=_MOST_ROWS_OF_GAUSSIAN_PROCESS),
     "svm": Peer(_svm, most_rows=_MOST_ROWS_OF_SVM),
     "xrfm": Peer(_xrfm, "xrfm", _MOST_ROWS_OF_XRFM),

@@ -13,7 +13,13 @@ from binfeat._common.arrays import Scratch
 from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import thinned
 from binfeat.length_scales.kernel_sum import Trial
-from binfeat.length_scales.leave_one_out import SingularKernelError, leave_one_out, weighted_squares
+from binfeat.length_scales.leave_one_out import (
+    SingularKernelError,
+    inverse_root,
+    leave_one_out,
+    times_square,
+    weighted_squares,
+)
 from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.matrices import DifferentiableMatrix, differentiable_matrix
 from binfeat.length_scales.search import LEAST_ALPHA, MOST_ALPHA, Adam, LengthScaleSearch
@@ -25,8 +31,11 @@ class LinearMapSearch:
     The kernel is a function of the distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a
     search, and the leave-one-out error is minimized in R, which may be any matrix. R begins as the identity, with which
     the kernel is the kernel of the search. Categorical inputs stay as they are. Rows that no step has seen decide
-    whether the map pays.
+    whether the map pays: by their leave-one-out errors, and by predictions from the other rows, among which they have
+    neighbors that are about as near as in the table.
     """
+
+    judging_rows = 1500  # rows from which the unseen rows are predicted
 
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:
         self._search, self._gamma, self.alpha = search, search.framed_gamma, search.alpha
@@ -69,8 +78,8 @@ class LinearMapSearch:
         return self
 
     def pays(self) -> bool:
-        """Return True if the leave-one-out error of unseen rows is certainly lower than before the search."""
-        return not self._given_up and self._gains(SEARCH.least_gain)
+        """Return True if both kinds of errors of unseen rows are lower than before the search."""
+        return not self._given_up and self._gains(SEARCH.least_gain) and self._predicts_better()
 
     @property
     def _matrix(self) -> DifferentiableMatrix:
@@ -107,3 +116,20 @@ class LinearMapSearch:
         """Leave-one-out errors of the unseen rows."""
         X, Y, weights = self._search.part(self._unseen)
         return weighted_squares(matrix(X, X, self._gamma), alpha, weights, Y).mean(axis=1, dtype=np.float64)
+
+    def _predicts_better(self) -> bool:
+        """Return True if seen rows predict unseen rows with lower errors by the map, by a standard error."""
+        before = self._search.matrix, self._search.alpha
+        with suppress(SingularKernelError):
+            errors = (self._prediction_errors(*own) for own in ((self._matrix, self.alpha), before))
+            return surely_less(*errors)
+        return False
+
+    def _prediction_errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
+        """Errors of the unseen rows, predicted from some seen rows."""
+        X, Y, weights = self._search.part(thinned(self._seen, self.judging_rows))
+        X_unseen, Y_unseen, weights_unseen = self._search.part(self._unseen)
+        B, _ = inverse_root(matrix(X, X, self._gamma), alpha, weights)
+        predicted = (matrix(X_unseen, X, self._gamma) + np.float32(1.0)) @ times_square(B, Y)
+        squares = ((Y_unseen - predicted) ** 2).mean(axis=1, dtype=np.float64)
+        return squares if weights_unseen is None else weights_unseen * squares
