@@ -119,10 +119,9 @@ class LinearMapSearch:
 
     def _predicts_better(self) -> bool:
         """Return True if seen rows predict unseen rows with lower errors by the map, by a standard error."""
-        before = self._search.matrix, self._search.alpha
         with suppress(SingularKernelError):
-            errors = (self._prediction_errors(*own) for own in ((self._matrix, self.alpha), before))
-            return surely_less(*errors)
+            errors = self._prediction_errors(self._matrix, self.alpha)
+            return surely_less(errors, self._prediction_errors(self._search.matrix, self._search.alpha))
         return False
 
     def _prediction_errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
