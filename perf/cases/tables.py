@@ -17,6 +17,7 @@ from perf.tables.results import FOLDER, keep, kept
 from perf.tables.standings import geometric_mean, mean_ranks, median_of, standing_of
 
 N_SPLITS = 3
+_RANKED_TABLES = 5  # a machine that is fitted to fewer tables has no Elo
 NARROWING = ("only", "peers", "splits", "count")
 QUICK_TABLES = ("diabetes", "iris")
 
@@ -185,7 +186,9 @@ def _leagues(standings, everybody):
     """Rows of each machine on real tables, and of ours against each peer on each group of tables."""
     found = groups(standings)
     real = found.get("real tables", standings)
-    ranks, figures = mean_ranks(real, everybody), elo(real, everybody) if real else {}
+    n_tables = {who: sum(who in {**standing.entries, **standing.failed} for standing in real) for who in everybody}
+    ranked = [who for who in everybody if n_tables[who] >= min(_RANKED_TABLES, len(real))]
+    ranks, figures = mean_ranks(real, ranked), elo(real, ranked) if real else {}
     for who, (own, low, high) in figures.items():
         entries = [standing.entries[who] for standing in real if who in standing.entries]
         at = {"panel": "elo", "series": who, "low": low, "high": high, "rank": ranks[who], "n": len(entries)}
