@@ -375,9 +375,8 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # The random tables are one split of 161 tables of two draws, with 260 to 80,003 rows; 77 have classes. Codes are
 # numbers that act as categories. Transforms were used on 11 tables, which led to the stricter rule above. Linear maps
 # were used on 14, and one of these has 2.5 times the error with a map; since then, they must also reduce the error of
-# predictions. Averages were used on 10, which have more than
-# 10,000 rows. Effects of levels, not in this table, were used on 8 of 124 tables with categories and up to 10,000 rows:
-# 1.007, without the two most extreme tables 1.003.
+# predictions. Averages were used on 10, which have more than 10,000 rows. Effects of levels, not in this table, were
+# used on 8 of 124 tables with categories and up to 10,000 rows: 1.007, without the two most extreme tables 1.003.
 #
 # Four further mechanisms did not help and were deleted: monotone transformations of inputs (1.000), a search for
 # interactions in residuals (1.000), a linear kernel (0.999), and a step that raised the gamma of inputs that
