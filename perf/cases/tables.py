@@ -186,7 +186,7 @@ def _leagues(standings, everybody):
     """Rows of each machine on real tables, and of ours against each peer on each group of tables."""
     found = groups(standings)
     real = found.get("real tables", standings)
-    n_tables = {who: sum(who in {**standing.entries, **standing.failed} for standing in real) for who in everybody}
+    n_tables = {who: sum(who in standing.entries or who in standing.failed for standing in real) for who in everybody}
     ranked = [who for who in everybody if n_tables[who] >= min(_RANKED_TABLES, len(real))]
     ranks, figures = mean_ranks(real, ranked), elo(real, ranked) if real else {}
     for who, (own, low, high) in figures.items():

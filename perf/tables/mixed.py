@@ -9,7 +9,7 @@ _N_TREES, _DEPTH, _RATE = 150, 6, 0.05  # more trees overfit made panels
 
 def has_levels(X):
     """Whether some category of a table has so many levels that they get random intercepts."""
-    return hasattr(X, "columns") and any(map(_has_many_levels, (X[name] for name in X)))
+    return hasattr(X, "columns") and any(_has_many_levels(X[name]) for name in X)
 
 
 def _has_many_levels(column):

@@ -62,7 +62,7 @@ class Peer:
 
     def takes(self, X, y):
         """Whether it is fitted to a table."""
-        return len(y) <= self.most_rows and not (self.needs_levels and not (is_regression(y) and has_levels(X)))
+        return len(y) <= self.most_rows and (not self.needs_levels or (is_regression(y) and has_levels(X)))
 
     @property
     def installed(self):
