@@ -184,16 +184,24 @@ def save(name, rows, quick, folder=FOLDER):
         "rows": [row.as_dict() for row in rows],
     }
     path = folder / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
-    unfinished = path.with_suffix(".part")
     try:
         folder.mkdir(exist_ok=True)
-        unfinished.write_text(json.dumps(content, indent=1) + "\n")
-        unfinished.replace(path)
+        _write(path, content)
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
         raise RecordError(f"{path} cannot be written: {error}. Make room and run {name} again.") from error
     return path
+
+
+def _write(path, content):
+    """Write the file of a record, whole or not at all."""
+    unfinished = path.with_suffix(".part")
+    try:
+        unfinished.write_text(json.dumps(content, indent=1) + "\n")
+        unfinished.replace(path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
 
 
 @dataclass(frozen=True)
@@ -252,4 +260,4 @@ def release(records, folder=RELEASED):
     """Write records of the figures in the documentation, one file for each case."""
     folder.mkdir(exist_ok=True)
     for name, kept in records.items():
-        (folder / f"{name}.json").write_text(json.dumps(kept.content, indent=1) + "\n")
+        _write(folder / f"{name}.json", kept.content)
