@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from perf import plots, record, suite
+from perf.text_tables import csv_table, markdown_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -137,7 +138,7 @@ def renew(text, records, suffix, cases=suite.CASES):
     reach; ``reach`` stands for all cases, and ``CASE:PART`` for what the case's `parts` makes of its record. Tables of
     cases without a record stay.
     """
-    table = markdown if suffix == ".md" else restructured
+    table = markdown_table if suffix == ".md" else csv_table
 
     def block(found):
         whole, _, part = found[2].partition(":")
@@ -145,22 +146,10 @@ def renew(text, records, suffix, cases=suite.CASES):
         if not all(name in records for name in names):
             return found[0]
         own = {name: records[name] for name in names}
-        text = cases[whole.partition(".")[0]].parts(records[whole].content)[part] if part else table(_aimed(own))
+        text = cases[whole.partition(".")[0]].parts(records[whole].content)[part] if part else table(record.HEADER, _cells(_aimed(own)))
         return f"{found[1]}{_origin(own)}\n\n{text}{found[3]}"
 
     return _BLOCKS[suffix].sub(block, text)
-
-
-def markdown(rows):
-    """Table of named rows in Markdown."""
-    lines = [record.HEADER, ("---",) * len(record.HEADER), *_cells(rows)]
-    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)
-
-
-def restructured(rows):
-    """Table of named rows in reStructuredText, and an empty line."""
-    lines = [", ".join('"' + cell.replace('"', '""') + '"' for cell in line) for line in (record.HEADER, *_cells(rows))]
-    return "\n".join([f".. csv-table::\n   :header: {lines[0]}\n", *(f"   {line}" for line in lines[1:])]) + "\n\n"
 
 
 def _cells(rows):

@@ -16,6 +16,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, one_against_rest, unite_classes, weights_of_classes
+from binfeat._common.persistence import Unfinished
 from binfeat._common.validation import check_choice, check_flag, require_y
 from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
@@ -109,9 +110,10 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, flat
 
     def _on_worker(self) -> Delayed:
-        """The same model for rows in memory, with the fitted attributes."""
+        """The same model for rows in memory, with the attributes that are fitted so far."""
         twin = self._in_memory(**self.get_params(deep=False))
-        vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        vars(twin).update(fitted, _unfinished=Unfinished())
         return shared(twin)
 
 

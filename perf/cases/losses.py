@@ -14,10 +14,10 @@ from perf.peers import QUICK, skipped
 from perf.record import Row
 from perf.suite import guarded, names_among
 from perf.tables import TABLES, counts, loss_peers
-from perf.tables.page import csv_table
 from perf.tables.scores import auc_of, log_loss_of
 from perf.tables.splitting import is_regression
 from perf.tables.standings import geometric_mean
+from perf.text_tables import csv_table
 
 NARROWING = ("only", "rows", "loss")
 QUANTILES = (0.1, 0.5, 0.9)

@@ -38,7 +38,8 @@ def _growth(machine, X, y, sizes):
 
 def _given_widths(learned, X, y, sizes, repeats):
     """Length scales and penalty given, and bins alone: hashing, look-up, solver, choice of a kernel."""
-    given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False, "features": "binning"}
+    gamma = learned.gamma_[: X.shape[1]]  # of the inputs; columns of ranks and codes follow
+    given = {"gamma": gamma, "alpha": learned.alpha_, "refit": False, "features": "binning"}
     machine = KernelMachineClassifier(**{**learned.get_params(), **given})
     yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
 

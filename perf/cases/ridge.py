@@ -51,14 +51,23 @@ def _features(n_rows):
 def _products(Z, quick):
     csr, rng = Z.tocsr(), np.random.default_rng(0)
     for k, reach in ((1, 2), (8, 4)):
-        W, V = rng.normal(size=(Z.shape[1], k)), rng.normal(size=(Z.shape[0], k))
+        W, V = (np.asfortranarray(rng.normal(size=(n, k))) for n in reversed(Z.shape))
+        rows, columns = (np.zeros((n, k), order="F") for n in Z.shape)
         calls = {
             "ours": stopwatch(lambda W=W, V=V: (Z @ W, Z.T @ V)),
             "SciPy": stopwatch(lambda W=W, V=V: (csr @ W, csr.T @ V)),
+            "given memory": stopwatch(partial(_into_given_memory, Z, W, V, rows, columns)),
         }
         times = interleave(calls, 3 if quick else 7)
-        yield Row(f"both products, {k} columns, float64 / SciPy", times["ours"], times["SciPy"], (">=", reach))
-        yield over_floor(f"both products, {k} columns, float64", times["ours"], _floor(Z, k, rates(quick)))
+        what = f"both products, {k} columns, float64"
+        yield Row(f"{what} / SciPy", times["ours"], times["SciPy"], (">=", reach))
+        yield over_floor(f"{what}, into given memory", times["given memory"], _floor(Z, k, rates(quick)))
+
+
+def _into_given_memory(Z, W, V, rows, columns):
+    """Both products as the solver calls them."""
+    Z._matmat_into(W, rows)
+    Z._rmatmat_into(V, columns)
 
 
 def _floor(Z, n_columns, known):

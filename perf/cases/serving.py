@@ -18,8 +18,8 @@ import binfeat
 from perf.measure import Times, interleave, new_process, stopwatch
 from perf.record import Row
 from perf.suite import guarded
-from perf.tables.page import csv_table
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, QUICK_MACHINES
+from perf.text_tables import csv_table
 
 KINDS = {  # rows of fit, settings
     "exact": (5_000, {"features": "exact"}),

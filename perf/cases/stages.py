@@ -13,7 +13,7 @@ from perf import synthetic
 from perf.data import forest_cover
 from perf.record import Row
 from perf.suite import guarded
-from perf.tables.page import csv_table
+from perf.text_tables import csv_table
 
 ROWS, QUICK_ROWS = (1_000, 5_000, 20_000, 100_000), (300,)
 STAGES = {  # functions that `pipeline.fit` calls

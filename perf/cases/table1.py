@@ -13,6 +13,7 @@ from perf.paper import TABLE_1
 from perf.peers import trial
 from perf.record import Row
 from perf.suite import guarded, names_among
+from perf.text_tables import markdown_table
 
 METHODS = (FOURIER, LEARNED_FOURIER, ONE_GAMMA, LEARNED_WIDTHS)
 QUICK_TASKS, QUICK_ROWS, QUICK_STEP = ("CPU", "Adult"), 600, 9
@@ -38,6 +39,44 @@ OTHER_DATA = ("Census", "KDDCUP99")  # than the paper's: printed, not judged
 
 
 NARROWING = ("only", "column")
+
+
+def parts(content):
+    """Tables of the page: errors and times of all methods beside the paper's, and models without random features."""
+    rows = {row["what"]: row for row in content["rows"]}
+    return {"methods": _beside_the_paper(rows), "others": _without_features(content["rows"])}
+
+
+def _beside_the_paper(rows):
+    lines = []
+    for name, paper in TABLE_1.items():
+        cells = [_cell(rows, name, method) for method in METHODS]
+        published = [f"{own.error:g} %, {own.seconds:,} s" for own in (paper.fourier, paper.binning)]
+        lines.append((name, *cells[:2], published[0], *cells[2:], published[1]))
+    names = [method.name for method in METHODS]
+    return markdown_table(("data", *names[:2], "the paper", *names[2:], "the paper"), lines)
+
+
+def _cell(rows, name, method):
+    """Error, its deviation over splits or draws, seconds, and the paper's seconds over them."""
+    starts = tuple(f"{name}, {method.name}, {size} = " for size in "DP")
+    own = {what.rpartition(", ")[2]: row for what, row in rows.items() if what.startswith(starts)}
+    error, time = own["error / the paper's"]["ours"], own["training / the paper's in 2007"]
+    deviation = own.get("standard deviation over splits or draws")
+    spread = f" (±{deviation['ours']:.2g})" if deviation else ""
+    faster = f"{time['measured']:,.0f}" if time["measured"] >= 100 else f"{time['measured']:.3g}"
+    return f"{error:.3g} %{spread}, {time['ours']:.3g} s, {faster}x"
+
+
+def _without_features(rows):
+    errors = [row for row in rows if row["what"].endswith(" rows, error")]
+    seconds = {row["what"]: row["ours"] for row in rows}
+    lines = []
+    for row in errors:
+        name, model, trained, _ = row["what"].split(", ")
+        training = seconds[row["what"].removesuffix("error") + "training"]
+        lines.append((name, model, trained, f"{row['ours']:.3g} %", f"{training:.3g} s"))
+    return markdown_table(("data", "model", "training rows", "error", "training"), lines)
 
 
 def add_options(parser):

@@ -2,6 +2,8 @@
 
 import math
 
+from perf.text_tables import csv_table
+
 _SURE = 0.05
 
 
@@ -31,12 +33,6 @@ def parts(content):
 
 def _of_panel(rows, panel):
     return [row for row in rows if (row.get("at") or {}).get("panel") == panel]
-
-
-def csv_table(header, lines):
-    """Return a table of text."""
-    quoted = [", ".join('"' + str(cell).replace('"', '""') + '"' for cell in line) for line in (header, *lines)]
-    return "\n".join([f".. csv-table::\n   :header: {quoted[0]}\n", *(f"   {line}" for line in quoted[1:])]) + "\n\n"
 
 
 def folded(title, text):
