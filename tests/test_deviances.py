@@ -154,17 +154,23 @@ def test_few_events_are_not_learned_by_heart(rng):
 
 @pytest.mark.hard
 def test_counts_that_vary_more_than_poissons():
-    """Squares near predictions that rows were in would take a penalty that is too small: 1.09 of squares' deviance."""
-    rng = np.random.default_rng(1)
-    X = rng.uniform(-1, 1, size=(2300, 4))
-    means = np.exp(0.3 + 2 * np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2])
-    y = rng.poisson(means * rng.gamma(0.7, 1 / 0.7, size=2300)).astype(float)
-    own, squares = (
-        KernelMachineRegressor(loss=loss, random_state=0).fit(X[:300], y[:300]).predict(X[300:])
-        for loss in ("poisson", "squared")
-    )
-    least = np.maximum(squares, 0.03)
-    assert poisson(y[300:], own).mean() < 1.03 * poisson(y[300:], least).mean()
+    """Squares near predictions that rows were in would take a penalty that is too small: 1.09 of squares' deviance.
+
+    On the average of some draws, since the ratio of one is between 0.89 and 1.08.
+    """
+    ratios = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(2300, 4))
+        means = np.exp(0.3 + 2 * np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2])
+        y = rng.poisson(means * rng.gamma(0.7, 1 / 0.7, size=2300)).astype(float)
+        own, squares = (
+            KernelMachineRegressor(loss=loss, random_state=0).fit(X[:300], y[:300]).predict(X[300:])
+            for loss in ("poisson", "squared")
+        )
+        least = np.maximum(squares, 0.03)
+        ratios.append(poisson(y[300:], own).mean() / poisson(y[300:], least).mean())
+    assert np.mean(ratios) < 1.0
 
 
 def test_few_steps_are_near_the_minimum(rng):

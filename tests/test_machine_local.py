@@ -4,7 +4,6 @@ import pickle
 import re
 import tracemalloc
 from dataclasses import replace
-from itertools import pairwise
 
 import naive
 import numpy as np
@@ -20,7 +19,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.length_scales import kernel_sum, leave_one_out, matrices
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.machines import candidate, forest, learner, local, sizes
+from binfeat.models.machines import forest, learner, local, sizes
 
 pd = pytest.importorskip("pandas")
 
@@ -476,25 +475,6 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
     assert sizes.exact_seconds(600, 3) > 3 * 600 * 50
     assert re.findall("[A-Z]\\w+", limited.kernel_) == re.findall("[A-Z]\\w+", free.kernel_)
     np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search follow the seconds
-
-
-@pytest.mark.hard
-def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, monkeypatch):
-    gammas, samples = [], candidate.KernelRows.samples
-
-    def noted(self, kernel, most, seed):
-        if most == learner.CELLS.set_rows:
-            gammas.append(kernel.parts[0].gamma.copy())
-        return samples(self, kernel, most, seed)
-
-    monkeypatch.setattr(candidate.KernelRows, "samples", noted)
-    X = rng.normal(size=(600, 3))
-    KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
-    assert len(gammas) == 3
-    assert all((one != other).any() for one, other in pairwise(gammas))
-    gammas.clear()
-    KernelMachineRegressor(**LOCAL, kernel="laplacian", gamma="scale").fit(X, smooth(X))
-    assert len(gammas) == 1
 
 
 @pytest.mark.hard

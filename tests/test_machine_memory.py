@@ -119,7 +119,10 @@ def test_peak_is_within_the_limit(rng, limits):
     [
         ("auto", sizes.exact_bytes(300, 1), r"max_bytes: exact with 300 rows at most"),
         ("binning", 3 * 10**5, r"max_bytes: \d+ grids at most"),
-        *hard(("local", 4 * 400 * 2 + 32 * 50**2 + 3 * 400 * 20, r"max_bytes: 3 trees at most")),
+        *hard(
+            ("local", 400 * (4 * 2 + 40 + 1 * 20) + 32 * 50**2, r"max_bytes: 1 tree at most"),
+            ("local", 400 * (4 * 2 + 40 + 3 * 20) + 32 * 50**2, r"max_bytes: 3 trees at most"),
+        ),
     ],
 )
 def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_bytes, words):

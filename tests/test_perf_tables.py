@@ -354,6 +354,9 @@ def test_every_peer_takes_categories_missing_values_and_classes(name, who, monke
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # threads that wait for each other are slow on a busy machine
     monkeypatch.setattr(boosting, "MOST_TREES", 20)
     split = contest._few(contest._with_numbered_classes(TABLES[name]().split(0)))
+    if not MACHINES[who].takes(split.X, split.y):
+        assert who == "gpboost"  # which is for categories with many levels
+        return
     with threadpool_limits(1):
         seconds = 0.1 if MACHINES[who].takes_our_seconds else None
         fit = contest._timed(MACHINES[who], split, 0, seconds)

@@ -118,7 +118,8 @@ def test_weights_count_and_rows_without_weight_do_not(rng):
 
 
 @pytest.mark.hard
-def test_more_rows_than_choices_are_made_by(rng, monkeypatch):
+def test_more_rows_than_choices_are_made_by(rng, limits, monkeypatch):
+    limits()  # as many steps as a user's fit
     monkeypatch.setattr(exact, "TUNING_ROWS", 200)
     X, y = _few_matter(rng, 700)
     machine = KernelMachineRegressor(random_state=0).fit(X[:500], y[:500])

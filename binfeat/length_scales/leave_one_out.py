@@ -63,8 +63,10 @@ def factor(
     np.add(K, 1.0, out=U, dtype=U.dtype)
     place = np.einsum("ii->i", U)
     diagonal = place.copy()
+    most = np.finfo(U.dtype).max / 2
     for _ in range(8):
-        place[...] = diagonal + U.dtype.type(alpha) * shift
+        with np.errstate(over="ignore"):  # of a row with next to no weight
+            place[...] = diagonal + np.minimum(U.dtype.type(alpha) * shift, most)
         if factorise(U, n_jobs):
             triangles.clear_below_diagonal(U)
             return U, alpha

@@ -98,13 +98,15 @@ def _areas(load, quick, rows):
         X, outlier = table.X[some], table.outlier[some]
         for name, scores in detectors(seed).items():
             try:
-                areas.setdefault(name, []).append(roc_auc_score(outlier, scores(X)))
+                area = roc_auc_score(outlier, scores(X))
             except ImportError:
                 _note(rows, skipped(name))
             except MissingDataError:
                 continue
             except Exception as error:
                 _note(rows, failed(name, error))
+            else:
+                areas.setdefault(name, []).append(area)
     return {name: float(np.mean(own)) for name, own in areas.items()}
 
 

@@ -137,7 +137,7 @@ def most_trees(rows: "AllRows", problem: Problem, run: Run) -> int:
     by_bytes = _trees_by_bytes(rows, problem, run, cell_rows(run))
     by_work = min(max(1, SIZES.tree_rows // rows.n_all), SIZES.most_trees)
     if 0 < by_bytes < by_work:
-        run.note_memory(f"{by_bytes} trees")
+        run.note_memory("1 tree" if by_bytes == 1 else f"{by_bytes} trees")
     return int(np.clip(by_bytes, 0, by_work))
 
 
