@@ -66,6 +66,12 @@ def test_what_has_an_order_is_no_code(rng):
     assert sum(found(np.random.default_rng(seed).integers(40, size=500), noise[:500]) for seed in range(200)) <= 4
 
 
+def test_amounts_of_which_many_are_zero_are_no_codes(rng):
+    """Rows without an amount are alike, others differ: means of other amounts differ as rows do."""
+    amounts = np.where(rng.random(600) < 0.6, 0.0, rng.lognormal(1.0, 1.0, size=600))
+    assert not found(amounts, (amounts > 0) * rng.normal(size=600))
+
+
 def test_targets_that_are_constant_or_known(rng):
     values = rng.integers(40, size=800)
     assert not found(values, np.ones(800))

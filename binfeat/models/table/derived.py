@@ -99,6 +99,7 @@ _ROWS, _RANGES = 2**16, 4  # rows that tell, evenly spaced ones, or those in ran
 _MOST_COLUMNS = 256  # of numbers; with more, as of counts of words, none is looked at
 _SURE = 4.0  # standard errors
 _SHARE = 0.5  # of what codes tell, that neighbors differ by
+_ROWS_OF_CODE = 1.5  # on average
 _SAME = 1.1  # groups of rows by two columns, over those by one
 
 
@@ -150,9 +151,12 @@ def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
 
 
 def _come_again(values: np.ndarray) -> bool:
-    """Return True if sorted numbers repeat often enough for codes: 8 numbers or more, of 1.5 rows on average."""
-    n_codes = 1 + np.count_nonzero(np.diff(values))
-    return bool(8 <= n_codes <= values.size / 1.5)
+    """Return True if sorted numbers repeat often enough for codes: 8 numbers or more, of some rows on average.
+
+    The most frequent number does not count: amounts of which many are 0 are no codes.
+    """
+    sizes = np.diff(np.flatnonzero(np.diff(values)), prepend=-1, append=values.size - 1)
+    return bool(sizes.size >= 8 and values.size - sizes.max() >= _ROWS_OF_CODE * (sizes.size - 1))
 
 
 def _is_name(column: Callable[[int], np.ndarray], j: int, found: dict[int, _Groups], known: dict[int, _Groups]) -> bool:
