@@ -146,7 +146,10 @@ def renew(text, records, suffix, cases=suite.CASES):
         if not all(name in records for name in names):
             return found[0]
         own = {name: records[name] for name in names}
-        text = cases[whole.partition(".")[0]].parts(records[whole].content)[part] if part else table(record.HEADER, _cells(_aimed(own)))
+        if part:
+            text = cases[whole.partition(".")[0]].parts(records[whole].content)[part]
+        else:
+            text = table(record.HEADER, _cells(_aimed(own)))
         return f"{found[1]}{_origin(own)}\n\n{text}{found[3]}"
 
     return _BLOCKS[suffix].sub(block, text)

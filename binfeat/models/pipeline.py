@@ -55,7 +55,7 @@ def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -
     if previous is None and choice.takes_exact and is_wide(problem, run.settings):
         search = WideSearch(problem, run)
     elif previous is None:
-        search = KernelSearch(problem, run, *choice.kernel_kinds)
+        search = KernelSearch(problem, run, *choice.kernel_kinds, choice.rows.n_train)
     run.begin((search.n_stages if search else 0) + choice.n_stages(run.settings.learns_gamma and previous is None))
     machine = kernels = None
     try:
@@ -235,7 +235,7 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
 def _near_small_model(start: Problem, run: Run) -> Problem:
     """Return the approximation near predictions of an exact model of some rows, in rounds from a first one."""
     quiet, kinds = run.quiet(_TRIAL_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
-    near, kernels, known = start, KernelSearch(start, quiet, kinds, set()).run(), None
+    near, kernels, known = start, KernelSearch(start, quiet, kinds, set(), len(start.train)).run(), None
     for _ in range(_ROUNDS):
         known, solution = _small_model(near, kernels, known, quiet)
         predict = solution.predict(run.settings.n_jobs)

@@ -48,6 +48,11 @@ class AllRows:
         self._max_bytes: float = bytes_for_features(run.settings.max_bytes, self.n_all, problem.n_targets)
 
     @property
+    def n_train(self) -> int:
+        """Number of training rows among all rows, as many as in the sample in proportion."""
+        return round(self.n_all * len(self._problem.train) / len(self._rows))
+
+    @property
     def kept_bytes(self) -> int:
         """Bytes for the rows in addition to the table, for a local model."""
         of_row = 4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets)

@@ -109,11 +109,13 @@ class KernelSearch:
     Kernels of the `kinds` "binning", "radial" or both are tried; those `needed` are kept, even if others do far better.
     If none is needed the model is exact or local. Length scales of local ones are learned on in cells, so that more
     rows than an exact model has ask for no longer search. A kernel that is far worse is dropped, but not with groups.
+
+    `n_train` is the number of training rows of the model, of which the problem may contain a sample only.
     """
 
-    def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str]) -> None:
+    def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str], n_train: int) -> None:
         self._problem, self._run, self._needed = problem, run, needed
-        n_rows = len(problem.train) if needed else min(len(problem.train), run.limits.exact_rows)
+        n_rows = n_train if needed else min(n_train, run.limits.exact_rows)
         self._plan = SearchPlan.of(run.limits.n_steps, n_rows)
         self._kernels_tried = _kernels_of(run.settings.kernel, kinds)
         self._searches: list[LengthScaleSearch] = []  # those that are not given up
