@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 FINE = r"Grids are too|n_features=[\d,]+ leaves|\d+% of the .* hashed columns|\d+% of the rows share"
-DOUBTS = r"\d+ rows are too few|have a single row|different floats|copies of other rows|max_seconds=.* was exceeded"
+DOUBTS = (
+    r"\d+ rows are too few|have a single row|different floats|All rows of X are equal|copies of other rows|"
+    r"max_seconds=.* was exceeded"
+)
 
 # What scikit-learn and NumPy say of tables, besides messages that name the argument.
 OF_A_TABLE = re.compile(

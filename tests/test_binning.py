@@ -572,3 +572,15 @@ def test_parameters_changed_after_fit_wait_for_the_next(rng):
     expected = binning.transform(B)
     binning.set_params(n_features=64, n_grids=3, kernel="hat", gamma=2.0)
     assert (binning.transform(B) != expected).nnz == 0
+
+
+def test_nan_that_signals_is_nan(rng):
+    """Other programs may write it; NumPy raises a flag for it, and forgets the largest value before it."""
+    X = rng.normal(size=(50, 2))
+    X[10] = np.nan
+    signals = X.copy()
+    signals.view(np.uint64)[10] = 0x7FF0000000000001
+    with np.errstate(all="raise"):
+        maps = [RandomBinning(n_grids=5, random_state=0).fit(rows) for rows in (X, signals)]
+    np.testing.assert_array_equal(maps[0].gamma_, maps[1].gamma_)
+    np.testing.assert_array_equal(maps[0].transform(X).toarray(), maps[1].transform(signals).toarray())

@@ -7,6 +7,8 @@ from binfeat._common.array_types import DTypeLike
 
 def quotients(a: np.ndarray | float, b: np.ndarray) -> np.ndarray:
     """Return ``a / b``, and 0 where b is not positive."""
+    if (b > 0).all():
+        return np.divide(a, b)
     out = np.zeros(np.broadcast_shapes(np.shape(a), b.shape), np.result_type(a, b))
     return np.divide(a, b, out=out, where=b > 0)
 

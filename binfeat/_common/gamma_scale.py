@@ -12,7 +12,7 @@ from binfeat._common.random_words import round_significant
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_gamma
 
-_CHUNK_BYTES = 2**22
+_CHUNK_BYTES = 2**18
 _NUMBERS = np.finfo(np.float64)
 _SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summation
 
@@ -58,17 +58,17 @@ class Moments:
         return round_significant(np.sqrt(quotients(self.squares, self.n_values)), _SIGNIFICANT) * self.unit
 
 
+@np.errstate(invalid="ignore")  # of NaN that signals, as other programs may write it
 def _of_dense(X: np.ndarray, weights: np.ndarray | None) -> Moments:
     n_values, unit, total, squares = np.zeros((4, X.shape[1]))
-    for values, _ in _chunks(X, weights):
-        np.maximum(unit, np.fmax.reduce(np.abs(values), axis=0, initial=0.0), out=unit)
-    for values, own in _chunks(X, weights):
-        known = ~np.isnan(values)
+    for values, _, known in _chunks(X, weights):
+        np.maximum(unit, np.max(np.abs(values), axis=0, initial=0.0, where=known), out=unit)
+    for values, own, known in _chunks(X, weights):
         total += np.sum(own * quotients(values, unit), axis=0, where=known)
         n_values += np.sum(np.broadcast_to(own, values.shape), axis=0, where=known)
     mean = quotients(total, n_values)
-    for values, own in _chunks(X, weights):
-        squares += np.sum(own * (quotients(values, unit) - mean) ** 2, axis=0, where=~np.isnan(values))
+    for values, own, known in _chunks(X, weights):
+        squares += np.sum(own * (quotients(values, unit) - mean) ** 2, axis=0, where=known)
     return Moments(n_values, unit, mean, np.where(unit > 0, squares, 0.0))
 
 
@@ -87,11 +87,16 @@ def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
     return Moments(n_values, unit, mean, squares)
 
 
-def _chunks(X: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yield values and weights as float64, a few megabytes at a time, in an order independent of X's layout."""
+def _chunks(X: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[np.ndarray, Any, Any]]:
+    """Yield values as float64, weights, and a mask of values that are not NaN, or True if none is.
+
+    A chunk stays in a cache; the order of the chunks is independent of X's layout.
+    """
     for rows in slices(X.shape[0], max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))):
         own = 1.0 if weights is None else weights[rows, np.newaxis]
-        yield np.asarray(X[rows], dtype=np.float64, order="C"), own
+        values = np.asarray(X[rows], dtype=np.float64, order="C")
+        known = ~np.isnan(values)
+        yield values, own, True if known.all() else known
 
 
 def gamma_of_inputs(gamma: Any, moments: Moments | None, categorical: np.ndarray, power: int) -> np.ndarray:
