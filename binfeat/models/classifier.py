@@ -50,9 +50,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "binning" accepts all kernels of `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
-        "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``.
-        The first n_inputs values of `gamma_` of another model are also accepted, or all values if the internal columns
-        are the same.
+        "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
+        of a model with the same internal columns is also accepted, or its first n_inputs values.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" minimizes the leave-one-out or validation error.
     solver_params : dict, default=None
@@ -94,8 +93,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     Attributes
     ----------
     gamma_ : ndarray of shape (n_columns,)
-        Gamma of each internal column: first the inputs, then parts of dates, missing-value indicators, ranks, and codes
-        as categories. For a sum: of the main kernel.
+        Gamma of the main kernel for each internal column: inputs, parts of dates, missing-value flags, ranks, codes.
     linear_map_ : ndarray of shape (n_columns, rank), or None
         Learned linear map: the radial kernel uses distances between rows of ``(x * sqrt(gamma_)) @ linear_map_``, for
         scaled inputs x. None if no map lowered the error.
