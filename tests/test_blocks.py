@@ -4,7 +4,6 @@ import errno
 import gc
 import os
 import warnings
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -33,7 +32,6 @@ from binfeat import (
 )
 from binfeat._engine.bin_tables import recode
 from binfeat.features.binning import bins, code_store, tables
-from binfeat.length_scales import search
 
 N_GRIDS = 7
 
@@ -767,15 +765,3 @@ def test_the_index_of_a_data_frame_is_no_input(tmp_path, index):
         assert blocks(path, target="y").inputs == ["a"]
     frame.reset_index(drop=True).assign(id=3).to_parquet(tmp_path / "rows.parquet")
     assert blocks(tmp_path, target="y").inputs == ["a", "id"]
-
-
-def test_steps_for_length_scales_are_as_many_as_in_memory(rng, limits, sampled_rows, monkeypatch):
-    """More rows than the sample has take finer kernels, and so more steps."""
-    limits(n_steps=4)
-    monkeypatch.setattr(search, "SEARCH", replace(search.SEARCH, many_rows=300))
-    X = rng.uniform(-1, 1, size=(1200, 2))
-    options = {"features": "binning", "kernel": "laplacian", "solver_params": {"n_grids": 10}, "random_state": 0}
-    memory = KernelMachineRegressor(**options).fit(X, X[:, 0])
-    sampled_rows(400)
-    of_blocks = KernelMachineRegressor(**options).fit(blocks(X, X[:, 0]))
-    assert of_blocks.length_scale_errors_.shape == memory.length_scale_errors_.shape == (10,)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from binfeat import KernelMachineRegressor, kernels
+from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.search import KernelSteps
 from binfeat.models.machines import learner
@@ -108,3 +108,15 @@ def test_cells_of_many_rows_are_split_again(rng, monkeypatch, many_rows, n_split
     options = {"features": "local", "solver_params": {"cell_rows": 500, "n_trees": 1}}
     KernelMachineRegressor(**options, kernel="rbf", random_state=0).fit(X, y)
     assert len(splits) == n_splits
+
+
+def test_steps_for_length_scales_are_as_many_as_in_memory(rng, limits, sampled_rows, monkeypatch):
+    """More rows than the sample has take finer kernels, and so more steps."""
+    limits(n_steps=4)
+    monkeypatch.setattr("binfeat.length_scales.search.SEARCH", replace(learner.SEARCH, many_rows=300))
+    X = rng.uniform(-1, 1, size=(1200, 2))
+    options = {"features": "binning", "kernel": "laplacian", "solver_params": {"n_grids": 10}, "random_state": 0}
+    memory = KernelMachineRegressor(**options).fit(X, X[:, 0])
+    sampled_rows(400)
+    of_blocks = KernelMachineRegressor(**options).fit(blocks(X, X[:, 0]))
+    assert of_blocks.length_scale_errors_.shape == memory.length_scale_errors_.shape == (10,)
