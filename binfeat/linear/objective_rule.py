@@ -5,7 +5,9 @@ import numpy as np
 # Chosen on 29 tables by the errors of predictions for new rows; see perf/notes/solver.md.
 _DELAY = 4  # the decrease over these iterations estimates the remaining decrease
 _SHARE = 0.02**2  # of the objective: limit of the estimated decrease
-_WARM_DELAY, _WARM_SHARE = 2, 0.01**2  # enough, too, after a start near the solution, as on a path of penalties
+# After a start near the solution, as on a path of penalties, falls begin small.
+_WARM_SHARE = 0.01**2
+_SHORT_DELAY, _SHORT_SHARE = 2, 0.005**2  # enough, too, after such a start
 _LEAST = 1e-6  # of the objective at 0; predictions cannot gain from smaller objectives
 
 
@@ -38,5 +40,6 @@ class ObjectiveRule:
     def holds(self, targets: np.ndarray) -> np.ndarray:
         """Return a mask of the targets that are near the minima of their objectives."""
         scale, falls = np.maximum(self._objective[targets], _LEAST * self._at_zero[targets]), self._falls[:, targets]
-        settled = falls.sum(axis=0) <= _SHARE * scale
-        return settled | (self._warm[targets] & (falls[:_WARM_DELAY].sum(axis=0) <= _WARM_SHARE * scale))
+        warm = self._warm[targets]
+        settled = falls.sum(axis=0) <= np.where(warm, _WARM_SHARE, _SHARE) * scale
+        return settled | (warm & (falls[:_SHORT_DELAY].sum(axis=0) <= _SHORT_SHARE * scale))
