@@ -16,6 +16,7 @@ from binfeat import kernels
 from perf import choice, exact, fetch, paper, suite, tasks
 from perf.cases import table1
 from perf.data import MissingDataError, Split
+from perf.measure import Times
 from perf.record import Row
 
 METHODS = (choice.FOURIER, choice.ONE_GAMMA)
@@ -142,6 +143,34 @@ def test_table_1_of_a_small_task(table):
     assert by_name["CPU, Binning + LS, one gamma, P = 350, training / the paper's in 2007"].reach == (">=", 100)
     assert by_name["CPU, ASVM in the paper, error"].cells[1:3] == ("", "11 %")
     assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
+
+
+def test_tables_of_the_page_of_table_1():
+    rows = []
+    for name, published in paper.TABLE_1.items():
+        for method in table1.METHODS:
+            own = getattr(published, method.column)
+            what = f"{name}, {method.name}, {'D' if method.column == 'fourier' else 'P'} = {own.size}"
+            rows.append(Row(f"{what}, error / the paper's", 2.5, own.error, unit="%"))
+            if name == "CPU":
+                rows.append(Row(f"{what}, error, standard deviation over splits or draws", 0.125, unit="points"))
+            rows.append(Row(f"{what}, training / the paper's in 2007", Times((0.5, 0.5)), float(own.seconds)))
+    rows += [Row("CPU, SVR, 6,500 of 6,500 rows, error", 3.0, unit="%")]
+    rows += [
+        Row("CPU, SVR, 6,500 of 6,500 rows, training", Times((4.0,))),
+        Row("CPU, CVM in the paper, error", None, 5.5),
+    ]
+    parts = table1.parts({"rows": [row.as_dict() for row in rows]})
+    lines = parts["methods"].splitlines()
+    assert len(lines) == 2 + len(paper.TABLE_1)
+    assert lines[2].startswith(
+        "| CPU | 2.5 % (± 0.125 points), 0.5 s (1.00), 40x | 2.5 % (± 0.125 points), 0.5 s (1.00), 40x |"
+    )
+    assert lines[2].endswith(
+        "| 3.6 %, 20 s | " + 2 * "2.5 % (± 0.125 points), 0.5 s (1.00), 360x | " + "5.3 %, 180 s |"
+    )
+    assert lines[3].startswith("| Census | 2.5 %, 0.5 s (1.00), 72x |")
+    assert parts["others"].splitlines()[2:] == ["| CPU | SVR | 6,500 of 6,500 rows | 3 % | 4 s |"]
 
 
 @pytest.mark.hard

@@ -43,8 +43,8 @@ NARROWING = ("only", "column")
 
 def parts(content):
     """Tables of the page: errors and times of all methods beside the paper's, and models without random features."""
-    rows = {row["what"]: row for row in content["rows"]}
-    return {"methods": _beside_the_paper(rows), "others": _without_features(content["rows"])}
+    rows = {row.what: row for row in map(Row.from_dict, content["rows"])}
+    return {"methods": _beside_the_paper(rows), "others": _without_features(rows)}
 
 
 def _beside_the_paper(rows):
@@ -60,22 +60,19 @@ def _beside_the_paper(rows):
 def _cell(rows, name, method):
     """Error, its deviation over splits or draws, seconds, and the paper's seconds over them."""
     starts = tuple(f"{name}, {method.name}, {size} = " for size in "DP")
-    own = {what.rpartition(", ")[2]: row for what, row in rows.items() if what.startswith(starts)}
-    error, time = own["error / the paper's"]["ours"], own["training / the paper's in 2007"]
-    deviation = own.get("standard deviation over splits or draws")
-    spread = f" (±{deviation['ours']:.2g})" if deviation else ""
-    faster = f"{time['measured']:,.0f}" if time["measured"] >= 100 else f"{time['measured']:.3g}"
-    return f"{error:.3g} %{spread}, {time['ours']:.3g} s, {faster}x"
+    own = {what.rpartition(", ")[2]: row.cells for what, row in rows.items() if what.startswith(starts)}
+    _, error, *_ = own["error / the paper's"]
+    _, seconds, _, faster, *_ = own["training / the paper's in 2007"]
+    _, deviation, *_ = own.get("standard deviation over splits or draws", ("", ""))
+    return f"{error}{deviation and f' (± {deviation})'}, {seconds}, {faster}"
 
 
 def _without_features(rows):
-    errors = [row for row in rows if row["what"].endswith(" rows, error")]
-    seconds = {row["what"]: row["ours"] for row in rows}
     lines = []
-    for row in errors:
-        name, model, trained, _ = row["what"].split(", ")
-        training = seconds[row["what"].removesuffix("error") + "training"]
-        lines.append((name, model, trained, f"{row['ours']:.3g} %", f"{training:.3g} s"))
+    for what, row in rows.items():
+        if what.endswith(" rows, error"):
+            training = rows[what.removesuffix("error") + "training"]
+            lines.append((*what.split(", ")[:3], row.cells[1], training.cells[1]))
     return markdown_table(("data", "model", "training rows", "error", "training"), lines)
 
 
