@@ -574,8 +574,8 @@ def test_parameters_changed_after_fit_wait_for_the_next(rng):
     assert (binning.transform(B) != expected).nnz == 0
 
 
-def test_nan_that_signals_is_nan(rng):
-    """Other programs may write it; NumPy raises a flag for it, and forgets the largest value before it."""
+def test_signaling_nan_is_missing(rng):
+    """Other programs may write it. NumPy warns about it, and its `fmax` loses the largest value before it."""
     X = rng.normal(size=(50, 2))
     X[10] = np.nan
     signals = X.copy()

@@ -66,7 +66,7 @@ def test_what_has_an_order_is_no_code(rng):
     assert sum(found(np.random.default_rng(seed).integers(40, size=500), noise[:500]) for seed in range(200)) <= 4
 
 
-def test_amounts_of_which_many_are_zero_are_no_codes(rng):
+def test_amounts_with_many_zeros_are_no_codes(rng):
     """Rows without an amount are alike, others differ: means of other amounts differ as rows do."""
     amounts = np.where(rng.random(600) < 0.6, 0.0, rng.lognormal(1.0, 1.0, size=600))
     assert not found(amounts, (amounts > 0) * rng.normal(size=600))

@@ -128,7 +128,7 @@ def test_lazy_predictions_keep_chunks(rows, small_sample):
     np.testing.assert_array_equal(loaded.predict(X), expected)
 
 
-# With the penalties that the others choose, solutions of so few iterations depend on the order of sums.
+# With smaller penalties, solutions of the other cases depend on the order of sums.
 @pytest.mark.parametrize(("class_weight", "alpha"), [({"b": 3.0}, "auto"), *hard((None, 1.0), ("balanced", 1.0))])
 def test_classes(rows, small_sample, class_weight, alpha):
     X, y, weights = rows

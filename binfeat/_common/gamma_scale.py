@@ -58,7 +58,7 @@ class Moments:
         return round_significant(np.sqrt(quotients(self.squares, self.n_values)), _SIGNIFICANT) * self.unit
 
 
-@np.errstate(invalid="ignore")  # of NaN that signals, as other programs may write it
+@np.errstate(invalid="ignore")  # signaling NaN, which other programs may write
 def _of_dense(X: np.ndarray, weights: np.ndarray | None) -> Moments:
     n_values, unit, total, squares = np.zeros((4, X.shape[1]))
     for values, _, known in _chunks(X, weights):
@@ -88,7 +88,7 @@ def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
 
 
 def _chunks(X: np.ndarray, weights: np.ndarray | None) -> Iterator[tuple[np.ndarray, Any, Any]]:
-    """Yield values as float64, weights, and a mask of values that are not NaN, or True if none is.
+    """Yield values as float64, weights, and a mask of the values that are not NaN, or True if there is no NaN.
 
     A chunk stays in a cache; the order of the chunks is independent of X's layout.
     """

@@ -65,7 +65,7 @@ def factor(
     diagonal = place.copy()
     most = np.finfo(U.dtype).max / 2
     for _ in range(8):
-        with np.errstate(over="ignore"):  # of a row with next to no weight
+        with np.errstate(over="ignore"):  # rows with tiny weights
             place[...] = diagonal + np.minimum(U.dtype.type(alpha) * shift, most)
         if factorise(U, n_jobs):
             triangles.clear_below_diagonal(U)

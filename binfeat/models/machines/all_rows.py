@@ -49,7 +49,7 @@ class AllRows:
 
     @property
     def n_train(self) -> int:
-        """Number of training rows among all rows, as many as in the sample in proportion."""
+        """Number of training rows among all rows, estimated from their share of the sample."""
         return round(self.n_all * len(self._problem.train) / len(self._rows))
 
     @property

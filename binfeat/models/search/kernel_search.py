@@ -110,7 +110,7 @@ class KernelSearch:
     If none is needed the model is exact or local. Length scales of local ones are learned on in cells, so that more
     rows than an exact model has ask for no longer search. A kernel that is far worse is dropped, but not with groups.
 
-    `n_train` is the number of training rows of the model, of which the problem may contain a sample only.
+    `n_train` is the number of training rows of the final model; the problem may contain only a sample of them.
     """
 
     def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str], n_train: int) -> None:

@@ -153,7 +153,7 @@ def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
 def _come_again(values: np.ndarray) -> bool:
     """Return True if sorted numbers repeat often enough for codes: 8 numbers or more, of some rows on average.
 
-    The most frequent number does not count: amounts of which many are 0 are no codes.
+    The most frequent number does not count, so that amounts with many zeros are not taken for codes.
     """
     sizes = np.diff(np.flatnonzero(np.diff(values)), prepend=-1, append=values.size - 1)
     return bool(sizes.size >= 8 and values.size - sizes.max() >= _ROWS_OF_CODE * (sizes.size - 1))
