@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from scipy import sparse
+
 
 @dataclass(frozen=True)
 class Times:
@@ -88,6 +90,11 @@ def interleave(timers, repeats):
             if (done + 1) * repeats[name] // rounds > done * repeats[name] // rounds:
                 seconds[name].append(timer())
     return {name: Times(tuple(own)) for name, own in seconds.items()}
+
+
+def bytes_of(Z):
+    """Bytes of the arrays of features: dense, CSR or codes."""
+    return sum(part.nbytes for part in ((Z.data, Z.indices, Z.indptr) if sparse.issparse(Z) else (Z,)))
 
 
 def peak_memory(prepare, *arguments):

@@ -143,7 +143,8 @@ def table(name, rows, quick):
     )
 
 
-def _cpu_model():
+def cpu_model():
+    """Name of the processor."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -178,22 +179,22 @@ def save(name, rows, quick, folder=FOLDER):
         "case": name,
         "quick": quick,
         "time": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": _cpu_model(), "cores": os.cpu_count(), "system": platform.platform()},
+        "machine": {"cpu": cpu_model(), "cores": os.cpu_count(), "system": platform.platform()},
         "versions": {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}},
         "threads": _threads(),
         "rows": [row.as_dict() for row in rows],
     }
     path = folder / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
     try:
-        folder.mkdir(exist_ok=True)
-        _write(path, content)
+        write(path, content)
     except OSError as error:
         raise RecordError(f"{path} cannot be written: {error}. Make room and run {name} again.") from error
     return path
 
 
-def _write(path, content):
-    """Write the file of a record, whole or not at all."""
+def write(path, content):
+    """Write a file of JSON, and its folder, whole or not at all."""
+    path.parent.mkdir(exist_ok=True, parents=True)
     unfinished = path.with_suffix(".part")
     try:
         unfinished.write_text(json.dumps(content, indent=1) + "\n")
@@ -258,6 +259,5 @@ def newest(*folders):
 
 def release(records, folder=RELEASED):
     """Write records of the figures in the documentation, one file for each case."""
-    folder.mkdir(exist_ok=True)
     for name, kept in records.items():
-        _write(folder / f"{name}.json", kept.content)
+        write(folder / f"{name}.json", kept.content)

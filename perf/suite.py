@@ -2,14 +2,18 @@
 
 import argparse
 import ast
+import json
 import pkgutil
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 from perf import cases, record
 from perf.data import MissingDataError
+
+_UNFINISHED = "unfinished"
 
 
 class _Cases(Mapping):
@@ -66,6 +70,32 @@ def guarded(what, part, *arguments):
         yield record.failed(what, error)
 
 
+def continued(case, what, part, *arguments, folder=record.FOLDER):
+    """Rows of a part that takes long, as of `guarded`; those of an interrupted run on this computer are in a file.
+
+    Parameters
+    ----------
+    case, what : str
+        Names of the case and of the part.
+    part : callable
+        From `arguments` to an iterable of rows.
+    folder : pathlib.Path
+        Where records go. The files are in its folder `unfinished` until the record of the case is written.
+    """
+    path = folder / _UNFINISHED / f"{case}.{what}.json"
+    made_by = {"cpu": record.cpu_model(), "binfeat": version("binfeat")}
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    if {name: kept.get(name) for name in made_by} == made_by:
+        yield from map(record.Row.from_dict, kept["rows"])
+        return
+    rows = []
+    for row in guarded(what, part, *arguments):
+        rows.append(row)
+        yield row
+    if all(row.error is None for row in rows):
+        record.write(path, made_by | {"rows": [row.as_dict() for row in rows]})
+
+
 def run(names, quick, options=None, cases=CASES, folder=record.FOLDER):
     """Run cases one after the other, print their tables and keep their records.
 
@@ -119,4 +149,6 @@ def _run_one(name, cases, quick, options, folder):
     except record.RecordError as error:
         print(error, file=sys.stderr)
         return False
+    for path in (folder / _UNFINISHED).glob(f"{name}.*.json"):
+        path.unlink()
     return ok

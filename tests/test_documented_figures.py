@@ -13,6 +13,7 @@ import binfeat
 from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.models.kernel_algebra import solve
 from perf import record
+from perf.cases import features
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "examples" / "docs"
@@ -196,6 +197,29 @@ def test_python_of_the_readme():
 
 
 RELEASED, _ = record.newest(record.RELEASED)
+KINDS = {  # of features, by their names in the README
+    '`RandomBinning(gamma="learn", output="codes")`': "RandomBinning, learned",
+    "`binfeat.transform`": "transform",
+    "`RandomFourier`": "RandomFourier",
+    "scikit-learn's `RBFSampler`": "RBFSampler",
+    "scikit-learn's `Nystroem`": "Nystroem",
+    "scikit-learn's `RandomTreesEmbedding`, depth 10": "RandomTreesEmbedding",
+}
+
+
+def test_features_of_the_readme_are_those_that_were_measured():
+    figures = {row["what"]: row["ours"] for row in RELEASED["features"].content["rows"]}
+    shown = {row[0]: row[1:] for row in rows_of_tables(ROOT / "README.md") if row[0] in KINDS}
+    assert shown.keys() == KINDS.keys()
+    for name, kind in KINDS.items():
+        speed, memory, error = (
+            figures[f"{kind}: {what}"] for what in (features.SPEED, features.MEMORY, features.ERROR)
+        )
+        assert shown[name] == [f"{round(speed, -3):,.0f}", f"{memory:.0f} MB", f"{error:.1f} %"]
+    assert f"Its test error on the inputs themselves is {figures['the inputs: test error']:.1f} %" in README
+    assert f"{features.N_ROWS:,} training rows, 54 standardized inputs" in README
+
+
 MEASURED = [  # sentences of the benchmarks of each part, and the figures that they repeat
     ("``fit_transform`` with 50 grids takes {} s.", "binning", "fit_transform / NumPy, integer dot", "ours"),
     ("It is {} times faster than NumPy code", "binning", "fit_transform / NumPy, integer dot", "measured"),

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 import binfeat
 from perf import __main__ as command
 from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite, worker
-from perf.cases import losses, serving, stages
+from perf.cases import losses, ridge, serving, stages
 from perf.measure import Times
 from perf.record import Row
 
@@ -148,6 +148,46 @@ def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, capsys):
     assert kept["good"].rows == [Row("x", 1.0)]
 
 
+def test_an_interrupted_run_continues_after_the_parts_that_it_finished(folder, capsys):
+    measured = []
+
+    def part(name):
+        measured.append(name)
+        if name == "second" and len(measured) == 2:
+            raise KeyboardInterrupt
+        yield Row(name, Times((1.0, 2.0)))
+
+    def run(quick):
+        for name in ("first", "second"):
+            yield from suite.continued("long", name, part, name, folder=folder)
+
+    with pytest.raises(KeyboardInterrupt):
+        suite.run(["long"], False, cases={"long": case(run)}, folder=folder)
+    assert suite.run(["long"], False, cases={"long": case(run)}, folder=folder) == []
+    assert measured == ["first", "second", "second"]
+    (path,) = folder.glob("*.json")
+    assert record.read(path).rows == [Row(name, Times((1.0, 2.0))) for name in ("first", "second")]
+    assert list((folder / "unfinished").iterdir()) == []
+
+
+@pytest.mark.parametrize("changed", [{"cpu": "another"}, {"binfeat": "0.0.1"}])
+def test_parts_of_another_computer_or_version_are_measured_again(folder, changed):
+    def rows_of(number):
+        return list(suite.continued("long", "first", lambda: [Row("it", number)], folder=folder))
+
+    assert [row.ours for row in [*rows_of(1.0), *rows_of(2.0)]] == [1.0, 1.0]
+    (path,) = (folder / "unfinished").iterdir()
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    assert [row.ours for row in [*rows_of(3.0), *rows_of(4.0)]] == [3.0, 3.0]
+
+
+def test_a_part_that_fails_is_measured_again(folder):
+    def rows_of(error):
+        return list(suite.continued("long", "first", lambda: [Row("it", None, error=error)], folder=folder))
+
+    assert [row.error for row in [*rows_of("broken"), *rows_of(None)]] == ["broken", None]
+
+
 def test_all_runs_every_case_and_none_lists_them(folder, capsys):
     cases = Cases({name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")})
     assert command.main(["all", "--quick"], cases, folder) == 0
@@ -232,6 +272,14 @@ def test_floors_are_summed_and_the_largest_is_named():
     assert (row.what, row.measured, row.ok) == ("it / floor, mostly new memory", 2.0 / 1.6, True)
     row = floors.over_floor("it", measure.Times((2.0,)), {"product": 0.8, "new memory": 0.5})
     assert (row.what, row.ok) == ("it / floor, mostly product", False)
+
+
+def test_floor_of_products_looks_into_tables_of_adjacent_columns():
+    known = {f"{kind}, {size} entries": rate for kind in ("gather", "scatter") for size, rate in ((256, 1), (1024, 3))}
+    Z = types.SimpleNamespace(codes=np.zeros((2, 5), np.uint16), shape=(5, 512))
+    floor = {n: ridge._floor(Z, n, known | {"memory: read": 1}) for n in (1, 7, 8)}
+    assert [own["gathers"] for own in floor.values()] == [10 * 1, 10 * (3 + 3 + 1), 10 * (3 + 3)]
+    assert [own["memory read"] for own in floor.values()] == [40, 120, 80]
 
 
 @pytest.mark.hard

@@ -10,7 +10,7 @@ from binfeat import RandomBinning, transform
 from perf import numpy_binning
 from perf.data import forest_cover_for
 from perf.floors import find_bins, over_floor, rates
-from perf.measure import interleave, peak_memory, stopwatch
+from perf.measure import bytes_of, interleave, peak_memory, stopwatch
 from perf.record import Row
 from perf.suite import guarded
 
@@ -94,7 +94,7 @@ def _sparse_input(quick):
 
 def _memory(ours, X, n_rows):
     Z = ours.fit_transform(X)
-    own = _csr_bytes(Z)
+    own = bytes_of(Z)
     peak = peak_memory(_prepare_memory, n_rows)
     yield Row("peak memory without X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.5), "MB")
 
@@ -108,7 +108,7 @@ def _prepare_memory(n_rows):
 
 def _memory_of_transform(n_rows):
     call = _prepare_transform(n_rows)
-    own = _csr_bytes(call())
+    own = bytes_of(call())
     del call
     peak = peak_memory(_prepare_transform, n_rows)
     yield Row("transform, peak memory without X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.2), "MB")
@@ -119,7 +119,3 @@ def _prepare_transform(n_rows):
     call = partial(transform, gamma=DRAWN_GAMMA, n_grids=DRAWN_GRIDS)
     call(X[:SMALL_ROWS])
     return partial(call, X)
-
-
-def _csr_bytes(Z):
-    return sum(part.nbytes for part in (Z.data, Z.indices, Z.indptr))

@@ -71,13 +71,15 @@ def _into_given_memory(Z, W, V, rows, columns):
 
 
 def _floor(Z, n_columns, known):
-    """Codes are read once for four columns, whose numbers lie side by side, and once for one or two columns left."""
-    reads, bins_of_grid = n_columns // FOUR + (n_columns % FOUR + 1) // 2, Z.shape[1] / len(Z.codes)
-    return {
-        "memory read": 2 * reads * Z.codes.nbytes * known["memory: read"],
-        "gathers": reads * Z.codes.size * look_up("gather", bins_of_grid, known),
-        "scatters": reads * Z.codes.size * look_up("scatter", bins_of_grid, known),
-    }
+    """Codes are read once for four columns, and for two or one left; their numbers lie side by side in one table."""
+    widths = [FOUR] * (n_columns // FOUR) + [2] * (n_columns % FOUR // 2) + [1] * (n_columns % 2)
+    bins_of_grid = Z.shape[1] / len(Z.codes)
+
+    def look_ups(kind):
+        return Z.codes.size * sum(look_up(kind, width * bins_of_grid, known) for width in widths)
+
+    read = 2 * len(widths) * Z.codes.nbytes * known["memory: read"]
+    return {"memory read": read, "gathers": look_ups("gather"), "scatters": look_ups("scatter")}
 
 
 def _stopping(Z, y, Z_test, y_test):

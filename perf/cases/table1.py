@@ -1,5 +1,6 @@
 """The paper's Table 1: Fourier + LS and Binning + LS on its data sets, beside exact machines and its figures."""
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -12,7 +13,7 @@ from perf.measure import Times
 from perf.paper import TABLE_1
 from perf.peers import trial
 from perf.record import Row
-from perf.suite import guarded, names_among
+from perf.suite import continued, guarded, names_among
 from perf.text_tables import markdown_table
 
 METHODS = (FOURIER, LEARNED_FOURIER, ONE_GAMMA, LEARNED_WIDTHS)
@@ -85,9 +86,9 @@ def add_options(parser):
 
 
 def run(quick, only=None, column=None, loaders=tasks.LOADERS, methods=METHODS, quick_rows=QUICK_ROWS):
-    rows = []
+    rows, of_part = [], guarded if quick or only or column else partial(continued, "table1")
     for name in only or (QUICK_TASKS if quick else loaders):
-        for row in guarded(name, _of_name, loaders[name], quick_rows if quick else None, column, methods):
+        for row in of_part(name, _of_name, loaders[name], quick_rows if quick else None, column, methods):
             print(*row.cells, flush=True)
             rows.append(row)
     return rows

@@ -80,11 +80,7 @@ def error_of(predictions, y):
 
 def keep(result, folder):
     """Write the file of a result, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{result.table}.{result.who}.{result.split}.json"
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps(asdict(result)) + "\n")
-    unfinished.replace(path)
+    record.write(folder / f"{result.table}.{result.who}.{result.split}.json", asdict(result))
 
 
 def kept(folder):
