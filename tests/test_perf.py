@@ -680,7 +680,7 @@ def test_stages_of_a_fit_take_all_of_its_time():
 
 def test_parts_of_losses_are_the_ratios_of_all_tables():
     figures = {("a", "log-loss"): (0.2, 0.4), ("b", "log-loss"): (0.3, 0.2), ("a", "pinball loss"): (1.0, 0.00001)}
-    rows = [record.Row(f"{name}, {what} / LightGBM", *own, reach=("<=", 1)) for (name, what), own in figures.items()]
+    rows = [record.Row(f"{name}, {what} / LightGBM", *own, unit="") for (name, what), own in figures.items()]
     rows += [record.Row("a, fit / LightGBM", 1.0, 2.0), record.Row("log-loss / LightGBM, median", 0.9, reach=("<=", 1))]
     parts = losses.parts({"rows": [row.as_dict() for row in rows]})
     assert '"log-loss", "LightGBM", "2", "0.87", "1.00", "1", "b (1.50)"' in parts["losses"]

@@ -47,7 +47,7 @@ def _ratios(rows):
     """Ours over a peer's, by loss and peer, then by table."""
     found = {}
     for row in rows:
-        if row.reach == ("<=", 1) and row.reference is not None:
+        if row.unit == "" and row.reference is not None:
             name, what, peer = re.fullmatch("(.*?), (.*) / (.*)", row.what).groups()
             found.setdefault((what, peer), {})[name] = _ratio(row.ours, row.reference)
     return found
@@ -134,7 +134,7 @@ def _table(name, most_rows, quick, loss):
             yield skipped(peer)
             continue
         for what, figure in judged(split, theirs).items():
-            yield Row(f"{name}, {what} / {peer}", figures[what], figure, reach=("<=", 1), unit="")
+            yield Row(f"{name}, {what} / {peer}", figures[what], figure, unit="")
         yield Row(f"{name}, fit / {peer}", seconds, peer_seconds)
 
 
