@@ -163,6 +163,9 @@ def test_an_interrupted_run_continues_after_the_parts_that_it_finished(folder, c
 
     with pytest.raises(KeyboardInterrupt):
         suite.run(["long"], False, cases={"long": case(run)}, folder=folder)
+    assert suite.run(["long"], True, cases={"long": case(lambda quick: [])}, folder=folder) == []
+    (quick_record,) = folder.glob("*.json")
+    quick_record.unlink()
     assert suite.run(["long"], False, cases={"long": case(run)}, folder=folder) == []
     assert measured == ["first", "second", "second"]
     (path,) = folder.glob("*.json")
