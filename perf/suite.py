@@ -6,6 +6,7 @@ import json
 import pkgutil
 import sys
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -70,8 +71,10 @@ def guarded(what, part, *arguments):
         yield record.failed(what, error)
 
 
-def continued(case, what, part, *arguments, folder=record.FOLDER):
-    """Rows of a part that takes long, as of `guarded`; those of an interrupted run on this computer are in a file.
+def continued(case, what, part, *arguments, folder):
+    """Rows of a part of a long case, as of `guarded`; those of an interrupted run on this computer are in a file.
+
+    A case is long if its `LONG` is true. Then `run` has a keyword `of_part`, in whole runs this function for the case.
 
     Parameters
     ----------
@@ -136,11 +139,14 @@ def options_of(name, cases, parser):
 
 
 def _run_one(name, cases, quick, options, folder):
-    rows = list(guarded(name, lambda: cases[name].run(quick, **options)))
+    case = _imported(name, cases)
+    narrowed = any(options.get(key) for key in getattr(case, "NARROWING", ()))
+    keeps_parts = getattr(case, "LONG", False) and not quick and not narrowed
+    more = {"of_part": partial(continued, name, folder=folder)} if keeps_parts else {}
+    rows = list(guarded(name, lambda: cases[name].run(quick, **options, **more)))
     print(record.table(name, rows, quick), flush=True)
     ok = all(row.error is None for row in rows)
-    case = _imported(name, cases)
-    if options and any(options.get(key) for key in getattr(case, "NARROWING", ())):
+    if narrowed:
         print("Not recorded, since it is a part of the case only.\n", flush=True)
         return ok
     try:
@@ -149,6 +155,6 @@ def _run_one(name, cases, quick, options, folder):
     except record.RecordError as error:
         print(error, file=sys.stderr)
         return False
-    for path in () if quick else (folder / _UNFINISHED).glob(f"{name}.*.json"):
+    for path in (folder / _UNFINISHED).glob(f"{name}.*.json") if keeps_parts else ():
         path.unlink()
     return ok

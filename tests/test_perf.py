@@ -157,17 +157,21 @@ def test_an_interrupted_run_continues_after_the_parts_that_it_finished(folder, c
             raise KeyboardInterrupt
         yield Row(name, Times((1.0, 2.0)))
 
-    def run(quick):
-        for name in ("first", "second"):
-            yield from suite.continued("long", name, part, name, folder=folder)
+    def run(quick, only=None, of_part=suite.guarded):
+        for name in only or ("first", "second"):
+            yield from of_part(name, part, name)
 
+    cases = {"long": case(run, LONG=True, NARROWING=("only",))}
     with pytest.raises(KeyboardInterrupt):
-        suite.run(["long"], False, cases={"long": case(run)}, folder=folder)
-    assert suite.run(["long"], True, cases={"long": case(lambda quick: [])}, folder=folder) == []
+        suite.run(["long"], False, cases=cases, folder=folder)
+    assert suite.run(["long"], True, cases=cases, folder=folder) == []
     (quick_record,) = folder.glob("*.json")
     quick_record.unlink()
-    assert suite.run(["long"], False, cases={"long": case(run)}, folder=folder) == []
-    assert measured == ["first", "second", "second"]
+    assert suite.run(["long"], False, {"long": {"only": ["first"]}}, cases, folder) == []
+    assert measured == ["first", "second", "first", "second", "first"]
+    measured.clear()
+    assert suite.run(["long"], False, cases=cases, folder=folder) == []
+    assert measured == ["second"]
     (path,) = folder.glob("*.json")
     assert record.read(path).rows == [Row(name, Times((1.0, 2.0))) for name in ("first", "second")]
     assert list((folder / "unfinished").iterdir()) == []

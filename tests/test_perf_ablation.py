@@ -10,15 +10,18 @@ import pytest
 import binfeat
 from perf.cases import ablation
 from perf.cases.ablation import Outcome
+from perf.record import Row
 
 MECHANISMS = [field.name for field in fields(limits.current_limits().mechanisms)]
 
 
 def test_mechanisms_are_off_within_the_block_only():
     before = limits.current_limits()
-    with ablation.without(("ranks", "averages")):
+    with ablation.without(("ranks", "averages")) as watched:
         inside = limits.current_limits().mechanisms
-    assert (inside.ranks, inside.averages, inside.linear_maps) == (False, False, True)
+        assert watched.asked == set()
+        assert (inside.ranks, inside.averages, inside.linear_maps) == (False, False, True)
+    assert watched.asked == {"ranks", "averages", "linear_maps"}
     assert limits.current_limits() is before
 
 
@@ -34,18 +37,32 @@ def test_all_mechanisms_are_on_by_default():
 
 
 def test_figures_without_a_mechanism_over_those_with_it():
-    off = ("duplicates",)
-    found = {
-        "worse": [{(): Outcome(1.0, 10.0, 0.0, 0.0, 2.0), off: Outcome(1.21, 10.0, 0.0, 0.0, 1.0)}],
-        "same": [{(): Outcome(3.0, 2.0, 1.0, 0.0, 2.0), off: Outcome(3.0, 2.0, 1.0, 0.0, 1.0)}] * 3,
-    }
-    rows = {row.what.partition(": ")[2]: row.ours for row in ablation._rows("duplicates", found, off)}
+    at = {"off": "duplicates", "is_asked": True, "error": 1.0, "seconds": 0.5}
+    found = [
+        Row("worse", 1.21, at=at | {"table": "worse", "metric": 1.21}),
+        Row("same", 1.0, at=at | {"table": "same", "metric": 1.0}),
+        Row("of another mechanism", 2.0, at=at | {"off": "ranks", "metric": 2.0}),
+        Row("failed", None, error="MemoryError"),
+    ]
+    rows = {row.what.partition(": ")[2]: row.ours for row in ablation._of_all_tables(("duplicates",), found)}
     assert rows["metric without / with"] == pytest.approx(1.1)
     assert rows["error without / with"] == pytest.approx(1.0)
     assert rows["seconds without / with"] == pytest.approx(0.5)
     assert rows["metric without / with, usual tables"] == pytest.approx(1.0)
+    assert rows["tables whose fits ask for it"] == 2
     assert (rows["tables worse by 2 %"], rows["tables better by 2 %"]) == (1, 0)
     assert rows["lines of modules of its own"] == ablation._n_lines("models.table.unique_rows") > 20
+
+
+def test_ratios_are_of_means_over_splits_with_floors():
+    off = ("ranks",)
+    outcomes = [
+        {(): Outcome(1.0, 10.0, 1.0, 2.0, 2.0, set()), off: Outcome(2.0, 13.0, 1.0, 2.0, 1.0, set())},
+        {(): Outcome(1.0, 4.0, 1.0, 2.0, 4.0, set()), off: Outcome(3.0, 7.0, 1.0, 2.0, 1.0, set())},
+    ]
+    assert ablation._ratio(outcomes, off, "metric") == pytest.approx(7 / 4)
+    assert ablation._ratio(outcomes, off, "error") == pytest.approx(24 / 18)
+    assert ablation._ratio(outcomes, off, "seconds") == pytest.approx(1 / 3)
 
 
 def test_modules_of_mechanisms_are_counted():
@@ -55,10 +72,13 @@ def test_modules_of_mechanisms_are_counted():
 
 @pytest.mark.hard
 def test_a_quick_run_compares_each_mechanism(capsys):
-    rows = list(ablation.run(quick=True, off=[("ranks",), ("ranks", "averages")]))
-    assert [row.error for row in rows] == [None] * 14
-    assert rows[7].what == "ranks+averages: metric without / with"
-    assert "iris, 120 rows" in capsys.readouterr().out
+    rows = list(ablation.run(quick=True, off=[("ranks",), ("ranks", "averages"), ("averages",)]))
+    assert [row.error for row in rows] == [None] * (3 + 3 * 8)
+    assert rows[1].what == "iris, 120 rows, ranks+averages: metric without / with"
+    assert rows[1].what in capsys.readouterr().out
+    assert [row.at["is_asked"] for row in rows[:3]] == [True, True, False]  # exact models are no averages
+    assert (rows[2].ours, rows[2].at["seconds"]) == (1, 1)
+    assert rows[3 + 8].what == "ranks+averages: metric without / with"
 
 
 def test_tables_of_more_rows_are_skipped():

@@ -250,16 +250,18 @@ def test_page_has_all_figures_and_failures(run):
 
 @pytest.mark.hard
 def test_drawn_tables_are_fitted_and_recorded_apart(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(case, "draw", lambda seed, n: [f"p-{seed}-{k}" for k in range(n)])
-    rows = {row.what: row for row in run(drawn=7, count=2)}
-    assert rows["seed of the draw"].ours == 7
-    assert "p-7-1, error / lightgbm" in rows
+    monkeypatch.setattr(case, "draw", lambda seed, n: [f"p-{k}" for k in range(seed, seed + n)])
+    rows = list(run(drawn=[7, 8], count=2))
+    assert [row.ours for row in rows if row.what == "seed of a draw"] == [7, 8]
+    assert [row.what for row in rows if row.what.endswith(", error / lightgbm")] == [
+        f"p-{k}, error / lightgbm" for k in (7, 8, 9)
+    ]
     cases = {
         "tables": SimpleNamespace(
             run=lambda quick, **options: run(**options), **{k: getattr(case, k) for k in ("add_options", "recorded_as")}
         )
     }
-    command.main(["tables", "--drawn", "7"], cases, tmp_path)
+    command.main(["tables", "--drawn", "7,8"], cases, tmp_path)
     assert [path.name.partition("-")[0] for path in tmp_path.glob("*.json")] == ["tables.drawn"]
 
 

@@ -5,7 +5,7 @@ import gc
 import inspect
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from importlib import import_module
 from time import perf_counter
 
@@ -23,6 +23,7 @@ from perf.tables.scores import log_loss_of
 from perf.tables.splitting import is_regression
 from perf.tables.standings import geometric_mean
 
+LONG = True
 NARROWING = ("only", "off", "count", "most_rows", "splits")
 NAMES = tuple(field.name for field in fields(Mechanisms))
 N_SPLITS, _SMALL = 3, 5_000  # splits of tables with at most so many rows; of others one
@@ -76,6 +77,8 @@ class Outcome:
     metric_floor, floor : float
         Added to both sides of a ratio.
     seconds : float
+    asked : set of str
+        Mechanisms that the fit asked for. Without any other one, it is the same fit.
     """
 
     metric: float
@@ -83,34 +86,55 @@ class Outcome:
     metric_floor: float
     floor: float
     seconds: float
+    asked: set
+
+    def raised(self, figure):
+        """A figure for ratios: the metric and the error with their floors."""
+        return getattr(self, figure) + {"metric": self.metric_floor, "error": self.floor}.get(figure, 0)
+
+
+class _Watched:
+    """Mechanisms without some; remembers which of them fits ask for."""
+
+    def __init__(self, off):
+        self._off, self.asked = off, set()
+
+    def __getattr__(self, name):
+        is_on = getattr(Mechanisms(), name) and name not in self._off
+        self.asked.add(name)
+        return is_on
 
 
 @contextmanager
 def without(names):
-    """Fits of kernel machines within the block lack these mechanisms."""
+    """Fits of kernel models within the block lack these mechanisms; yields what remembers which ones they ask for."""
     before = KernelMachineBase._limits
-    mechanisms = replace(Mechanisms(), **dict.fromkeys(names, False))
-    KernelMachineBase._limits = Limits(mechanisms=mechanisms)
+    watched = _Watched(names)
+    KernelMachineBase._limits = Limits(mechanisms=watched)
     try:
-        yield
+        yield watched
     finally:
         KernelMachineBase._limits = before
 
 
-def run(quick, only=None, drawn=None, count=None, most_rows=None, splits=None, off=None):
-    """Fit the default machine and those without a mechanism to each split of each table, and compare."""
+def run(quick, only=None, drawn=None, count=None, most_rows=None, splits=None, off=None, of_part=guarded):
+    """Fit the default model and those without a mechanism to each split of each table, and compare."""
     groups = off or [(name,) for name in NAMES]
     names = _QUICK_TABLES if quick else only or (TABLES if drawn is None else draw(drawn, count or N_TABLES))
     n_splits = 1 if quick else splits or N_SPLITS
-    found = {}
+    found = []
     for name in names:
-        yield from guarded(name, _compare, name, groups, n_splits, most_rows, found)
-    for group in groups if found else ():
-        yield from _rows("+".join(group), found, group)
+        for row in of_part(name, _compare, name, groups, n_splits, most_rows):
+            print(*row.cells, flush=True)
+            found.append(row)
+            yield row
+    if any(row.error is None for row in found):
+        for group in groups:
+            yield from _of_all_tables(group, found)
 
 
-def _compare(name, groups, n_splits, most_rows, found):
-    """Keep the outcomes of a table in `found`: for each split, from a group of mechanisms to the outcome without it."""
+def _compare(name, groups, n_splits, most_rows):
+    """For each group of mechanisms, a row with the ratios of a table without and with them."""
     table = load(name)
     n_rows = len(table.split(0).y)
     if most_rows is not None and n_rows > most_rows:
@@ -119,18 +143,23 @@ def _compare(name, groups, n_splits, most_rows, found):
     for k in range(n_splits if n_rows <= _SMALL else 1):
         split = table.split(k)
         _fit(split, (), k)  # compiles, and warms up
-        outcomes.append({group: _fit(split, group, k) for group in ((), *groups)})
-    found[name] = outcomes
-    figures = (f"{'+'.join(group)} {_ratio(outcomes, group):.4f}" for group in groups)
-    print(f"{name}, {n_rows} rows: {', '.join(figures)}", flush=True)
-    yield from ()
+        default = _fit(split, (), k)
+        outcomes.append(
+            {group: default if default.asked.isdisjoint(group) else _fit(split, group, k) for group in groups}
+            | {(): default}
+        )
+    for group in groups:
+        ratios = {figure: _ratio(outcomes, group, figure) for figure in ("metric", "error", "seconds")}
+        what, is_asked = _joined(group), any(own[group] is not own[()] for own in outcomes)
+        at = {"table": name, "off": what, "is_asked": is_asked, **ratios}
+        yield Row(f"{name}, {n_rows} rows, {what}: metric without / with", ratios["metric"], unit="", at=at)
 
 
 def _fit(split, group, seed):
     """The outcome of the default machine without a group of mechanisms."""
     X, y, y_test = split.X, split.y, split.y_test
     gc.collect()
-    with warnings.catch_warnings(), without(group):
+    with warnings.catch_warnings(), without(group) as watched:
         warnings.simplefilter("ignore")
         start = perf_counter()
         machine = ours(X, y, seed).fit(X, y)
@@ -139,39 +168,39 @@ def _fit(split, group, seed):
     predictions = machine.predict(split.X_test)
     error, floor = error_of(predictions, y_test)
     if is_regression(y):
-        return Outcome(error, error, floor, floor, seconds)
+        return Outcome(error, error, floor, floor, seconds, watched.asked)
     known = np.isin(y_test, machine.classes_)
     loss = log_loss_of(machine.classes_, machine.predict_proba(split.X_test)[known], y_test[known])
-    return Outcome(loss, error, _LOSS_FLOOR, floor, seconds)
+    return Outcome(loss, error, _LOSS_FLOOR, floor, seconds, watched.asked)
 
 
-def _ratio(outcomes, group, figure="metric", floor="metric_floor"):
+def _ratio(outcomes, group, figure):
     """Mean of a figure over splits without some mechanisms, over the default's."""
-    ends = [np.mean([getattr(own[key], figure) + getattr(own[key], floor) for own in outcomes]) for key in (group, ())]
+    ends = [np.mean([own[key].raised(figure) for own in outcomes]) for key in (group, ())]
     return float(ends[0] / ends[1])
 
 
-def _rows(what, found, group):
+def _of_all_tables(group, found):
     """Figures of a group of mechanisms over all tables; above 1 the mechanisms help."""
-    ratios = {name: _ratio(outcomes, group) for name, outcomes in found.items()}
-    errors = [_ratio(outcomes, group, "error", "floor") for outcomes in found.values()]
-    seconds = [
-        np.sum([own[group].seconds for own in outcomes]) / np.sum([own[()].seconds for own in outcomes])
-        for outcomes in found.values()
-    ]
-    by_size = sorted(ratios.values(), key=lambda ratio: abs(np.log(ratio)))
+    what = _joined(group)
+    own = [row.at for row in found if row.error is None and row.at["off"] == what]
+    metric, error, seconds = ([at[figure] for at in own] for figure in ("metric", "error", "seconds"))
+    by_size = sorted(metric, key=lambda ratio: abs(np.log(ratio)))
     usual = by_size[: max(1, len(by_size) - _N_EXTREMES)]
-    worse = [name for name, ratio in ratios.items() if ratio >= 1 + _CHANGED]
-    better = [name for name, ratio in ratios.items() if ratio <= 1 - _CHANGED]
-    at = {"panel": "ablation", "off": what, "ratios": ratios}
-    yield Row(f"{what}: metric without / with", geometric_mean(list(ratios.values())), unit="", at=at)
+    n_worse, n_better = sum(r >= 1 + _CHANGED for r in metric), sum(r <= 1 - _CHANGED for r in metric)
+    yield Row(f"{what}: metric without / with", geometric_mean(metric), unit="")
     yield Row(f"{what}: metric without / with, usual tables", geometric_mean(usual), unit="")
-    yield Row(f"{what}: error without / with", geometric_mean(errors), unit="")
+    yield Row(f"{what}: error without / with", geometric_mean(error), unit="")
     yield Row(f"{what}: seconds without / with", geometric_mean(seconds), unit="")
-    yield Row(f"{what}: tables worse by 2 %", len(worse), unit=f"of {len(ratios)}")
-    yield Row(f"{what}: tables better by 2 %", len(better), unit=f"of {len(ratios)}")
+    yield Row(f"{what}: tables whose fits ask for it", sum(at["is_asked"] for at in own), unit=f"of {len(own)}")
+    yield Row(f"{what}: tables worse by 2 %", n_worse, unit=f"of {len(own)}")
+    yield Row(f"{what}: tables better by 2 %", n_better, unit=f"of {len(own)}")
     n_lines = sum(map(_n_lines, (module for name in group for module in _MODULES.get(name, ()))))
     yield Row(f"{what}: lines of modules of its own", n_lines, unit="")
+
+
+def _joined(group):
+    return "+".join(group)
 
 
 def _n_lines(module):

