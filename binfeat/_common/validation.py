@@ -230,7 +230,10 @@ def seed_of(random_state: int | np.random.RandomState | None) -> int:
     """A non-negative integer seed for any `random_state`; an integer is returned as it is."""
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except TypeError as error:  # some versions of scikit-learn cannot print a tuple
+        raise ValueError(f"{random_state!r} cannot be used to seed a numpy.random.RandomState instance") from error
 
 
 def check_gamma(gamma: Any, n_inputs: int, some: bool = True, words: Iterable[str] = ()) -> np.ndarray:

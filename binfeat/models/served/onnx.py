@@ -41,10 +41,13 @@ class Graph:
         return name
 
     def add(self, kind: str, *operands: ArrayLike, **attributes: Any) -> str:
-        """A node of one result; operands are names, or numbers and arrays in float64."""
+        """A node of one result; operands are names, or numbers and arrays in float64.
+
+        The node has a name, because ONNX Runtime before 1.22 gives equal names to what it makes of nodes without one.
+        """
         names = [each if isinstance(each, str) else self.constant(each) for each in operands]
         name = f"v{len(self._nodes)}"
-        self._nodes.append(self._onnx.helper.make_node(kind, names, [name], **attributes))
+        self._nodes.append(self._onnx.helper.make_node(kind, names, [name], name, **attributes))
         return name
 
     def cast(self, value: str, dtype: DTypeLike) -> str:
