@@ -60,12 +60,14 @@ class Chunks:
         """Return delayed results of ``function(chunk, *own, *arguments, *common)``; errors and keys name the chunk.
 
         `own` contains sequences with one argument per chunk; `common` contains large arguments, sent once and together.
+        Calls have the caller's error state of NumPy, which threads and workers do not inherit.
         """
         call, name = delayed(_call), getattr(function, "__name__", "part").strip("_")
         sent = shared(common) if common else ()
         return [
             call(
-                *(function, f"Chunk {i} of {self.name}", self.check, sent, block, *own_arguments, *arguments),
+                *(function, f"Chunk {i} of {self.name}", self.check, np.geterr(), sent, block),
+                *(*own_arguments, *arguments),
                 dask_key_name=f"{name}-chunk{i}-{uuid4().hex}",
             )
             for i, (block, *own_arguments) in enumerate(zip(self.blocks, *own, strict=True))
@@ -99,6 +101,7 @@ def _call(
     function: Callable[..., Any],
     where: str,
     check: Callable[[Any], None] | None,
+    state: dict[str, Any],
     common: tuple,
     chunk: Any,
     *arguments: Any,
@@ -107,7 +110,8 @@ def _call(
         if check is not None:
             check_sparse(chunk, "it")
             check(chunk)
-        return function(chunk, *arguments, *common)
+        with np.errstate(**state):
+            return function(chunk, *arguments, *common)
     except (TypeError, ValueError, MemoryError) as error:
         error_type = next(known for known in (TypeError, ValueError, MemoryError) if isinstance(error, known))
         raise error_type(f"{where}: {error}") from error

@@ -132,7 +132,6 @@ def gram_system(rows: Rows, fit_intercept: bool) -> GramSystem:
     return rows.sum(_system_of, fit_intercept, join=add, in_blocks=True)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # as in the estimator, whose state threads of Dask may not have
 def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
     """Compute the system of a part; blocks of `_filled` are summed in the features' dtype, and added up in float64.
 

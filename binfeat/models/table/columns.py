@@ -336,16 +336,11 @@ def _numbers_in(series: nw.Series) -> np.ndarray:
     values = floats.to_numpy()
     if series.dtype.is_float() or not (_are_large(values) or series.dtype == nw.Decimal):
         return values
-    if not _are_large(values) and floats.n_unique() == _n_unique(series):
+    if not _are_large(values) and floats.n_unique() == series.cast(nw.String).n_unique():  # old Polars: not of decimals
         return values
     own = np.empty(len(series), dtype=object)
     own[:] = series.to_list()
     return own
-
-
-def _n_unique(series: nw.Series) -> int:
-    """Return the number of different values. Polars does not count decimals, but their texts."""
-    return (series.cast(nw.String) if series.dtype == nw.Decimal else series).n_unique()
 
 
 def _frame_column(series: nw.Series, name: str, times: str) -> Column:
