@@ -16,9 +16,10 @@ from binfeat._common import calibration
 from binfeat._common.labels import Labels
 from binfeat.kernels import RBF
 from binfeat.length_scales import kernel_sum, matrices
+from binfeat.models.fitted import exact as functions
 from binfeat.models.fitted.saved import migrate
-from binfeat.models.kernel_algebra.solve import inverse_diagonals
-from binfeat.models.machines import candidate, exact
+from binfeat.models.kernel_algebra.solve import CellInverse
+from binfeat.models.machines import exact
 
 
 @pytest.fixture
@@ -211,8 +212,8 @@ def test_all_rows_are_left_out(table, monkeypatch):
 @pytest.mark.hard
 def test_cells_and_landmarks_say_nearly_the_same(table, monkeypatch):
     X, y, _ = table
-    monkeypatch.setattr(candidate, "rows_of_cell", lambda n_rows: 100)
-    monkeypatch.setattr(candidate.KernelRows, "n_landmarks", 50)
+    monkeypatch.setattr(functions, "rows_of_cell", lambda n_rows: 100)
+    monkeypatch.setattr(functions, "_LANDMARKS", 50)
     found, expected = left_out(X[:400], y[:400], monkeypatch)
     assert found == pytest.approx(expected, rel=0.1)  # a probe tells the mean of 400 values up to 7 %
 
@@ -225,10 +226,31 @@ def test_cells_of_which_landmarks_know_all(rng):
         [matrices.kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1
     )
     cells = np.array_split(np.arange(90), 3)
-    found = inverse_diagonals(kernel, [(X[:, rows].copy(), weights[rows]) for rows in cells], X[:, ::2].copy(), 0.1, 1)
+    known = [(X[:, rows].copy(), weights[rows]) for rows in cells]
+    found = CellInverse(kernel, known, X[:, ::2].copy(), 0.1, 1).diagonals()
     K = np.asarray(kernel(X, X), np.float64)
     expected = np.diag(np.linalg.inv(K + 1 + np.diag(0.1 / weights)))
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(0.5, 0.5), (1.1, 1.0), (-0.3, 0.0)])
+def test_a_diagonal_corrected_by_noisy_values(rng, slope, expected):
+    """It is linear in the approximation, at most in proportion to it, with the right mean."""
+    weights, part = rng.uniform(0.5, 2.0, size=2000), rng.uniform(0.5, 1.0, size=2000)
+    mean = np.average(part, weights=weights)
+    true = weights * (mean + slope * (part - mean))
+    told = true + 0.2 * rng.normal(size=2000)
+    approximated = weights * part
+    approximated[::7] = np.nan
+    known = np.isfinite(approximated)
+    found = exact._corrected(approximated, told, weights)
+    np.testing.assert_array_equal(np.isfinite(found), known)
+    assert found[known].sum() == pytest.approx(told[known].sum())
+    error = 0.2 / (weights[known] @ (part - mean)[known] ** 2) ** 0.5  # of the slope
+    here, there = np.argmin(part[known]), np.argmax(part[known])
+    parts = found[known] / weights[known]
+    line = (parts[there] - parts[here]) / np.ptp(part[known])
+    assert abs(line - expected) < 4 * error
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.cell_trees import cells_of_columns, rows_by_cell
+from binfeat.models.fitted.cell_trees import CellTrees, cells_of_columns, rows_by_cell
 from binfeat.models.fitted.expansion import ANCHORED_ROWS, Expansion, few_anchors
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction, normal_samples
 from binfeat.models.kernel_algebra.solve import CellInverse, rows_of_cell
@@ -77,7 +77,18 @@ class ExactFunction(KernelFunction):
     ) -> "ExactPosterior | ManyRowsPosterior":
         if self.n_rows <= MOST_IN_CLOSED_FORM:
             return ExactPosterior(self, n_jobs, errors)
-        return ManyRowsPosterior(self, n_jobs)
+        return ManyRowsPosterior(self, n_jobs, errors)
+
+    def inverse_diagonal(self, n_jobs: int | None) -> tuple[np.ndarray, bool]:
+        """Return the diagonal of ``(K + 1 1' + alpha / v)^-1``, (n_rows,), and True if it is exact.
+
+        Of many rows it is approximated by rows in cells and landmarks. It is NaN if there are more equal rows than a
+        cell can hold.
+        """
+        if self.n_rows > rows_of_cell(self.n_rows):
+            return RowsInCells.of(self, n_jobs).inverse_diagonal(), False
+        with one_blas_thread():
+            return squared_row_norms(self.inverse_root(n_jobs)[0]), True
 
     def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         return self._expansion(X, n_jobs)
@@ -128,24 +139,50 @@ class ExactPosterior:
         return self._root.T @ (self._function.kernel(self._n_jobs)(self._function.support, rows) + np.float32(1.0))
 
 
+@dataclass(frozen=True, eq=False)
+class RowsInCells:
+    """Many rows of a function in cells, and the inverse of their kernel matrix, approximated by `CellInverse`."""
+
+    n_rows: int
+    tree: CellTrees
+    cells: list[np.ndarray]  # numbers of rows
+    inverse: CellInverse
+
+    @classmethod
+    def of(cls, function: KernelFunction, n_jobs: int | None) -> Self:
+        n_rows, support = function.n_rows, function.support
+        tree, cells = cells_of_columns(support, function.scales, rows_of_cell(n_rows))
+        known = [(np.ascontiguousarray(support[:, rows]), function.weights[rows]) for rows in cells]
+        landmarks = np.ascontiguousarray(support[:, evenly_spaced(n_rows, _LANDMARKS)])
+        inverse = CellInverse(function.kernel(1), known, landmarks, float(function.alpha), n_jobs)
+        return cls(n_rows, tree, cells, inverse)
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """Return the diagonal of the inverse, (n_rows,); NaN for rows that their cell has no place for."""
+        diagonal = np.full(self.n_rows, np.nan)
+        diagonal[np.concatenate(self.cells)] = np.concatenate(self.inverse.diagonals())
+        return diagonal
+
+
 class ManyRowsPosterior:
     """Error bars of an exact model of many rows: rows of different cells are coupled only by landmarks.
 
     These are partially independent conditionals (Snelson & Ghahramani 2007): a row's variance is exact except for what
     rows of other cells add beyond the landmarks, so variances tend to be too large. Leave-one-out residuals
-    are divided by the same deviations, so intervals have the requested coverage.
+    are divided by the same deviations, so intervals have the requested coverage. The residuals are those of `fit`;
+    models of older files have none, so theirs are computed by the approximated inverse and are a few percent too large.
     """
 
-    def __init__(self, function: KernelFunction, n_jobs: int | None) -> None:
+    def __init__(self, function: KernelFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
-        n_rows = function.support.shape[1]
-        self._tree, cells = cells_of_columns(function.support, function.scales, rows_of_cell(n_rows))
-        known = [(np.ascontiguousarray(function.support[:, rows]), function.weights[rows]) for rows in cells]
-        landmarks = np.ascontiguousarray(function.support[:, evenly_spaced(n_rows, _LANDMARKS)])
-        self._inverse = CellInverse(function.kernel(1), known, landmarks, self._alpha, n_jobs)
-        g, rows = np.concatenate(self._inverse.diagonals()), np.concatenate(cells)
-        variances = left_out_variances(g, self._alpha, function.weights[rows])
-        self.errors = HeldOutErrors.of((function.coef[:, rows] / g).T, variances)
+        rows = RowsInCells.of(function, n_jobs)
+        self._tree, self._inverse = rows.tree, rows.inverse
+        self.errors = self._left_out(rows.inverse_diagonal()) if errors is None else errors
+
+    def _left_out(self, diagonal: np.ndarray) -> HeldOutErrors:
+        told = np.flatnonzero(np.isfinite(diagonal))
+        variances = left_out_variances(diagonal[told], self._alpha, self._function.weights[told])
+        return HeldOutErrors.of((self._function.coef[:, told] / diagonal[told]).T, variances)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         columns, out = self._function.frame.columns(X), np.empty(len(X))

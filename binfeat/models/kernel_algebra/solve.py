@@ -190,17 +190,6 @@ class CellInverse:
         return solve_triangular(self._inner, A, lower=True)
 
 
-def inverse_diagonals(
-    kernel: KernelValues, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
-) -> list[np.ndarray]:
-    """Diagonal of ``(K + 1 1' + alpha / v)^-1``, for the rows of each cell; of many, by `CellInverse`."""
-    if len(cells) == 1:
-        X, weights = cells[0]
-        with one_blas_thread():
-            return [squared_row_norms(precise_inverse_root(kernel(X, X), alpha, weights, n_jobs)[0])]
-    return CellInverse(kernel, cells, landmarks, alpha, n_jobs).diagonals()
-
-
 def _nystroem(kernel: KernelValues, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Return features of rows (n_inputs, n); their inner products are the landmark kernel plus 1."""
     K = kernel(landmarks, landmarks)

@@ -19,7 +19,6 @@ from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_
 from binfeat.models.fitted.fitted import Function
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.kernel_algebra.solve import inverse_diagonals, rows_of_cell
 from binfeat.models.machines.all_rows import AllRows
 from binfeat.models.machines.cells import Cell, CellFunction, SolvedCell
 from binfeat.models.machines.sizes import TUNING_ROWS
@@ -118,7 +117,6 @@ class KernelRows:
 
     spread_rows: ClassVar[int] = 1000  # rows for the spread of inputs in a node
     disorder: ClassVar[float] = 0.5  # random part of the splits of all trees except the first
-    n_landmarks: ClassVar[int] = 200  # rows that couple cells in the diagonal of an inverse
 
     @classmethod
     def of(
@@ -186,23 +184,6 @@ class KernelRows:
     def samples(self, kernel: KernelSum, most: int, seed: int) -> list[np.ndarray]:
         """Return known rows of the cells of a first tree, up to a maximum for each."""
         return [thinned(cell, most) for cell in self.split(kernel, most, seed, 0)[1]]
-
-    def inverse_diagonal(
-        self, kernel: KernelSum, weights: np.ndarray | None, n_jobs: int | None
-    ) -> tuple[np.ndarray, bool]:
-        """Return the diagonal of ``(K + 1 1' + alpha / v)^-1`` of all rows, (n_rows, 1), and True if it is exact.
-
-        `weights` are of all rows of the table. The diagonal is exact if there is one cell; otherwise it is approximated
-        by rows in cells and landmarks. It is NaN if there are more equal rows than a cell can hold.
-        """
-        values = kernel.values(self.frame, self.problem.categorical, 1)
-        cells = replace(self, known=self.all).samples(kernel, rows_of_cell(len(self.all)), 0)
-        known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
-        landmarks = self.columns(thinned(self.all, self.n_landmarks))
-        found = inverse_diagonals(values, known, landmarks, kernel.alpha, n_jobs)
-        diagonal = np.full(len(self.X), np.nan)
-        diagonal[np.concatenate(cells)] = np.concatenate(found)
-        return diagonal[self.all, np.newaxis], len(cells) == 1
 
 
 def warn_of_steps(gain: float, loss: str) -> None:

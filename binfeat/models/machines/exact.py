@@ -1,15 +1,16 @@
 """Exact kernel models: all rows that memory and time allow, without random features."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
 
+from binfeat._common.arrays import quotients
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
-from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha
-from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, ExactPosterior
+from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha, left_out_variances
+from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimise, solve_kernel
 from binfeat.models.machines.all_rows import AllRows
@@ -22,7 +23,16 @@ from binfeat.models.run import Phase, Run
 
 _MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
 
-_Solved = tuple[np.ndarray, float, np.ndarray, np.ndarray]  # coefficients, alpha, scores, and scores without each row
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """A solution for all rows; arrays are (n_rows, n_targets)."""
+
+    coef: np.ndarray
+    alpha: float
+    scores: np.ndarray
+    left_out: np.ndarray  # scores without each row; NaN if unknown
+    errors: HeldOutErrors | None = None  # of scores without each row, if the function does not tell them
 
 
 class ExactMachine(KernelCandidate):
@@ -74,23 +84,23 @@ class ExactMachine(KernelCandidate):
         X = self._rows.columns(rows)
         with one_blas_thread():  # the order of its sums depends on their number
             solved = self._by_loss if problem.loss.needs_matrix else self._by_squares
-            coef, alpha, scores, left_out = solved(best, X)
-        kernel = replace(best.kernel, alpha=alpha)
+            found = solved(best, X)
+        kernel = replace(best.kernel, alpha=found.alpha)
         judged, predictions = self._tuning_rows.judged, best.predictions
         if predictions is None:
-            told = np.isfinite(left_out).all(axis=1) & np.isin(rows, self._rows.known)
-            judged, predictions = rows[told], left_out[told]
+            told = np.isfinite(found.left_out).all(axis=1) & np.isin(rows, self._rows.known)
+            judged, predictions = rows[told], found.left_out[told]
         return Solution(
             features=self.features,
             kernel=self._for_weights(kernel, problem.mean_weight),
-            function=self._function(kernel, rows, X, coef),
-            intercept=coef.sum(axis=0, dtype=np.float64),
+            function=self._function(kernel, rows, X, found.coef),
+            intercept=found.coef.sum(axis=0, dtype=np.float64),
             rows=judged,
             predictions=predictions,
             curve=[(0, float(problem.losses(judged)(predictions).mean()))],
             status="converged",
-            errors=self._errors(best) if self._rows.held_out.size else None,
-            known=(rows, scores),
+            errors=self._errors(best) if self._rows.held_out.size else found.errors,
+            known=(rows, found.scores),
         )
 
     @property
@@ -128,9 +138,12 @@ class ExactMachine(KernelCandidate):
             known=forest.known(rows.all),
         )
 
-    def _function(self, kernel: KernelSum, rows: np.ndarray, X: np.ndarray, coef: np.ndarray) -> ExactFunction:
-        """The function of some rows X, (n_inputs, n_rows), by their coefficients, (n_rows, n_targets)."""
+    def _function(
+        self, kernel: KernelSum, rows: np.ndarray, X: np.ndarray, coef: np.ndarray | None = None
+    ) -> ExactFunction:
+        """The function of some rows X, (n_inputs, n_rows), by their coefficients, (n_rows, n_targets), or of zeros."""
         problem = self._problem
+        coef = np.zeros((len(rows), problem.n_targets)) if coef is None else coef
         own = X, self._rows.frame, problem.relative_weights(rows)
         known = KernelFunction.arrays_of(kernel, problem.categorical, *own)
         return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
@@ -138,9 +151,8 @@ class ExactMachine(KernelCandidate):
     def _errors(self, best: Trial) -> HeldOutErrors:
         """Return the errors of validation rows, with predictive variances of a model of the other rows."""
         problem, known, rows, n_jobs = self._problem, self._rows.known, self._rows.held_out, self._run.settings.n_jobs
-        X, nothing = self._rows.columns(known), np.zeros((len(known), problem.n_targets))
-        function = self._function(best.kernel, known, X, nothing)
-        variances = ExactPosterior(function, n_jobs).variances(self._rows.X[rows])
+        function = self._function(best.kernel, known, self._rows.columns(known))
+        variances = function.posterior(None, None, n_jobs).variances(self._rows.X[rows])
         return HeldOutErrors.of(problem.Y[rows] - cast(np.ndarray, best.predictions), variances)
 
     def _by_squares(self, best: Trial, X: np.ndarray) -> _Solved:
@@ -153,14 +165,17 @@ class ExactMachine(KernelCandidate):
             K, best.kernel.alpha, weights, np.hstack([Y.astype(np.float32), signs]), error, n_jobs
         )
         coef, probe = both[:, :-1], both[:, -1:]
-        v = 1.0 if weights is None else weights[:, np.newaxis]
-        residuals = np.zeros(Y.shape)
-        if best.predictions is None:
-            diagonal, is_exact = self._inverse_diagonal(replace(best.kernel, alpha=alpha), weights)
-            if not is_exact:  # a probe with random signs tells its mean (Hutchinson 1990)
-                diagonal *= (signs * probe).mean(dtype=np.float64) / np.nanmean(diagonal)
-            residuals = coef / diagonal
-        return coef, alpha, Y - alpha / v * coef, Y - residuals
+        v = np.ones(len(rows)) if weights is None else weights
+        scores = Y - alpha / v[:, np.newaxis] * coef
+        if best.predictions is not None:
+            return _Solved(coef, alpha, scores, Y)
+        approximated, is_exact = self._function(replace(best.kernel, alpha=alpha), rows, X).inverse_diagonal(n_jobs)
+        diagonal = approximated if is_exact else _corrected(approximated, (signs * probe)[:, 0], v)
+        residuals, errors = coef / diagonal[:, np.newaxis], None
+        if not is_exact:
+            told = np.isfinite(diagonal)
+            errors = HeldOutErrors.of(residuals[told], left_out_variances(approximated[told], alpha, v[told]))
+        return _Solved(coef, alpha, scores, Y - residuals, errors)
 
     def _by_loss(self, best: Trial, X: np.ndarray) -> _Solved:
         problem, rows, kernel, n_jobs = self._problem, self._rows.all, self._kernel(best), self._run.settings.n_jobs
@@ -175,23 +190,30 @@ class ExactMachine(KernelCandidate):
         if best.predictions is None:
             steps, v = problem.loss.steps(Y, scores)
             v = v if weights is None else v * weights[:, np.newaxis]
-            known = replace(best.kernel, alpha=alpha)
-            leverages = np.hstack([self._leverages(known, own) for own in v.T])
+            function = self._function(replace(best.kernel, alpha=alpha), rows, X)
+            leverages = np.column_stack([_leverages(replace(function, weights=own), n_jobs) for own in v.T])
             left_out = scores - steps * leverages / (1 - leverages)
-        return coef, alpha, scores, left_out
+        return _Solved(coef, alpha, scores, left_out)
 
     def _kernel(self, best: Trial) -> KernelValues:
         return best.kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
 
-    def _leverages(self, kernel: KernelSum, weights: np.ndarray) -> np.ndarray:
-        """Return the influence of each row on its own prediction, (n_rows, 1)."""
-        diagonal, _ = self._inverse_diagonal(kernel, weights)
-        return np.clip(1 - kernel.alpha * diagonal / weights[:, np.newaxis], 0.0, _MOST_LEVERAGE)
 
-    def _inverse_diagonal(self, kernel: KernelSum, weights: np.ndarray | None) -> tuple[np.ndarray, bool]:
-        """Diagonal of the inverse of all rows, (n_rows, 1), by their weights, and whether it is exact."""
-        rows, of_table = self._rows.all, None
-        if weights is not None:
-            of_table = np.ones(len(self._problem.table))
-            of_table[rows] = weights
-        return self._rows.inverse_diagonal(kernel, of_table, self._run.settings.n_jobs)
+def _leverages(function: ExactFunction, n_jobs: int | None) -> np.ndarray:
+    """Return the influence of each row on its own prediction, (n_rows,)."""
+    diagonal, _ = function.inverse_diagonal(n_jobs)
+    return np.clip(1 - float(function.alpha) * diagonal / function.weights, 0.0, _MOST_LEVERAGE)
+
+
+def _corrected(diagonal: np.ndarray, told: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return an approximated diagonal of the inverse, corrected by unbiased but noisy values (Hutchinson 1990).
+
+    The result, divided by the weights, is a linear function of the approximation, by least squares. It has the right
+    mean, and is between proportional to the approximation and constant.
+    """
+    known = np.isfinite(diagonal)
+    total, part = weights[known].sum(), diagonal / weights
+    mean, right_mean = diagonal[known].sum() / total, told[known].sum() / total
+    apart = part - mean
+    slope = quotients(apart[known] @ told[known], weights[known] @ apart[known] ** 2)
+    return weights * (right_mean + np.clip(slope, 0.0, right_mean / mean) * apart)
