@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import blas, lapack, solve_triangular
+from scipy.linalg import blas, lapack
 
 from binfeat._common.arrays import quotients
 from binfeat._common.held_out import even_folds
@@ -130,6 +130,7 @@ _JITTER = 1e-4  # of the mean value of a landmark with itself
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 
 CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and their weights
+_SolvedColumns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # rows X of a cell, F, the root of D^-1, D^-1 F
 
 
 def rows_of_cell(n_rows: int) -> int:
@@ -148,29 +149,33 @@ class CellInverse:
     def __init__(
         self, kernel: KernelValues, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
     ) -> None:
-        self._kernel = kernel
+        self._kernel, self._n_jobs = kernel, n_jobs
         with one_blas_thread():
             self._features = _nystroem(kernel, landmarks)
 
-        def solve(cell: CellColumns) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-            """Rows X of a cell, F, the root of D^-1, and D^-1 F."""
+        def solve(cell: CellColumns) -> tuple[_SolvedColumns, np.ndarray]:
+            """A solved cell, and F' D^-1 F of its rows."""
             X, weights = cell
             F = self._features(X)
             # To K is added 1 1', which F F' has.
             root, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)
-            return X, F, root, times_square(root, F)
+            W = times_square(root, F)
+            return (X, F, root, W), F.T @ W
 
-        self._cells = side_by_side(solve, cells, n_jobs)
+        solved = side_by_side(solve, cells, n_jobs)
+        self._cells = [cell for cell, _ in solved]
         with one_blas_thread():
-            inner = np.eye(len(landmarks.T) + 1)
-            for _, F, _, W in self._cells:
-                inner += F.T @ W
-            self._inner = np.linalg.cholesky(inner)
+            inner = sum((part for _, part in solved), np.eye(len(landmarks.T) + 1))
+            self._inner_root = np.linalg.inv(np.linalg.cholesky(inner))
 
     def diagonals(self) -> list[np.ndarray]:
         """Diagonal of the inverse, for the rows of each cell."""
-        with one_blas_thread():
-            return [squared_row_norms(root) - (self._inner_root(W.T) ** 2).sum(axis=0) for _, _, root, W in self._cells]
+
+        def diagonal(cell: _SolvedColumns) -> np.ndarray:
+            _, _, root, W = cell
+            return squared_row_norms(root) - ((self._inner_root @ W.T) ** 2).sum(axis=0)
+
+        return side_by_side(diagonal, self._cells, self._n_jobs)
 
     def unknown(self, X: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the known and unknown parts of values at rows X, (n_inputs, n), of a cell, as three arrays.
@@ -180,14 +185,11 @@ class CellInverse:
         """
         (known, known_F, root, W), F = self._cells[number], self._features(X)
         own = self._kernel(known, X) + np.float32(1.0) - known_F @ F.T
-        return root.T @ own, self._inner_root(F.T - W.T @ own), F
+        return root.T @ own, self._inner_root @ (F.T - W.T @ own), F
 
     @property
     def n_features(self) -> int:
-        return len(self._inner)
-
-    def _inner_root(self, A: np.ndarray) -> np.ndarray:
-        return solve_triangular(self._inner, A, lower=True)
+        return len(self._inner_root)
 
 
 def _nystroem(kernel: KernelValues, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
