@@ -74,7 +74,8 @@ def guarded(what, part, *arguments):
 def continued(case, what, part, *arguments, folder):
     """Rows of a part of a long case, as of `guarded`; those of an interrupted run on this computer are in a file.
 
-    A case is long if its `LONG` is true. Then `run` has a keyword `of_part`, in whole runs this function for the case.
+    A case is long if its `LONG` is true. Then `run` has a keyword `of_part`, in whole runs this function for the case, and
+    its rows are printed as soon as they are measured.
 
     Parameters
     ----------
@@ -141,9 +142,14 @@ def options_of(name, cases, parser):
 def _run_one(name, cases, quick, options, folder):
     case = _imported(name, cases)
     narrowed = any(options.get(key) for key in getattr(case, "NARROWING", ()))
-    keeps_parts = getattr(case, "LONG", False) and not quick and not narrowed
+    is_long = getattr(case, "LONG", False)
+    keeps_parts = is_long and not quick and not narrowed
     more = {"of_part": partial(continued, name, folder=folder)} if keeps_parts else {}
-    rows = list(guarded(name, lambda: cases[name].run(quick, **options, **more)))
+    rows = []
+    for row in guarded(name, lambda: cases[name].run(quick, **options, **more)):
+        if is_long:
+            print(*row.cells, flush=True)
+        rows.append(row)
     print(record.table(name, rows, quick), flush=True)
     ok = all(row.error is None for row in rows)
     if narrowed:

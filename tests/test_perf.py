@@ -164,6 +164,7 @@ def test_an_interrupted_run_continues_after_the_parts_that_it_finished(folder, c
     cases = {"long": case(run, LONG=True, NARROWING=("only",))}
     with pytest.raises(KeyboardInterrupt):
         suite.run(["long"], False, cases=cases, folder=folder)
+    assert "first" in capsys.readouterr().out  # rows are printed as soon as they are measured
     assert suite.run(["long"], True, cases=cases, folder=folder) == []
     (quick_record,) = folder.glob("*.json")
     quick_record.unlink()

@@ -125,7 +125,6 @@ def run(quick, only=None, drawn=None, count=None, most_rows=None, splits=None, o
     found = []
     for name in names:
         for row in of_part(name, _compare, name, groups, n_splits, most_rows):
-            print(*row.cells, flush=True)
             found.append(row)
             yield row
     if any(row.error is None for row in found):

@@ -11,6 +11,7 @@ from perf.tables import TABLES
 from perf.tables.splitting import DrawnTable, is_regression
 from perf.tables.standings import geometric_mean
 
+LONG = True
 NARROWING = ("only", "rows", "features")
 COVERAGES, LENGTH_AT = (0.5, 0.8, 0.9, 0.95), 0.9
 N_SAMPLES = 32
@@ -19,6 +20,7 @@ _QUICK_TABLES, _QUICK_ROWS = ("diabetes",), 300
 _MOST_TEST_ROWS = 5_000  # more test rows make the standard errors smaller that coverage is judged by
 _CALIBRATION_SHARE, _TEST_SHARE = 0.2, 0.25
 _N_TREES, _N_LEAVES = 200, 31
+_AWAY, _LENGTH = " missed by", ", length at 90 %"  # ends of the names of rows
 
 
 def add_options(parser):
@@ -29,29 +31,23 @@ def add_options(parser):
     group.add_argument("--features", help="what our machines are made of, if not left to them")
 
 
-def run(quick, only=None, rows=None, features=None):
+def run(quick, only=None, rows=None, features=None, of_part=guarded):
     """Rows of every regression table, and of all tables together."""
-    ratios, beyond = [], []
+    found = []
     for name in _QUICK_TABLES if quick else only or TABLES:
-        given = _QUICK_ROWS if quick else rows, features, quick
-        for row in guarded(name, _table, name, *given, ratios, beyond):
-            print(*row.cells, flush=True)
+        for row in of_part(name, _table, name, _QUICK_ROWS if quick else rows, features, quick):
+            found.append(row)
             yield row
-    if ratios:
+    if ratios := [row.ours / row.reference for row in found if row.what.endswith(_LENGTH)]:
         yield Row(f"length at 90 % / {PEER}, geometric mean", geometric_mean(ratios), reach=("<=", 1), unit="")
-    if beyond:
-        share = np.mean(np.array(beyond) <= 2)
-        yield Row(
-            "shares of rows inside within two standard errors",
-            100 * share,
-            reach=(">=", 90),
-            unit=f"% of {len(beyond)}",
-        )
+    if beyond := [row.ours for row in found if row.what.endswith(_AWAY)]:
+        share, unit = 100 * np.mean(np.array(beyond) <= 2), f"% of {len(beyond)}"
+        yield Row("shares of rows inside within two standard errors", share, reach=(">=", 90), unit=unit)
         yield Row("coverage, root mean square in standard errors", np.sqrt(np.mean(np.square(beyond))), unit="s.e.")
 
 
-def _table(name, most_rows, features, quick, ratios, beyond):
-    """Rows of a table; adds to the lists its ratio of lengths, and how many standard errors its shares are off."""
+def _table(name, most_rows, features, quick):
+    """Rows of a table."""
     try:
         split = noisy(TABLES[name](), most_rows)
     except MissingDataError as error:
@@ -66,17 +62,15 @@ def _table(name, most_rows, features, quick, ratios, beyond):
     for coverage in COVERAGES:
         inside, length = _judged(machine.predict_interval(split.X_test, coverage), split.y_test)
         away = abs(inside - coverage) / np.sqrt(coverage * (1 - coverage) / n)
-        beyond.append(away)
         yield Row(f"{name}, rows inside of {coverage:.0%}", 100 * inside, unit="%")
-        yield Row(f"{name}, {coverage:.0%} missed by", away, unit="s.e.")
+        yield Row(f"{name}, {coverage:.0%}{_AWAY}", away, unit="s.e.")
         if coverage == LENGTH_AT:
             peer = _peer(split)
             if peer is None:
                 yield skipped(PEER)
                 continue
             held, theirs = _judged(peer, split.y_test)
-            ratios.append(length / theirs)
-            yield Row(f"{name}, length at 90 %", length, theirs, unit="")
+            yield Row(f"{name}{_LENGTH}", length, theirs, unit="")
             yield Row(f"{name}, rows inside of 90 %, {PEER}", 100 * held, unit="%")
 
 

@@ -91,7 +91,6 @@ def run(quick, only=None, rows=None, loss=None, of_part=guarded):
     found, most_rows = [], _QUICK_ROWS if quick else rows or _MOST_ROWS
     for name in _QUICK_TABLES if quick else only or {**TABLES, **counts.TABLES}:
         for row in of_part(name, _table, name, most_rows, quick, loss or "squared"):
-            print(*row.cells, flush=True)
             found.append(row)
             yield row
     ratios = {of: list(own.values()) for of, own in _ratios(found).items()}

@@ -86,12 +86,8 @@ def add_options(parser):
 
 
 def run(quick, only=None, column=None, of_part=guarded, loaders=tasks.LOADERS, methods=METHODS, quick_rows=QUICK_ROWS):
-    rows = []
     for name in only or (QUICK_TASKS if quick else loaders):
-        for row in of_part(name, _of_name, loaders[name], quick_rows if quick else None, column, methods):
-            print(*row.cells, flush=True)
-            rows.append(row)
-    return rows
+        yield from of_part(name, _of_name, loaders[name], quick_rows if quick else None, column, methods)
 
 
 def _of_name(load, quick_rows, column, methods):
