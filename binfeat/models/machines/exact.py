@@ -31,8 +31,8 @@ class _Solved:
     coef: np.ndarray
     alpha: float
     scores: np.ndarray
-    left_out: np.ndarray  # scores without each row; NaN if unknown
-    errors: HeldOutErrors | None = None  # of scores without each row, if the function does not tell them
+    left_out: np.ndarray  # scores without each row, unless tuning has told them; NaN if unknown
+    errors: HeldOutErrors | None = None  # of scores without each row, of too many rows for a closed form
 
 
 class ExactMachine(KernelCandidate):
@@ -172,7 +172,7 @@ class ExactMachine(KernelCandidate):
         approximated, is_exact = self._function(replace(best.kernel, alpha=alpha), rows, X).inverse_diagonal(n_jobs)
         diagonal = approximated if is_exact else _corrected(approximated, (signs * probe)[:, 0], v)
         residuals, errors = coef / diagonal[:, np.newaxis], None
-        if not is_exact:
+        if len(rows) > MOST_IN_CLOSED_FORM:
             told = np.isfinite(diagonal)
             errors = HeldOutErrors.of(residuals[told], left_out_variances(approximated[told], alpha, v[told]))
         return _Solved(coef, alpha, scores, Y - residuals, errors)
