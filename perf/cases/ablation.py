@@ -71,11 +71,9 @@ class Outcome:
     Parameters
     ----------
     metric : float
-        Log-loss of classes, or root mean squared error of numbers.
+        Log-loss of classes, or root mean squared error of numbers, plus a floor.
     error : float
-        In percent, as in `tables`.
-    metric_floor, floor : float
-        Added to both sides of a ratio.
+        In percent, as in `tables`, plus its floor.
     seconds : float
     asked : set of str
         Mechanisms that the fit asked for. Without any other one, it is the same fit.
@@ -83,14 +81,8 @@ class Outcome:
 
     metric: float
     error: float
-    metric_floor: float
-    floor: float
     seconds: float
     asked: set
-
-    def raised(self, figure):
-        """A figure for ratios: the metric and the error with their floors."""
-        return getattr(self, figure) + {"metric": self.metric_floor, "error": self.floor}.get(figure, 0)
 
 
 class _Watched:
@@ -167,15 +159,15 @@ def _fit(split, group, seed):
     predictions = machine.predict(split.X_test)
     error, floor = error_of(predictions, y_test)
     if is_regression(y):
-        return Outcome(error, error, floor, floor, seconds, watched.asked)
+        return Outcome(error + floor, error + floor, seconds, watched.asked)
     known = np.isin(y_test, machine.classes_)
     loss = log_loss_of(machine.classes_, machine.predict_proba(split.X_test)[known], y_test[known])
-    return Outcome(loss, error, _LOSS_FLOOR, floor, seconds, watched.asked)
+    return Outcome(loss + _LOSS_FLOOR, error + floor, seconds, watched.asked)
 
 
 def _ratio(outcomes, group, figure):
     """Mean of a figure over splits without some mechanisms, over the default's."""
-    ends = [np.mean([own[key].raised(figure) for own in outcomes]) for key in (group, ())]
+    ends = [np.mean([getattr(own[key], figure) for own in outcomes]) for key in (group, ())]
     return float(ends[0] / ends[1])
 
 
