@@ -84,7 +84,7 @@ def continued(case, what, part, *arguments, folder):
     part : callable
         From `arguments` to an iterable of rows.
     folder : pathlib.Path
-        Where records go. The files are in its folder `unfinished` until the record of the case is written.
+        Where records go. The files are in its folder `unfinished` until a run of the case has no failure.
     """
     path = folder / _UNFINISHED / f"{case}.{what}.json"
     made_by = {"cpu": record.cpu_model(), "binfeat": version("binfeat")}
@@ -161,6 +161,6 @@ def _run_one(name, cases, quick, options, folder):
     except record.RecordError as error:
         print(error, file=sys.stderr)
         return False
-    for path in (folder / _UNFINISHED).glob(f"{name}.*.json") if keeps_parts else ():
+    for path in (folder / _UNFINISHED).glob(f"{name}.*.json") if keeps_parts and ok else ():
         path.unlink()
     return ok
