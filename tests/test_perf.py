@@ -178,6 +178,27 @@ def test_an_interrupted_run_continues_after_the_parts_that_it_finished(folder, c
     assert list((folder / "unfinished").iterdir()) == []
 
 
+def test_finished_parts_are_kept_if_others_fail(folder):
+    measured, failing = [], ["second"]
+
+    def part(name):
+        measured.append(name)
+        if name in failing:
+            raise ValueError("no data")
+        yield Row(name, Times((1.0, 2.0)))
+
+    def run(quick, of_part=suite.guarded):
+        for name in ("first", "second"):
+            yield from of_part(name, part, name)
+
+    cases = {"long": case(run, LONG=True)}
+    assert suite.run(["long"], False, cases=cases, folder=folder) == ["long"]
+    failing.clear()
+    assert suite.run(["long"], False, cases=cases, folder=folder) == []
+    assert measured == ["first", "second", "second"]
+    assert list((folder / "unfinished").iterdir()) == []
+
+
 @pytest.mark.parametrize("changed", [{"cpu": "another"}, {"binfeat": "0.0.1"}])
 def test_parts_of_another_computer_or_version_are_measured_again(folder, changed):
     def rows_of(number):
