@@ -6,11 +6,15 @@ from pathlib import Path
 
 import limits
 import pytest
+from sklearn.metrics import log_loss
 
 import binfeat
 from perf.cases import ablation
 from perf.cases.ablation import Outcome
 from perf.record import Row
+from perf.tables import load
+from perf.tables.peers import ours
+from perf.tables.results import error_of
 
 MECHANISMS = [field.name for field in fields(limits.current_limits().mechanisms)]
 
@@ -54,15 +58,23 @@ def test_figures_without_a_mechanism_over_those_with_it():
     assert rows["lines of modules of its own"] == ablation._n_lines("models.table.unique_rows") > 20
 
 
-def test_ratios_are_of_means_over_splits_with_floors():
+def test_ratios_are_of_means_over_splits():
     off = ("ranks",)
     outcomes = [
-        {(): Outcome(1.0, 10.0, 1.0, 2.0, 2.0, set()), off: Outcome(2.0, 13.0, 1.0, 2.0, 1.0, set())},
-        {(): Outcome(1.0, 4.0, 1.0, 2.0, 4.0, set()), off: Outcome(3.0, 7.0, 1.0, 2.0, 1.0, set())},
+        {(): Outcome(2.0, 12.0, 2.0, set()), off: Outcome(3.0, 15.0, 1.0, set())},
+        {(): Outcome(2.0, 6.0, 4.0, set()), off: Outcome(4.0, 9.0, 1.0, set())},
     ]
     assert ablation._ratio(outcomes, off, "metric") == pytest.approx(7 / 4)
     assert ablation._ratio(outcomes, off, "error") == pytest.approx(24 / 18)
     assert ablation._ratio(outcomes, off, "seconds") == pytest.approx(1 / 3)
+
+
+def test_outcomes_contain_floors():
+    split = load("wine").split(0)
+    outcome = ablation._fit(split, (), 0)
+    machine = ours(split.X, split.y, 0).fit(split.X, split.y)
+    assert outcome.error == pytest.approx(sum(error_of(machine.predict(split.X_test), split.y_test)))
+    assert outcome.metric == pytest.approx(log_loss(split.y_test, machine.predict_proba(split.X_test)) + 0.001)
 
 
 def test_modules_of_mechanisms_are_counted():
