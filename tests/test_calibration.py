@@ -233,6 +233,21 @@ def test_cells_of_which_landmarks_know_all(rng):
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
 
 
+@pytest.mark.parametrize("alpha", [1e-3, 4e-3])
+def test_a_cell_of_equal_rows(rng, alpha):
+    """Rounding of what landmarks tell of equal rows adds up in one direction, beyond a small penalty."""
+    X = rng.normal(size=(4, 1200)).astype(np.float32)
+    X[:, 100:1100] = X[:, 100:101]
+    kernel = kernel_sum.KernelValues(
+        [matrices.kernel_matrix(RBF(), np.zeros(4, bool), 1)], np.ones(1), [np.full(4, 0.3)], 1
+    )
+    cells = np.split(np.arange(1200), [100, 1100])
+    found = CellInverse(kernel, [(X[:, rows].copy(), None) for rows in cells], X[:, ::3].copy(), alpha, 1).diagonals()
+    K = np.asarray(kernel(X, X), np.float64)
+    expected = np.diag(np.linalg.inv(K + 1 + alpha * np.eye(1200)))
+    np.testing.assert_allclose(found[1], expected[cells[1]], rtol=0.01)
+
+
 @pytest.mark.parametrize(("slope", "expected"), [(0.5, 0.5), (1.1, 1.0), (-0.3, 0.0)])
 def test_a_diagonal_corrected_by_noisy_values(rng, slope, expected):
     """It is linear in the approximation, at most in proportion to it, with the right mean."""

@@ -127,6 +127,7 @@ def _conjugate_gradients(
 
 
 _JITTER = 1e-4  # of the mean value of a landmark with itself
+_SHRINKAGE = np.float32(1 - 1e-5)  # of features, so that rounding leaves nothing negative in a cell of equal rows
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 
 CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and their weights
@@ -197,10 +198,10 @@ def _nystroem(kernel: KernelValues, landmarks: np.ndarray) -> Callable[[np.ndarr
     K = kernel(landmarks, landmarks)
     # Less one, since `inverse_root` adds 1 1'.
     precise, _ = inverse_root(K - np.float32(1.0), _JITTER * float(K.diagonal().mean()), out=np.empty(K.shape))
-    root = precise.astype(np.float32)
+    root = _SHRINKAGE * precise.astype(np.float32)
 
     def features(X: np.ndarray) -> np.ndarray:
-        return np.hstack([kernel(X, landmarks) @ root, np.ones((X.shape[1], 1), np.float32)])
+        return np.hstack([kernel(X, landmarks) @ root, np.full((X.shape[1], 1), _SHRINKAGE)])
 
     return features
 
