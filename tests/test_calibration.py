@@ -16,7 +16,6 @@ from binfeat._common import calibration
 from binfeat._common.labels import Labels
 from binfeat.kernels import RBF
 from binfeat.length_scales import kernel_sum, matrices
-from binfeat.models.fitted import exact as functions
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.kernel_algebra.solve import CellInverse
 from binfeat.models.machines import exact
@@ -212,8 +211,8 @@ def test_all_rows_are_left_out(table, monkeypatch):
 @pytest.mark.hard
 def test_cells_and_landmarks_say_nearly_the_same(table, monkeypatch):
     X, y, _ = table
-    monkeypatch.setattr(functions, "rows_of_cell", lambda n_rows: 100)
-    monkeypatch.setattr(functions, "_LANDMARKS", 50)
+    monkeypatch.setattr("binfeat.models.fitted.exact.rows_of_cell", lambda n_rows: 100)
+    monkeypatch.setattr("binfeat.models.fitted.exact._LANDMARKS", 50)
     found, expected = left_out(X[:400], y[:400], monkeypatch)
     assert found == pytest.approx(expected, rel=0.1)  # a probe tells the mean of 400 values up to 7 %
 
