@@ -74,8 +74,8 @@ def guarded(what, part, *arguments):
 def continued(case, what, part, *arguments, folder):
     """Rows of a part of a long case, as of `guarded`; those of an interrupted run on this computer are in a file.
 
-    A case is long if its `LONG` is true. Then `run` has a keyword `of_part`, in whole runs this function for the case, and
-    its rows are printed as soon as they are measured.
+    A case is long if its `LONG` is true. Then `run` has a keyword `of_part`, in whole runs this function for the case,
+    and its rows are printed as soon as they are measured.
 
     Parameters
     ----------
