@@ -218,7 +218,7 @@ def test_cells_and_landmarks_say_nearly_the_same(table, monkeypatch):
 
 
 def test_cells_of_which_landmarks_know_all(rng):
-    """The diagonal is that of the inverse, whatever the cells are."""
+    """Diagonal and products are those of the inverse, whatever the cells are."""
     X = rng.normal(size=(3, 90)).astype(np.float32)
     weights = rng.uniform(0.5, 2.0, size=90)
     kernel = kernel_sum.KernelValues(
@@ -226,10 +226,14 @@ def test_cells_of_which_landmarks_know_all(rng):
     )
     cells = np.array_split(np.arange(90), 3)
     known = [(X[:, rows].copy(), weights[rows]) for rows in cells]
-    found = CellInverse(kernel, known, X[:, ::2].copy(), 0.1, 1).diagonals()
-    K = np.asarray(kernel(X, X), np.float64)
-    expected = np.diag(np.linalg.inv(K + 1 + np.diag(0.1 / weights)))
-    np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
+    found = CellInverse(kernel, known, X[:, ::2].copy(), 0.1, 1)
+    inverse = np.linalg.inv(np.asarray(kernel(X, X), np.float64) + 1 + np.diag(0.1 / weights))
+    # Landmarks have some noise of their own.
+    np.testing.assert_allclose(np.concatenate(found.diagonals()), np.diag(inverse), rtol=0.01)
+    columns = rng.normal(size=(90, 2))
+    expected = inverse @ columns
+    products = np.concatenate(found.times(np.split(columns, 3)))
+    np.testing.assert_allclose(products, expected, atol=0.01 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 4e-3])

@@ -415,8 +415,8 @@ def test_many_rows_of_which_cells_know_most(rng, many_rows_are):
     assert abs(inside - 0.8) < 3 * np.sqrt(0.16 * (1 / 1200 + 1 / 400))
 
 
-def test_intervals_of_many_rows_of_which_cells_know_little(rng, many_rows_are, monkeypatch):
-    """The approximated inverse alone overestimates leave-one-out residuals, by 40 % here."""
+def test_many_rows_of_which_cells_know_little(rng, many_rows_are, monkeypatch):
+    """The approximated inverse alone overestimates leave-one-out residuals by 40 % here, and deviations by 25 %."""
     X = rng.uniform(-1, 1, size=(3600, 3))
     y = np.sin(6 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.03 * rng.normal(size=3600)
     many_rows_are(100, 20)
@@ -426,6 +426,17 @@ def test_intervals_of_many_rows_of_which_cells_know_little(rng, many_rows_are, m
     low, high = machine.predict_interval(X[1600:], 0.8, method="deviations").T
     inside = ((low <= y[1600:]) & (y[1600:] <= high)).mean()
     assert abs(inside - 0.8) < 3 * np.sqrt(0.16 * (1 / 2000 + 1 / 1600))
+    state, std = machine.__getstate__(), machine.predict(X[1600:], return_std=True)[1]
+    samples = machine.sample_y(X[1600:1650], 2000)
+    np.testing.assert_allclose(samples.std(axis=1), std[:50], rtol=5 / np.sqrt(2 * 2000))
+    older = KernelMachineRegressor.__new__(KernelMachineRegressor)
+    older.__setstate__(state | {"_held_out": {name: state["_held_out"][name] for name in ("noise", "scores")}})
+    factor = float(state["_held_out"]["variance_factor"])
+    np.testing.assert_allclose(older.predict(X[1600:], return_std=True)[1] * np.sqrt(factor), std)
+    monkeypatch.undo()
+    exact_std = pickle.loads(pickle.dumps(machine)).predict(X[1600:], return_std=True)[1]
+    assert factor < 0.75
+    assert np.mean(std / exact_std) == pytest.approx(1, abs=0.05)
 
 
 def test_a_factor_of_each_cell_for_all_threads(table, monkeypatch):

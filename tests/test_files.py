@@ -279,6 +279,11 @@ DAMAGES = [
     ),
     ("regressor", one_knot_of_a_scaler, r"scaler should have two knots|_scaler lacks \[\]"),
     ("regressor", one_knot, "ranks should have two knots"),
+    (
+        "regressor",
+        lambda state: state["_held_out"].update(variance_factor=np.zeros(())),
+        "variance_factor should be above 0",
+    ),
     ("exact", lambda state: state["_exact"].pop("support"), r"_exact lacks \['support'\]"),
     ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),
     ("exact", lambda state: state["_exact"].update(center=np.zeros(2)), "center should be of shape"),

@@ -47,6 +47,10 @@ class ExactFunction(KernelFunction):
             return self.support, self.coef
         return np.ascontiguousarray(self.support[:, self.anchors]), self.anchor_coef
 
+    @property
+    def exceeds_cell(self) -> bool:
+        return self.n_rows > rows_of_cell(self.n_rows)
+
     def inverse_root(self, n_jobs: int | None = 1) -> tuple[np.ndarray, float]:
         """The root of the inverse of ``K + 1 1' + alpha / v``, and the alpha that it took."""
         K = self.kernel(n_jobs)(self.support, self.support)
@@ -79,16 +83,12 @@ class ExactFunction(KernelFunction):
             return ExactPosterior(self, n_jobs, errors)
         return ManyRowsPosterior(self, n_jobs, errors)
 
-    def inverse_diagonal(self, n_jobs: int | None) -> tuple[np.ndarray, bool]:
-        """Return the diagonal of ``(K + 1 1' + alpha / v)^-1``, (n_rows,), and True if it is exact.
-
-        Of many rows it is approximated by rows in cells and landmarks. It is NaN if there are more equal rows than a
-        cell can hold.
-        """
-        if self.n_rows > rows_of_cell(self.n_rows):
-            return RowsInCells.of(self, n_jobs).inverse_diagonal(), False
+    def inverse_diagonal(self, n_jobs: int | None) -> np.ndarray:
+        """Return the diagonal of ``(K + 1 1' + alpha / v)^-1``, (n_rows,), of many rows approximated by cells."""
+        if self.exceeds_cell:
+            return RowsInCells.of(self, n_jobs).diagonal()
         with one_blas_thread():
-            return squared_row_norms(self.inverse_root(n_jobs)[0]), True
+            return squared_row_norms(self.inverse_root(n_jobs)[0])
 
     def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         return self._expansion(X, n_jobs)
@@ -141,7 +141,10 @@ class ExactPosterior:
 
 @dataclass(frozen=True, eq=False)
 class RowsInCells:
-    """Many rows of a function in cells, and the inverse of their kernel matrix, approximated by `CellInverse`."""
+    """Many rows of a function in cells, and the inverse of their kernel matrix, approximated by `CellInverse`.
+
+    The inverse is NaN for rows that their cell has no place for, because too many of them are equal.
+    """
 
     n_rows: int
     tree: CellTrees
@@ -157,27 +160,33 @@ class RowsInCells:
         inverse = CellInverse(function.kernel(1), known, landmarks, float(function.alpha), n_jobs)
         return cls(n_rows, tree, cells, inverse)
 
-    def inverse_diagonal(self) -> np.ndarray:
-        """Return the diagonal of the inverse, (n_rows,); NaN for rows that their cell has no place for."""
-        diagonal = np.full(self.n_rows, np.nan)
-        diagonal[np.concatenate(self.cells)] = np.concatenate(self.inverse.diagonals())
-        return diagonal
+    def diagonal(self) -> np.ndarray:
+        return self._in_order(self.inverse.diagonals())
+
+    def times(self, columns: np.ndarray) -> np.ndarray:
+        return self._in_order(self.inverse.times([columns[rows] for rows in self.cells]))
+
+    def _in_order(self, parts: list[np.ndarray]) -> np.ndarray:
+        out = np.full((self.n_rows, *parts[0].shape[1:]), np.nan)
+        out[np.concatenate(self.cells)] = np.concatenate(parts)
+        return out
 
 
 class ManyRowsPosterior:
     """Error bars of an exact model of many rows: rows of different cells are coupled only by landmarks.
 
     These are partially independent conditionals (Snelson & Ghahramani 2007): a row's variance is exact except for what
-    rows of other cells add beyond the landmarks, so variances tend to be too large. Leave-one-out residuals
-    are divided by the same deviations, so intervals have the requested coverage. The residuals are those of `fit`;
-    models of older files have none, so theirs are computed by the approximated inverse and are a few percent too large.
+    rows of other cells add beyond the landmarks, so variances are too large. A factor that `fit` estimates corrects
+    their mean. Leave-one-out residuals are divided by the same deviations, so intervals have the requested coverage.
+    The residuals are those of `fit`; models of older files have none, so theirs are computed by the approximated
+    inverse and are a few percent too large.
     """
 
     def __init__(self, function: KernelFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         rows = RowsInCells.of(function, n_jobs)
         self._tree, self._inverse = rows.tree, rows.inverse
-        self.errors = self._left_out(rows.inverse_diagonal()) if errors is None else errors
+        self.errors = self._left_out(rows.diagonal()) if errors is None else errors
 
     def _left_out(self, diagonal: np.ndarray) -> HeldOutErrors:
         told = np.flatnonzero(np.isfinite(diagonal))
@@ -198,7 +207,7 @@ class ManyRowsPosterior:
             (number, rows[some]) for number, rows in self._groups(columns) for some in slices(len(rows), _ROWS_TOGETHER)
         )
         side_by_side(fill, groups, self._n_jobs)
-        return out / self._alpha
+        return float(self.errors.variance_factor) * out / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         columns, out = self._function.frame.columns(X), np.empty((len(X), n_samples))
@@ -208,7 +217,7 @@ class ManyRowsPosterior:
             told, shared, F = self._inverse.unknown(own, number)
             covariance = self._function.kernel(1)(own, own) + 1.0 - F @ F.T - told.T @ told
             out[rows] = normal_samples(covariance.astype(np.float64), n_samples, rng) + shared.T @ common
-        return out / np.sqrt(self._alpha)
+        return np.sqrt(float(self.errors.variance_factor) / self._alpha) * out
 
     def _groups(self, columns: np.ndarray) -> list[tuple[int, np.ndarray]]:
         return rows_by_cell(self._tree(columns.T.astype(np.float64))[0])

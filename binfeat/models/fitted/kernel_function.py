@@ -1,9 +1,9 @@
 """Fitted functions of kernel values, and the errors that all error bars are based on.
 
 Targets are what the model learns, standardized. With noise of variance s2 for a row of mean weight, weights of
-features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. What s2 is, residuals
-of leave-one-out residuals estimate it: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction. Error bars have
-`errors`, `variances` of predictions for rows (n_rows, n_inputs), and samples of the prediction error, `deviations`.
+features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. Leave-one-out
+residuals r estimate s2: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction. Error bars have `errors`,
+`variances` of predictions for rows (n_rows, n_inputs), and samples of the prediction error, `deviations`.
 """
 
 from abc import ABC, abstractmethod
@@ -28,13 +28,17 @@ class HeldOutErrors(ArrayRecord):
 
     noise: Annotated[np.ndarray, np.float64, "targets"]  # s2
     scores: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # absolute residuals in standard deviations, sorted
+    variance_factor: Annotated[np.ndarray, np.float64] = field(default_factory=partial(np.ones, ()))
 
     @classmethod
-    def of(cls, residuals: np.ndarray, variances: np.ndarray) -> "HeldOutErrors":
-        """Standardize residuals (n_rows, n_targets), given variances (n_rows,) in units of the noise variance."""
-        scaled = np.abs(residuals) / np.sqrt(1 + np.reshape(variances, (-1, 1)))
+    def of(cls, residuals: np.ndarray, variances: np.ndarray, factor: float = 1.0) -> "HeldOutErrors":
+        """Standardize residuals (n_rows, n_targets), given variances (n_rows,) in units of the noise variance.
+
+        The factor, of these variances and those of new rows, is below 1 if an approximation makes them too large.
+        """
+        scaled = np.abs(residuals) / np.sqrt(1 + factor * np.reshape(variances, (-1, 1)))
         noise = np.maximum((scaled**2).mean(axis=0), np.finfo(float).tiny)
-        return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0))
+        return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0), np.array(factor))
 
     def reach(self, coverage: float) -> np.ndarray:
         """For each target the standard deviations that this share of new rows does not exceed."""

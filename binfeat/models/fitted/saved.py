@@ -1,5 +1,6 @@
 """Checks of a kernel model that is loaded from a file."""
 
+from collections.abc import Collection
 from numbers import Integral
 
 import numpy as np
@@ -101,12 +102,16 @@ def _check_anchors(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None
 
 def check_posterior(state: State, sizes: dict[str, int]) -> None:
     for name, kind in (("_posterior", RidgePosterior), ("_held_out", HeldOutErrors)):
-        _check_record(state, name, kind.layout(), sizes, order="C or Fortran")  # for NumPy alone
+        optional = kind.names(optional=True)
+        layout = kind.layout(*kind.names(optional=False), *optional)
+        _check_record(state, name, layout, sizes, optional, order="C or Fortran")  # for NumPy alone
     if state.get("_posterior"):
         check_bounds(state["_posterior"], "alpha", above=0.0)
     if state.get("_held_out"):
         check_bounds(state["_held_out"], "noise", above=0.0)
         check_bounds(state["_held_out"], "scores", least=0.0)
+        if "variance_factor" in state["_held_out"]:  # files of older versions have none
+            check_bounds(state["_held_out"], "variance_factor", above=0.0)
         if not sizes["judged"]:
             raise ValueError("scores should be of one row or more.")
     elif state["features_"] != "exact" and state["target_transform_"] != LINK:
@@ -265,12 +270,19 @@ def _check_machine(state: State) -> dict[str, int]:
     return sizes
 
 
-def _check_record(state: State, name: str, layout: dict[str, tuple], sizes: dict[str, int], order: str = "C") -> None:
+def _check_record(
+    state: State,
+    name: str,
+    layout: dict[str, tuple],
+    sizes: dict[str, int],
+    optional: Collection[str] = (),
+    order: str = "C",
+) -> None:
     """Refuse arrays of a record, which may be empty or missing, that do not fit to the sizes."""
     record = state.get(name, {})
-    layout = layout if record else {}
-    check_keys(record, layout, (), name)
-    check_arrays(record, layout, sizes, order=order)
+    names = set(layout) if record else set[str]()
+    check_keys(record, names.difference(optional), names.intersection(optional), name)
+    check_arrays(record, {key: layout[key] for key in layout if key in record}, sizes, order=order)
 
 
 def _check_words(state: State) -> None:

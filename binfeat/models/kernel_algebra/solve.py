@@ -178,6 +178,17 @@ class CellInverse:
 
         return side_by_side(diagonal, self._cells, self._n_jobs)
 
+    def times(self, parts: list[np.ndarray]) -> list[np.ndarray]:
+        """Product of the inverse and columns (n, m), of the rows of each cell."""
+
+        def own(number: int) -> tuple[np.ndarray, np.ndarray]:
+            _, _, root, W = self._cells[number]
+            return times_square(root, parts[number]), W.T @ parts[number]
+
+        each = side_by_side(own, range(len(parts)), self._n_jobs)
+        shared = self._inner_root.T @ (self._inner_root @ sum(part for _, part in each))
+        return [found - W @ shared for (found, _), (_, _, _, W) in zip(each, self._cells, strict=True)]
+
     def unknown(self, X: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the known and unknown parts of values at rows X, (n_inputs, n), of a cell, as three arrays.
 
