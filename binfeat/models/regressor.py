@@ -216,7 +216,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
             without noise, as in scikit-learn's `GaussianProcessRegressor`. For an exact model of up to 4,000 rows, the
             first call factorizes the kernel matrix in 8 bytes per pair of rows, and keeps a factor of 4 bytes per pair.
             For more rows, cells and 400 landmarks approximate them, with factors of about 100 MB. On 12 tables, their
-            mean was within 5 % of the exact one, and single values differed by 1 to 10 %. Threads share the factors. Models on random features require "n_posterior_samples" in `solver_params`.
+            mean was within 5 % of the exact one, and single values differed by 1 to 10 %. Threads share the factors.
+            Models on random features require "n_posterior_samples" in `solver_params`.
 
         Raises
         ------
