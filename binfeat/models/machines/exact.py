@@ -171,18 +171,10 @@ class ExactMachine(KernelCandidate):
         if best.predictions is not None:
             return _Solved(coef, alpha, scores, Y)
         function = self._function(replace(best.kernel, alpha=alpha), rows, X)
-        if not function.exceeds_cell:
-            return _Solved(coef, alpha, scores, Y - coef / function.inverse_diagonal(n_jobs)[:, np.newaxis])
-        inverse = RowsInCells.of(function, n_jobs)
-        approximated = inverse.diagonal()
-        told = approximated + (signs * (probe - inverse.times(signs)))[:, 0]
-        diagonal = _corrected(approximated, told, v)
-        residuals, errors = coef / diagonal[:, np.newaxis], None
-        if len(rows) > MOST_IN_CLOSED_FORM:
-            known = np.isfinite(diagonal)
-            variances, right = (left_out_variances(g[known], alpha, v[known]) for g in (approximated, diagonal))
-            factor = np.clip(quotients(right.mean(), variances.mean()), _LEAST_FACTOR, 1.0)
-            errors = HeldOutErrors.of(residuals[known], variances, float(factor))
+        if function.exceeds_cell:
+            residuals, errors = _left_out(function, coef, signs, probe, n_jobs)
+        else:
+            residuals, errors = coef / function.inverse_diagonal(n_jobs)[:, np.newaxis], None
         return _Solved(coef, alpha, scores, Y - residuals, errors)
 
     def _by_loss(self, best: Trial, X: np.ndarray) -> _Solved:
@@ -211,6 +203,25 @@ def _leverages(function: ExactFunction, n_jobs: int | None) -> np.ndarray:
     """Return the influence of each row on its own prediction, (n_rows,)."""
     diagonal = function.inverse_diagonal(n_jobs)
     return np.clip(1 - float(function.alpha) * diagonal / function.weights, 0.0, _MOST_LEVERAGE)
+
+
+def _left_out(
+    function: ExactFunction, coef: np.ndarray, signs: np.ndarray, probe: np.ndarray, n_jobs: int | None
+) -> tuple[np.ndarray, HeldOutErrors | None]:
+    """Return leave-one-out residuals of many rows, and their errors if a closed form is too large.
+
+    The probe is the solution for random signs. It tells the diagonal with noise, of which most is subtracted: the noise
+    of the approximated inverse times the same signs (a control variate).
+    """
+    inverse, alpha, v = RowsInCells.of(function, n_jobs), float(function.alpha), function.weights
+    approximated = inverse.diagonal()
+    diagonal = _corrected(approximated, approximated + (signs * (probe - inverse.times(signs)))[:, 0], v)
+    residuals, known = coef / diagonal[:, np.newaxis], np.isfinite(diagonal)
+    if len(coef) <= MOST_IN_CLOSED_FORM:
+        return residuals, None
+    variances, right = (left_out_variances(g[known], alpha, v[known]) for g in (approximated, diagonal))
+    factor = np.clip(quotients(right.mean(), variances.mean()), _LEAST_FACTOR, 1.0)
+    return residuals, HeldOutErrors.of(residuals[known], variances, float(factor))
 
 
 def _corrected(diagonal: np.ndarray, told: np.ndarray, weights: np.ndarray) -> np.ndarray:
