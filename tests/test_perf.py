@@ -472,6 +472,14 @@ def test_pages_have_tables_of_cases_that_there_are(page):
         assert records <= set(suite.CASES) | {"reach"}
 
 
+def test_one_page_has_all_figures_with_a_goal():
+    page = next(path for path in report.PAGES if path.name == "measured.rst")
+    blocks = report.blocks(page.read_text(encoding="utf-8"), page.suffix)
+    records = {path.stem: json.loads(path.read_text()) for path in record.RELEASED.glob("*.json")}
+    with_goals = {name for name, content in records.items() if any(row["reach"] for row in content["rows"])}
+    assert with_goals <= {name for names in blocks for name in names}
+
+
 def test_report_keeps_figures_of_cases_that_were_not_run_again(records, places, tmp_path):
     page = tmp_path / "notes.md"
     page.write_text(PAGES[page.name])
