@@ -17,6 +17,7 @@ import pytest
 from hard import easy
 from limits import limited
 from machines import with_options
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
@@ -288,6 +289,8 @@ DAMAGES = [
     ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),
     ("exact", lambda state: state["_exact"].update(center=np.zeros(2)), "center should be of shape"),
     ("exact", lambda state: state["_exact"].update(rotation=np.ones((9, 1))), "rotation should be of shape"),
+    ("exact", lambda state: state["_exact"]["weights"].__setitem__(0, 1e-300), "weights should be from 1e-30"),
+    ("exact", replaced(loss=sparse.eye_array(2)), "loss should not be a sparse matrix"),
     ("exact", replaced(feature_coef_=np.zeros((1, 59))), "feature_coef_ should be of shape"),
     ("exact", replaced(_target_shifts=np.zeros((1, 2))), "_target_shifts should be of shape"),
     ("exact", replaced(_target_limits=np.zeros((1, 2))), "_target_limits should be of shape"),

@@ -12,7 +12,7 @@ State: TypeAlias = dict[str, Any]  # attributes of an estimator by name
 
 FLOATS = np.float32, np.float64
 INTEGERS = np.int32, np.int64
-_LARGEST = 1e100  # magnitude of finite numbers: products of three of them are finite
+LARGEST = 1e100  # magnitude of finite numbers: products of three of them are finite
 _POSITIONS = {"pos": 624, "buffer_pos": 4}  # maximum positions in the buffers of NumPy's generators
 _SCALARS = str, bytes, int, float, bool, type(None), np.generic
 
@@ -49,7 +49,7 @@ def check_arrays(
             largest = max(abs(float(array.min())), abs(float(array.max())))
             if name in infinite:
                 largest = float(np.abs(array).max(initial=0.0, where=np.isfinite(array)))
-            if not largest <= _LARGEST:
+            if not largest <= LARGEST:
                 raise ValueError(f"{name} should hold finite numbers, got {largest}.")
 
 
@@ -93,7 +93,7 @@ def check_numbers_of(state: dict, **kinds: type) -> None:
             fits = type(value) is str
         else:
             is_number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool | np.bool_)
-            fits = is_number and 0 <= value <= (2**62 if kind is int else _LARGEST)
+            fits = is_number and 0 <= value <= (2**62 if kind is int else LARGEST)
         if not fits:
             raise TypeError(f"{name} should be a value of type {kind.__name__} in its range, got {value!r}.")
 

@@ -188,7 +188,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.warm_start, self.random_state = warm_start, random_state
 
     def __setstate__(self, state: dict) -> None:
-        if state.get("loss") == "quantile":
+        loss = state.get("loss")
+        if isinstance(loss, str) and loss == "quantile":
             raise ValueError(
                 "This KernelMachineRegressor was saved with loss='quantile', which binfeat no longer has. "
                 "Fit it again with loss='squared', and call predict_quantiles."

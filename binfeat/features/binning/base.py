@@ -202,7 +202,7 @@ class BinningBase(FeatureMap):
         if self._hashed:
             return fold_codes(self._grids, BinningInput.of(X), self.bin_offsets_, self.n_jobs).array
         codes = self._bin_map.codes(X, self.n_jobs)
-        if self.min_count == 1:
+        if not self._rare_keys.size:  # otherwise training rows have unknown bins, too
             warn_of_unseen(codes, no_bin(codes.dtype), self.bin_counts_[: self.bin_offsets_[1]].sum())
         return codes
 

@@ -78,7 +78,8 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     if not (sizes["kernels"] and sizes["support"] and np.isin(arrays["nus"], list(KERNELS)).all()):
         raise ValueError(f"nus should be among {sorted(KERNELS)}, one or more, and there should be rows.")
     check_bounds(arrays, "gammas", "shares", least=0.0)
-    check_bounds(arrays, "unit", "alpha", "weights", above=0.0)
+    check_bounds(arrays, "unit", "alpha", above=0.0)
+    check_bounds(arrays, "weights", least=1e-30)  # `fit` refuses larger ratios
     if not arrays["shares"][arrays["nus"] >= 0].sum() > 0:
         raise ValueError("shares of kernels that are not linear should have a positive sum.")
     if "rotation" in arrays:

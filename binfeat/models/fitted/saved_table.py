@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.calendar import PARTS, is_time
 from binfeat._common.saved_values import (
+    LARGEST,
     State,
     check_arrays,
     check_bounds,
@@ -143,14 +144,16 @@ def check_targets(state: State, sizes: dict[str, int]) -> None:
 
 
 def _check_transformer(transformer: BaseEstimator, mean: np.ndarray) -> None:
-    """Refuse a transformer of targets that cannot transform the mean back to finite numbers."""
+    """Refuse a transformer of targets that transforms the mean back to numbers that are not finite, or immense."""
     try:
         with np.errstate(all="ignore"):
             targets = TargetTransform("given", transformer=transformer).inverse(mean[np.newaxis])
     except Exception as error:  # of any transformer
         raise ValueError(f"target_transformer_ cannot transform targets back: {error}") from error
-    if not np.isfinite(targets).all():
-        raise ValueError(f"target_transformer_ should transform the mean back to finite numbers, got {targets[0]}.")
+    if not (np.abs(targets) <= LARGEST).all():
+        raise ValueError(
+            f"target_transformer_ should transform the mean back to numbers of at most {LARGEST:g}, got {targets[0]}."
+        )
 
 
 def check_labels(state: State, sizes: dict[str, int]) -> None:
