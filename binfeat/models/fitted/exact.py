@@ -178,8 +178,8 @@ class ManyRowsPosterior:
     These are partially independent conditionals (Snelson & Ghahramani 2007): a row's variance is exact except for what
     rows of other cells add beyond the landmarks, so variances are too large. A factor that `fit` estimates corrects
     their mean. Leave-one-out residuals are divided by the same deviations, so intervals have the requested coverage.
-    The residuals are those of `fit`; models of older files have none, so theirs are computed by the approximated
-    inverse and are a few percent too large.
+    `fit` stores these residuals. Files of older versions lack them, so the approximated inverse computes them, a few
+    percent too large.
     """
 
     def __init__(self, function: KernelFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:

@@ -34,7 +34,7 @@ class HeldOutErrors(ArrayRecord):
     def of(cls, residuals: np.ndarray, variances: np.ndarray, factor: float = 1.0) -> "HeldOutErrors":
         """Standardize residuals (n_rows, n_targets), given variances (n_rows,) in units of the noise variance.
 
-        The factor, of these variances and those of new rows, is below 1 if an approximation makes them too large.
+        The factor corrects the variances of training rows and new rows if an approximation makes them too large.
         """
         scaled = np.abs(residuals) / np.sqrt(1 + factor * np.reshape(variances, (-1, 1)))
         noise = np.maximum((scaled**2).mean(axis=0), np.finfo(float).tiny)

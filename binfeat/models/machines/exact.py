@@ -210,8 +210,8 @@ def _left_out(
 ) -> tuple[np.ndarray, HeldOutErrors | None]:
     """Return leave-one-out residuals of many rows, and their errors if a closed form is too large.
 
-    The probe is the solution for random signs. It tells the diagonal with noise, of which most is subtracted: the noise
-    of the approximated inverse times the same signs (a control variate).
+    The probe is the solution for random signs. Signs times probe estimate the diagonal, with noise. The approximated
+    inverse, applied to the same signs, has nearly the same noise, which is subtracted (a control variate).
     """
     inverse, alpha, v = RowsInCells.of(function, n_jobs), float(function.alpha), function.weights
     approximated = inverse.diagonal()
