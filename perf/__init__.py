@@ -1,1 +1,1 @@
-"""The performance suite: binfeat beside what it is compared with, measured in one run. See README.md here."""
+"""The performance suite: binfeat and its references, measured in the same run. See README.md in this folder."""

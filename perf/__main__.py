@@ -46,5 +46,5 @@ def _list(cases):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that worktrees and folders are removed all the same
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that worktrees and folders are removed
     sys.exit(main())

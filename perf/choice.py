@@ -1,8 +1,8 @@
-"""Machines of random features and least squares; scaling, kernel, gamma and penalty by held-out training rows.
+"""Models of random features and least squares; validation rows select scaling, kernel, gamma and penalty.
 
-Neither the coarse nor the fine search sees a test row; paper.md says what decided the lists of candidates. Scalings
-and bins are fitted to the held-out rows too, which takes their inputs but not their targets; the machine that is
-measured is fitted again to training rows alone.
+Neither the coarse nor the fine search uses test rows; paper.md explains the lists of candidates. Scalings and bins are
+fitted to the inputs of the validation rows, too, but not to their targets. The measured model is fitted again to
+training rows.
 """
 
 import warnings
@@ -22,28 +22,28 @@ from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, le
 from binfeat._common.memory import memory_limit
 from binfeat.kernels import RBF, GammaPitch, Laplacian, Matern
 
-BINNING_KERNELS = (Laplacian(), GammaPitch(np.inf))  # GammaPitch(8) lies between them
+BINNING_KERNELS = (Laplacian(), GammaPitch(np.inf))  # GammaPitch(8) is between these
 FOURIER_KERNELS, LEARNED_FOURIER_KERNELS = (RBF(), Matern(1.5), Laplacian()), (RBF(), Matern(1.5))
 EXPONENTS = np.geomspace(0.3, 30, 5)  # mean of sum_j gamma_j |x_j - y_j|^power over pairs of rows
 FOURIER_EXPONENTS = np.geomspace(0.03, 10, 6)
-LEARNED_FACTORS = (1.0, 3.0, 9.0)  # of learned gammas: more rows take more
+LEARNED_FACTORS = (1.0, 3.0, 9.0)  # of learned gammas: more rows need larger ones
 BINNING_ALPHAS, FOURIER_ALPHAS = np.geomspace(10, 1e-3, 5), np.geomspace(1, 1e-5, 6)
-FACTORS = (0.55, 1.0, 1.8)  # of gamma in the fine search, and about half a step of the exponents
-NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # likewise of the penalty
+FACTORS = (0.55, 1.0, 1.8)  # of gamma in the fine search, about half a step of the exponents
+NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # factors of the penalty in the fine search
 SCALERS = (MinMaxScaler(), StandardScaler())
 LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, random_state=0))
 COARSE_ROWS = 50_000
-FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of the coarse search with Fourier features
+FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # in the coarse search with Fourier features
 FINE_FOURIER_ROWS, FINE_FOURIER_COMPONENTS = 100_000, 4_000
-FOURIER_TOL = 1e-6  # so low that the Gram matrix, which solves exactly, costs less than iterations
-LEARNING_ROWS, LEARNING_STEPS = 1_000, 150  # of the search for length scales; more steps gain nothing
+FOURIER_TOL = 1e-6  # so low that the exact solution by the Gram matrix takes less time than iterations
+LEARNING_ROWS, LEARNING_STEPS = 1_000, 150  # in the search for length scales; more steps gain nothing
 _DISTANCE_ROWS = 5_000
 _HELD_OUT = 0.25
-_HELD_SHARE = 0.25  # of the memory that features may take at once
+_HELD_SHARE = 0.25  # of the memory, for features
 
 
-class Waves(RandomFourier):
-    """Fourier features that are held in memory, or computed whenever they are needed where that is too small."""
+class StreamableFourier(RandomFourier):
+    """Fourier features in memory, or computed on demand if they do not fit."""
 
     def transform(self, X):
         held = X.shape[0] * self.n_components * X.dtype.itemsize <= _HELD_SHARE * (memory_limit() or np.inf)
@@ -73,17 +73,17 @@ def machine(scaler, features, regression):
 
 
 def scaled(scaler, X):
-    """X as it comes out of the scaler, fitted to it."""
+    """Return X scaled by a scaler that is fitted to X."""
     return X if scaler == "passthrough" else clone(scaler).fit_transform(X)
 
 
 def _scalers(X, some):
-    """Scalers to try; CSR input, whose columns are flags, stays as it is."""
+    """Return the scalers to try; CSR input consists of flags, and is not scaled."""
     return ["passthrough"] if sparse.issparse(X) else some
 
 
 def one_gamma(X, y, n_grids):
-    """Binning machines with one gamma for all inputs."""
+    """Yield binning models with one gamma for all inputs."""
     for scaler in _scalers(X, SCALERS):
         distance = mean_exponent(scaled(scaler, X), 1)
         for kernel in BINNING_KERNELS:
@@ -92,13 +92,13 @@ def one_gamma(X, y, n_grids):
 
 
 def learned_widths(X, y, n_grids):
-    """Binning machines with learned length scales."""
+    """Yield binning models with learned length scales."""
     for scaler, kernel, gamma in _learned(X, y, BINNING_KERNELS):
         yield machine(scaler, _binning(kernel, gamma, n_grids), y.dtype.kind == "f")
 
 
 def _learned(X, y, kernels):
-    """Each scaling and kernel with the length scales that `learn_gamma` finds, times a factor."""
+    """Yield each scaling and kernel with the gammas from `learn_gamma`, times a factor."""
     for scaler in _scalers(X, LEARNING_SCALERS):
         X_scaled = scaled(scaler, X)
         for kernel in kernels:
@@ -115,7 +115,7 @@ def _binning(kernel, gamma, n_grids):
 
 
 def fourier(X, y, n_frequencies):
-    """Machines of Fourier features with one gamma; they have fewer features than the machine that is measured."""
+    """Yield models of Fourier features with one gamma, and with fewer features than the measured model."""
     for scaler in _scalers(X, SCALERS):
         for kernel in FOURIER_KERNELS:
             distance = mean_exponent(scaled(scaler, X), kernel.power)
@@ -124,25 +124,25 @@ def fourier(X, y, n_frequencies):
 
 
 def learned_fourier(X, y, n_frequencies):
-    """Machines of Fourier features with learned length scales."""
+    """Yield models of Fourier features with learned length scales."""
     for scaler, kernel, gamma in _learned(X, y, LEARNED_FOURIER_KERNELS):
         yield _fourier_machine(scaler, kernel, gamma, n_frequencies, y)
 
 
 def _fourier_machine(scaler, kernel, gamma, n_frequencies, y):
     n_components = min(2 * n_frequencies, FOURIER_COMPONENTS)
-    features = Waves(kernel=kernel, gamma=gamma, n_components=n_components, random_state=0)
+    features = StreamableFourier(kernel=kernel, gamma=gamma, n_components=n_components, random_state=0)
     return machine(scaler, features, y.dtype.kind == "f").set_params(ridge__tol=FOURIER_TOL)
 
 
 def finer(best):
-    """Copies of the machine with gamma multiplied by each of `FACTORS`."""
+    """Return copies of the model with gamma multiplied by each of `FACTORS`."""
     for factor in FACTORS:
         yield clone(best).set_params(features__gamma=best.get_params()["features__gamma"] * factor)
 
 
 def best_of(machines, X, y, alphas):
-    """The machine and penalty with the best score on held-out rows: R^2, or the share of right labels.
+    """Return the model and penalty with the best score on validation rows: R^2, or the share of correct labels.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def best_of(machines, X, y, alphas):
     held_out = list(ShuffleSplit(1, test_size=_HELD_OUT, random_state=0).split(X))
     best, best_score = None, -np.inf
     for candidate in machines:
-        with quiet():  # candidates may be too fine, or not converge: they lose
+        with quiet():  # candidates that are too fine, or do not converge, have low scores
             Z = candidate[:-1].fit_transform(X)
             ridge = clone(candidate[-1]).set_params(alphas=alphas, cv=held_out).fit(Z, y)
         scores = ridge.path_scores_.mean(axis=0)
@@ -165,18 +165,18 @@ def best_of(machines, X, y, alphas):
 
 @dataclass(frozen=True)
 class Method:
-    """How a machine is chosen: candidates for rows X, y and the paper's D or P, then a finer search around the best.
+    """A way to choose a model: candidates for X, y and the paper's D or P, then a finer search around the best.
 
     Attributes
     ----------
     name : str
     column : str
-        The paper's.
+        Column of the paper's table.
     candidates : callable
     alphas : ndarray
         Penalties of the coarse search.
     max_rows : tuple of int or None
-        Most rows of the coarse and of the fine search; None is all.
+        Maximum numbers of rows in the coarse and in the fine search; None is all.
     """
 
     name: str
@@ -186,7 +186,7 @@ class Method:
     max_rows: tuple[int | None, int | None] = (COARSE_ROWS, None)
 
     def choose(self, X, y, size, step=1):
-        """The machine to train on these rows, which are in random order; not fitted.
+        """Return the model to train on these rows, which are in random order; it is not fitted.
 
         `step` above 1 skips candidates, for a quick run.
         """
@@ -209,7 +209,7 @@ LEARNED_WIDTHS = Method("Binning + LS, learned widths", "binning", learned_width
 
 
 def describe(best):
-    """What was chosen, in words."""
+    """Describe the choice."""
     parameters = best.get_params()
     scaler, gamma = parameters["scale"], parameters["features__gamma"]
     parts = [

@@ -1,4 +1,4 @@
-"""The tables that the cases run on."""
+"""The tables of the cases."""
 
 import gzip
 import os
@@ -12,7 +12,7 @@ from perf.record import Row
 
 N_NUMERIC = 10
 HAND_WIDTHS = np.array([0.05, 0.3, 0.3, 0.15, 0.2, 0.08, 0.3, 0.3, 0.3, 0.08])
-CPU_ACT_ROWS, CENSUS_ROWS = 6_500, 18_000  # of training, as in the paper's Table 1
+CPU_ACT_ROWS, CENSUS_ROWS = 6_500, 18_000  # for training, as in the paper's Table 1
 N_SPLITS = 5
 
 _ADULT_COLUMNS = [
@@ -42,7 +42,7 @@ class MissingDataError(Exception):
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on and rows to test with; maybe weights of both, such as exposures of rates."""
+    """Training rows and test rows, optionally with weights, such as exposures of rates."""
 
     X: object
     y: np.ndarray
@@ -52,13 +52,13 @@ class Split:
     weights_test: np.ndarray | None = None
 
     def first(self, n_train, n_test):
-        """The first rows of both, so many at most; None is all."""
+        """Return at most this many of the first rows of both; None is all."""
         train, test = slice(n_train), slice(n_test)
         weights = (None, None) if self.weights is None else (self.weights[train], self.weights_test[test])
         return Split(_rows(self.X, train), self.y[train], _rows(self.X_test, test), self.y_test[test], *weights)
 
     def quick(self, n_rows):
-        """So many random training rows, and as many others in place of the test rows; None leaves all as it is."""
+        """Return this many random training rows, and as many others as test rows; None returns the split."""
         if n_rows is None:
             return self
         return seeded_split(self.X, self.y, n_rows, 0).first(None, n_rows)
@@ -76,7 +76,7 @@ def _rows(X, rows):
 
 
 def _path(name):
-    """Where a file of `BINFEAT_DATA` is."""
+    """Return the path of a file of `BINFEAT_DATA`."""
     folder = os.environ.get("BINFEAT_DATA")
     if folder is None:
         raise MissingDataError(f"{name} is not bundled; set BINFEAT_DATA to a folder that holds it.")
@@ -87,7 +87,7 @@ def _path(name):
 
 
 def _read(name, reader):
-    """What `reader` makes of the path of a file."""
+    """Return the result of `reader` for the path of a file."""
     path = _path(name)
     try:
         return reader(path)
@@ -112,7 +112,7 @@ def census():
     Returns
     -------
     X : ndarray of shape (22784, 22)
-        P16p2 and H40p4, which both have, are taken once.
+        P16p2 and H40p4 are in both; they are used once.
     y : ndarray of shape (22784,)
         Median house price.
     """
@@ -171,7 +171,7 @@ def adult_a9a():
 def adult_table():
     """Adult as the UCI has it, with its official test rows: frames of 8 categorical columns, some values missing.
 
-    y is whether the income is above 50,000.
+    y is True if the income is above 50,000.
     """
     parts = [_adult_part("adult_uci.data.gz", 0), _adult_part("adult_uci.test.gz", 1)]
     return Split(*parts[0], *parts[1])
@@ -189,7 +189,7 @@ def _adult_part(name, n_skipped):
 def kddcup99():
     """KDD Cup 1999: the official 10 % file and the official test rows, as frames of 41 columns, 3 categorical.
 
-    y is whether a connection is an attack.
+    y is True if a connection is an attack.
     """
     parts = [_kdd_part("kddcup99_10_percent.csv.gz"), _kdd_part("kddcup99_corrected_test.csv.gz")]
     return Split(*parts[0], *parts[1])
@@ -205,7 +205,7 @@ def _kdd_part(name):
 
 
 def with_categories(table, names):
-    """A copy of the frame whose columns `names` are categories."""
+    """Return a copy of the frame, with the columns `names` as categories."""
     return table.astype(dict.fromkeys(names, "category"))
 
 
@@ -236,13 +236,13 @@ def _fetch_forest_cover(**options):
 
 
 def made_forest_cover(n_rows):
-    """A table of Forest Cover's shape: ten numbers and two groups of flags of four latent numbers, and seven classes.
+    """Draw a table like Forest Cover: ten numbers and two groups of flags from four latent numbers, and seven classes.
 
     Returns
     -------
     X : ndarray of shape (n_rows, 54)
     y : ndarray of shape (n_rows,)
-        1 to 7, about as rare as the cover types.
+        1 to 7, with about the frequencies of the cover types.
     """
     rng = np.random.default_rng(0)
     place = rng.normal(size=(n_rows, 4))
@@ -254,12 +254,12 @@ def made_forest_cover(n_rows):
 
 
 def forest_cover_for(quick_rows=None):
-    """Forest Cover scaled to [0, 1], with the hand widths; in quick runs a made table if it is not on this computer.
+    """Return Forest Cover scaled to [0, 1], with given widths; quick runs without the data use a synthetic table.
 
     Parameters
     ----------
     quick_rows : int, default=None
-        How many rows a quick run takes; None is all rows of a full run, which needs the table.
+        Rows of a quick run. None is a full run with all rows, which needs the data.
 
     Returns
     -------
@@ -270,7 +270,7 @@ def forest_cover_for(quick_rows=None):
     labels : ndarray of shape (n_rows,)
         Cover types, 1 to 7.
     row : Row
-        Which table it is, for the output.
+        Name of the table, for the output.
     """
     what = "rows of Forest Cover"
     if quick_rows is None or "BINFEAT_DATA" in os.environ:

@@ -1,4 +1,4 @@
-"""Kernel machines without random features, and linear ones, with parameters chosen on held-out training rows."""
+"""Kernel models without random features, and linear ones; validation rows select their parameters."""
 
 import numpy as np
 from sklearn.base import clone
@@ -22,7 +22,7 @@ _MARGINS = np.array([1.0, 10.0, 100.0])
 
 
 def machines(scaler, X, regression):
-    """Name, machine, its parameters to choose from, and the most rows to train it on; None is all.
+    """Return name, model, candidate parameters and maximum training rows (None is all) of each model.
 
     X are scaled training rows.
     """
@@ -51,7 +51,7 @@ def machines(scaler, X, regression):
 
 
 def chosen(machine, grid, X, y):
-    """The machine with the parameters that do best on held-out rows."""
+    """Return the model with the best parameters on validation rows."""
     held_out = ShuffleSplit(1, test_size=0.25, random_state=0)
     search = GridSearchCV(machine, grid, cv=held_out, refit=False).fit(X[:GRID_ROWS], y[:GRID_ROWS])
     return clone(machine).set_params(**search.best_params_)

@@ -1,4 +1,4 @@
-"""The tables of `perf.data` as scikit-learn fetches them, for computers that are online and have no `BINFEAT_DATA`."""
+"""The tables of `perf.data`, downloaded by scikit-learn if `BINFEAT_DATA` is not set."""
 
 import numpy as np
 from sklearn.datasets import fetch_kddcup99, fetch_openml
@@ -6,7 +6,7 @@ from sklearn.datasets import fetch_kddcup99, fetch_openml
 from perf.data import MissingDataError, Split, seeded_split
 
 _A9A_TRAIN = 32_561
-_KDD_TEST_SHARE = 0.1  # the official test rows are not among what scikit-learn fetches
+_KDD_TEST_SHARE = 0.1  # scikit-learn does not download the official test rows
 _KDD_CATEGORIES = ("protocol_type", "service", "flag")
 
 
@@ -30,21 +30,21 @@ def cpu_act():
 
 
 def census():
-    """Prototasks 16H and 8L joined; inputs that both have are taken once."""
+    """Prototasks 16H and 8L joined; inputs in both are used once."""
     wide, narrow = _openml("house_16H"), _openml("house_8L")
     fresh = [j for j, name in enumerate(narrow.feature_names) if name not in wide.feature_names]
     return np.hstack([wide.data, narrow.data[:, fresh]]), wide.target.astype(np.float64)
 
 
 def adult_a9a():
-    """The first rows to train on, as many as LIBSVM has there, and the others to test with."""
+    """As many of the first rows as LIBSVM has for training, and the others for testing."""
     table = _openml("a9a")
     X, y = table.data.tocsr(), table.target.astype(np.float64)
     return Split(X[:_A9A_TRAIN], y[:_A9A_TRAIN], X[_A9A_TRAIN:], y[_A9A_TRAIN:])
 
 
 def kddcup99():
-    """The official 10 % file, a random tenth of it to test with."""
+    """The official 10 % file, with a random tenth as test rows."""
     table = _fetched("KDD Cup 1999", fetch_kddcup99, percent10=True, as_frame=True)
     numbers = [name for name in table.data if name not in _KDD_CATEGORIES]
     X = table.data.astype({**dict.fromkeys(numbers, np.float64), **dict.fromkeys(_KDD_CATEGORIES, "category")})

@@ -1,4 +1,4 @@
-"""What the processor at hand can do at most: seconds a byte, an operation, a look-up. Measured, not looked up."""
+"""Measured speed limits of this processor: seconds per byte, operation and look-up."""
 
 import functools
 
@@ -11,11 +11,11 @@ from binfeat._engine.trig import WRITERS
 from perf.measure import interleave, stopwatch
 from perf.record import Row
 
-_BYTES = 2**28  # of an array that no cache holds
-_IN_CACHE = 512  # rows of blocks that the first-level cache holds
-_SIZES = tuple(2**k for k in range(8, 23, 2))  # entries of tables that are looked into
-_PRODUCT = 1500  # rows and columns of a product of matrices
-_OF_MEMORY, _OF_ARITHMETIC = 0.8, 0.7  # shares of the floor to reach
+_BYTES = 2**28  # of an array larger than all caches
+_IN_CACHE = 512  # rows of a block that fits into the first-level cache
+_SIZES = tuple(2**k for k in range(8, 23, 2))  # entries of tables for look-ups
+_PRODUCT = 1500  # rows and columns of a matrix product
+_OF_MEMORY, _OF_ARITHMETIC = 0.8, 0.7  # shares of the floor that are goals
 _options = {"error_model": "numpy", "cache": True, "parallel": True}
 
 
@@ -27,7 +27,7 @@ def _write(out):
 
 @numba.njit(**_options)
 def _read(values, sums):
-    """Integers, whose sum may be made in any order, so that it is made by vectors."""
+    """Sum integers: their sum does not depend on the order, so it is vectorized."""
     n = np.uint64(values.size // sums.size)
     for part in numba.prange(sums.size):
         total = np.uint64(0)
@@ -44,7 +44,7 @@ def _copy(values, out):
 
 @numba.njit(**_options)
 def _gather(tables, codes, rounds, out):
-    """Each thread adds entries of its table to values that its first-level cache holds."""
+    """Add entries of a table per thread to values in its first-level cache."""
     for thread in numba.prange(out.shape[0]):
         for k in range(rounds):
             first = np.uint64(k * out.shape[1] % codes.size)
@@ -63,7 +63,7 @@ def _scatter(tables, codes, rounds, values):
 
 @numba.njit(**_options)
 def _hash(x, scale, shift, key, rounds, cells, out):
-    """Terms of the hash, of rows that the first-level cache holds."""
+    """Compute terms of the hash, for rows in the first-level cache."""
     for thread in numba.prange(out.shape[0]):
         for _ in range(rounds):
             _add_column(x[thread], 1.0, scale, shift, key, np.uint64(0), cells[thread], out[thread])
@@ -123,7 +123,7 @@ def _arithmetic_calls(rounds=2000):
 
 @functools.cache
 def rates(quick=False):
-    """Seconds of a byte, an operation, a look-up, a term, a value, with all threads.
+    """Return seconds per byte, operation, look-up, term and value, with all threads.
 
     Returns
     -------
@@ -137,13 +137,13 @@ def rates(quick=False):
 
 
 def look_up(kind, n_entries, known):
-    """Seconds of a "gather" or "scatter" with a table of at least so many entries; `known` are `rates`."""
+    """Return seconds of a "gather" or "scatter" with a table of at least this many entries; `known` are `rates`."""
     of_size = {int(name.split()[1].replace(",", "")): rate for name, rate in known.items() if kind in name}
     return of_size[min((size for size in of_size if size >= n_entries), default=max(of_size))]
 
 
 def find_bins(X, n_grids, bins_of_grid, known):
-    """Seconds that finding the bins of rows takes at least, as `over_floor` wants them."""
+    """Return the least seconds to find the bins of rows, as parts for `over_floor`."""
     return {
         "memory read": X.nbytes * known["memory: read"],
         "hashing": X.size * n_grids * known["hash, a term"],
@@ -152,14 +152,14 @@ def find_bins(X, n_grids, bins_of_grid, known):
 
 
 def over_floor(what, ours, parts):
-    """Row that compares a figure with the sum of its floors, and names the largest of them.
+    """Return a row that compares a figure with the sum of its floors, and names the largest.
 
     Parameters
     ----------
     what : str
     ours : Times
     parts : dict of str to float
-        Seconds that each kind of work takes at least; work that moves bytes has "memory" in its name.
+        Least seconds of each kind of work; work that moves bytes has "memory" in its name.
     """
     binds = max(parts, key=parts.get)
     share = _OF_MEMORY if "memory" in binds else _OF_ARITHMETIC

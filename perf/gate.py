@@ -1,4 +1,4 @@
-"""The gate: base and head side by side, and the reasons to stop a change. See README.md here."""
+"""The gate: compare base and head, and report reasons to reject a change. See README.md in this folder."""
 
 import argparse
 import json
@@ -21,14 +21,14 @@ _ASKS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was found: failures in sentences, changed counters, and the looks at times."""
+    """Result of the gate: failures as sentences, changed counters, and the measured times."""
 
     failures: list
-    changes: dict  # of (case, counter) to their values in base and in head
-    looks: list  # of dict of (case, threads) to judge.Pair
+    changes: dict  # from (case, counter) to the values in base and in head
+    looks: list  # of dicts from (case, threads) to judge.Pair
 
     def as_dict(self):
-        """All of it, for `json`."""
+        """Return the result for `json`."""
         return {
             "open": not self.failures,
             "failures": self.failures,
@@ -97,14 +97,14 @@ def _compare(base, head, names, threshold):
 
 
 def _count(side, names):
-    """Run every case once with each number of threads, which compiles it.
+    """Run each case once with each number of threads, which compiles it.
 
     Returns
     -------
     counters : dict of (case, counter) to int or str
-        With one thread; the signatures of kernels belong to "all".
+        With one thread; signatures of kernels have the case "all".
     errors : dict of str to str
-        Of the cases that do not run.
+        For cases that fail.
     """
     counters, errors = {}, {}
     for name in names:
@@ -118,7 +118,7 @@ def _count(side, names):
 
 
 def _changed(base, head, reasons):
-    """Sentences on the counters that changed without a reason; those with one are printed."""
+    """Return sentences on counters that changed without a reason; print counters that changed with one."""
     failures = []
     for (case, counter), (was, now) in judge.changes(base, head).items():
         what = f"{case} {counter} changed from {was} to {now}"
@@ -130,7 +130,7 @@ def _changed(base, head, reasons):
 
 
 def _look(base, head, keys, rounds):
-    """Times of both sides, alternately; the processes end with it, so that a second look has new ones."""
+    """Measure both sides alternately; their processes end afterwards, so a second measurement uses new ones."""
     pairs = {key: _alternate(base, head, *key, rounds) for key in keys}
     for side in (base, head):
         side.stop()
@@ -144,7 +144,7 @@ def _alternate(base, head, name, threads, rounds):
             reply = side.ask(name, threads)
             if "error" in reply:
                 raise sides.GateError(f"{side.name} ran {name} before and does not now: {reply['error']}")
-            if done >= 0:  # a new process first loads what is compiled
+            if done >= 0:  # a new process first loads the compiled kernels
                 seconds[side].append(reply["seconds"])
     return judge.Pair(*(Times(tuple(own)) for own in seconds.values()))
 

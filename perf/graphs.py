@@ -1,4 +1,4 @@
-"""Tables for the cases of clusters and of few labels: real ones with classes, and made rows in curved clusters."""
+"""Tables for the cases clusters and few_labels: real ones with classes, and synthetic rows in curved clusters."""
 
 import numpy as np
 from sklearn.datasets import load_digits, make_circles, make_moons
@@ -19,7 +19,7 @@ _HIDDEN, _STEEPNESS, _NOISE = 8, 1.5, 0.05
 
 
 def table(load, n_rows=None):
-    """X and the classes, numbered from 0, of a table; of `n_rows` random rows if given."""
+    """Return X and the classes, numbered from 0, of a table, or of `n_rows` random rows."""
     X, y = load()
     y = np.unique(y, return_inverse=True)[1]
     rows = slice(None) if n_rows is None else np.random.default_rng(0).permutation(len(y))[:n_rows]
@@ -27,9 +27,9 @@ def table(load, n_rows=None):
 
 
 def curved(n_rows, n_inputs=20, n_clusters=10):
-    """Rows near curved surfaces, one surface for each cluster, and the cluster of every row.
+    """Return rows near curved surfaces, one surface per cluster, and the cluster of each row.
 
-    A layer of tanh maps two random numbers to all inputs.
+    A layer of tanh maps two random numbers to the inputs.
     """
     rng = np.random.default_rng(0)
     y = rng.integers(n_clusters, size=n_rows)

@@ -1,17 +1,17 @@
-"""What the gate decides, from times and counters alone."""
+"""Decisions of the gate, from times and counters."""
 
 from dataclasses import dataclass
 
 from perf.measure import Times
 
-FLOOR = 1e-3  # seconds: smaller differences come from the clock and the scheduler
-ROUNDS = 9  # of the first look; the second has twice as many
-_ROUNDS_LOST = 8 / 9  # a busy computer shifts the minimum by a fifth, but does not slow one side in so many rounds
+FLOOR = 1e-3  # seconds; smaller differences are due to the clock and the scheduler
+ROUNDS = 9  # of the first measurement; the second has twice as many
+_ROUNDS_LOST = 8 / 9  # a busy computer can shift the minimum by a fifth, but not slow down one side in so many rounds
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Times of one case on both sides, which run once each in every round."""
+    """Times of one case on both sides; each side runs once per round."""
 
     base: Times
     head: Times
@@ -22,32 +22,32 @@ class Pair:
 
     @property
     def lost(self):
-        """Share of the rounds in which head is the slower."""
+        """Share of the rounds in which head is slower."""
         rounds = list(zip(self.base.seconds, self.head.seconds, strict=True))
         return sum(base < head for base, head in rounds) / len(rounds)
 
     def slower(self, threshold):
-        """Whether head loses nearly all rounds, and its minimum by more than `threshold` percent and the floor."""
+        """Return True if head loses nearly all rounds, and its minimum is slower by `threshold` percent and `FLOOR`."""
         beyond = self.ratio > 1 + threshold / 100 and self.head.best - self.base.best > FLOOR
         return beyond and self.lost >= _ROUNDS_LOST
 
 
 def twice_slower(keys, look, threshold):
-    """Keys that are slower in two looks in a row.
+    """Find keys that are slower in two consecutive measurements.
 
     Parameters
     ----------
     keys : list
-        What is compared, such as (case, threads).
+        Compared keys, such as (case, threads).
     look : callable
-        Measures a list of keys in so many rounds: returns a dict of key to `Pair`.
+        From a list of keys and a number of rounds to a dict of key to `Pair`.
     threshold : float
         Percent.
 
     Returns
     -------
     looks : list of dict
-        What each look measured; the second holds the keys that were slower in the first.
+        Results of each measurement; the second contains the keys that were slower in the first.
     slower : list
     """
     looks = [look(keys, ROUNDS)]
@@ -58,7 +58,7 @@ def twice_slower(keys, look, threshold):
 
 
 def changes(base, head):
-    """Counters that are not the same.
+    """Return counters that differ.
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ def changes(base, head):
 
 
 def accepted(base, head):
-    """Counters whose change has a reason that head gives and base does not yet.
+    """Return changed counters with a reason in head that is not in base.
 
     Parameters
     ----------
     base, head : str
-        Texts of the file of reasons, with lines ``case counter: reason``.
+        Contents of the file of reasons, with lines ``case counter: reason``.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of every round."""
+    """Seconds of each round."""
 
     seconds: tuple[float, ...]
 
@@ -26,30 +26,30 @@ class Times:
 
     @property
     def spread(self):
-        """Median over minimum."""
+        """Median divided by minimum."""
         return statistics.median(self.seconds) / self.best
 
 
 def stopwatch(call):
-    """Timer of a call: a function that runs it once and returns its seconds."""
+    """Return a timer of a call: a function that runs it once and returns its seconds."""
 
     def seconds():
         gc.collect()
         start = perf_counter()
-        _result = call()  # held, so that its release is not timed
+        _result = call()  # kept, so that its release is not timed
         return perf_counter() - start
 
     return seconds
 
 
 def new_process(statement, setup="pass", environment=None):
-    """Timer of a statement in a new interpreter; neither its start nor `setup` is timed.
+    """Return a timer of a statement in a new interpreter; neither its start nor `setup` is timed.
 
     Parameters
     ----------
     statement, setup : str
     environment : dict of str to str, default=None
-        Variables that differ from those of this process.
+        Variables that differ from the environment of this process.
     """
     script = (
         f"from time import perf_counter\n{setup}\nstart = perf_counter()\n{statement}\nprint(perf_counter() - start)"
@@ -64,15 +64,15 @@ def new_process(statement, setup="pass", environment=None):
 
 
 def interleave(timers, repeats):
-    """Run timers in rounds, so that a slow minute of the computer falls on all of them.
+    """Run timers in rounds, so that a slow minute of the computer affects all of them.
 
     Parameters
     ----------
     timers : dict of str to callable
-        Each returns the seconds of one run; see `stopwatch` and `new_process`.
+        Timers; see `stopwatch` and `new_process`.
     repeats : int or dict of str to int
-        How often each timer runs. Fewer runs are spread over the rounds. A timer that runs more than once also runs
-        once before, unmeasured.
+        Number of runs of each timer. Fewer runs are spread over the rounds. A timer with several runs first runs once
+        without being measured.
 
     Returns
     -------
@@ -93,12 +93,12 @@ def interleave(timers, repeats):
 
 
 def bytes_of(Z):
-    """Bytes of the arrays of features: dense, CSR or codes."""
+    """Return the bytes of features: dense, CSR or codes."""
     return sum(part.nbytes for part in ((Z.data, Z.indices, Z.indptr) if sparse.issparse(Z) else (Z,)))
 
 
 def peak_memory(prepare, *arguments):
-    """Peak memory of a call in a new process, beyond what the process held before.
+    """Return the peak memory of a call in a new process, minus its memory before.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ def peak_memory(prepare, *arguments):
         Loads the input, runs the call once on a small input so that everything is imported and compiled, and
         returns the call.
     *arguments
-        Of `prepare`.
+        Arguments of `prepare`.
 
     Returns
     -------
     n_bytes : int or None
-        None where the system does not say: it takes Linux's /proc.
+        None on systems without Linux's /proc.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(_peak_here, prepare, arguments).result()
@@ -122,10 +122,10 @@ def _peak_here(prepare, arguments):
 
 
 def with_peak(call):
-    """What a call returns, and its peak memory in this process beyond what was held before; see `peak_memory`."""
+    """Return the result of a call and its peak memory in this process; see `peak_memory`."""
     gc.collect()
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what is held now
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current memory
     except OSError:
         return call(), None
     before = _peak_so_far()
@@ -134,6 +134,6 @@ def with_peak(call):
 
 
 def _peak_so_far():
-    # Not getrusage's ru_maxrss: a child starts with its parent's.
+    # Not ru_maxrss of getrusage, because a child process starts with the value of its parent.
     status = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM:"))

@@ -22,9 +22,9 @@ class Micro:
     Attributes
     ----------
     prepare : callable
-        Makes the input and returns the call.
+        Creates the input and returns the call.
     count : callable
-        From the call's result to its counters, a dict of str to int or str: the same in every run.
+        From the result of the call to its counters, a dict of str to int or str, which are the same in each run.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Micro:
 
 
 def digest(*arrays):
-    """Hash of the bytes of arrays."""
+    """Return a hash of the bytes of arrays."""
     state = hashlib.blake2b(digest_size=8)
     for array in arrays:
         state.update(np.ascontiguousarray(array).tobytes())

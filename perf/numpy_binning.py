@@ -1,17 +1,17 @@
-"""Random binning in plain NumPy: the reference that a good NumPy programmer would write."""
+"""Random binning in plain NumPy, as a good NumPy programmer would write it."""
 
 import numpy as np
 from scipy import sparse
 
 
 def hash_whole(X, grids):
-    """Hashes of one grid after another, by an integer dot of all cells with the keys."""
+    """Compute the hashes of one grid after another, by an integer product of all cells with the keys."""
     for scale, shift, keys in zip(grids.scale, grids.shift, grids.keys):
         yield np.ceil(X * scale - shift).astype(np.int64) @ keys.view(np.int64)
 
 
 def hash_by_input(X, grids):
-    """The same hashes, summed input by input, so that what NumPy passes over stays in the cache."""
+    """Compute the same hashes input by input, so that NumPy's arrays stay in the cache."""
     columns = np.ascontiguousarray(X.T)
     for scale, shift, keys in zip(grids.scale, grids.shift, grids.keys):
         total = np.zeros(X.shape[0], np.int64)
@@ -21,7 +21,7 @@ def hash_by_input(X, grids):
 
 
 def fit_transform(X, grids, hashes_of):
-    """Random binning features with one column for each occupied bin.
+    """Compute random binning features with one column per occupied bin.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def fit_transform(X, grids, hashes_of):
     Returns
     -------
     Z : scipy.sparse.csr_matrix of shape (n_rows, n_bins)
-        As `RandomBinning` gives it, but a grid's columns are in order of hash.
+        Like the result of `RandomBinning`, but with the columns of a grid in the order of their hashes.
     """
     shape = X.shape[0], len(grids)
     columns = np.empty(shape, np.int32)

@@ -1,8 +1,8 @@
-"""Tables with known outliers: a table of classes, of which few rows of one class are kept.
+"""Tables with known outliers: tables of classes, with only a few rows of one class.
 
-The rows of one class are the outliers, at most 2 % of the others; tables whose rare class is known keep all of its
-rows. Of a table of several classes, each of the first five classes is rare in turn. The list was fixed before any
-detector was run on it.
+The rows of this class are the outliers, at most 2 % of the others. Tables with a naturally rare class keep all of its
+rows. In tables with several classes, each of the first five classes is the rare one in turn. The list was fixed before
+any detector was run on it.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _HTTP = 3  # columns: the logarithms of the duration and of the bytes sent and r
 
 @dataclass(frozen=True)
 class Outliers:
-    """Rows in random order, and which of them are outliers."""
+    """Rows in random order, and a mask of the outliers."""
 
     X: np.ndarray
     outlier: np.ndarray
@@ -35,7 +35,7 @@ def _shuffled(X, outlier, seed):
 
 
 def rare(X, y, label, seed, n_outliers=None):
-    """Few rows of one class among all rows, or 20,000, of the other classes."""
+    """Return a few rows of one class among all rows (at most 20,000) of the other classes."""
     rng = np.random.default_rng(seed)
     inside, outside = (rng.permutation(np.flatnonzero(found)) for found in (y != label, y == label))
     inside = inside[:MOST_ROWS]
@@ -64,7 +64,7 @@ def _all_of(load, label) -> Iterator[Outliers]:
 
 
 def _http():
-    """Connections to web servers of KDD Cup 1999."""
+    """Return connections to web servers of KDD Cup 1999."""
     parts = data.kddcup99()
     rows = (parts.X["c2"] == "http").to_numpy()
     return np.log(parts.X.loc[rows, ["c0", "c4", "c5"]].to_numpy(np.float64) + 0.1), parts.y[rows]
@@ -81,7 +81,7 @@ def _keel(name, kind="balanced"):
 
 
 def _numeric(X):
-    """Numbers, and the codes of categories."""
+    """Return numbers, and codes of categories."""
     if not hasattr(X, "columns"):
         return np.asarray(X, dtype=np.float64)
     import pandas as pd
@@ -99,7 +99,7 @@ def _numeric(X):
 def _table(load):
     found = load()
     X, y = _numeric(found.X), found.y
-    full = ~np.isnan(X).any(axis=1)  # IsolationForest takes missing values, the other peers do not
+    full = ~np.isnan(X).any(axis=1)  # IsolationForest accepts missing values, the other peers do not
     return X[full], y[full]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Published:
-    """Test error in percent, seconds of training in 2007, and the D (frequencies) or P (grids) it took."""
+    """Test error in percent, seconds of training in 2007, and D (frequencies) or P (grids)."""
 
     error: float
     seconds: float
@@ -16,7 +16,7 @@ class Published:
 class Experiment:
     """A line of Table 1.
 
-    Errors are shares of wrong labels, or the RMS error over the norm of the ground truth.
+    Errors are shares of wrong labels, or RMS errors divided by the norm of the true targets.
     """
 
     rows: int

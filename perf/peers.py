@@ -1,4 +1,4 @@
-"""Fits of kernel machines and of the machines that they are compared with."""
+"""Fits of kernel models and of the models that they are compared with."""
 
 import os
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from perf.measure import Times
 from perf.record import Row, failed
 
-QUICK = {"max_seconds": 0.5, "solver_params": {"max_grids": 32}}  # of a kernel machine that only shows that it runs
+QUICK = {"max_seconds": 0.5, "solver_params": {"max_grids": 32}}  # for a kernel model in a quick run
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A machine fitted once: seconds of the fit, and predictions for the test rows."""
+    """A model fitted once: seconds of the fit, and predictions for the test rows."""
 
     machine: object
     seconds: float
@@ -24,14 +24,14 @@ class Trial:
 
     @property
     def error(self):
-        """In percent: wrong labels, or relative RMS."""
+        """Wrong labels, or relative RMS error, in percent."""
         if is_classifier(self.machine):
             return 100 * float(np.mean(self.predictions != self.split.y_test))
         return relative_rms(self.predictions, self.split.y_test)
 
 
 def trial(machine, split):
-    """Fit a machine to the training rows and predict the test rows."""
+    """Fit a model to the training rows and predict the test rows."""
     start = perf_counter()
     machine.fit(split.X, split.y)
     seconds = perf_counter() - start
@@ -39,21 +39,21 @@ def trial(machine, split):
 
 
 def contest(makers, splits):
-    """Fit every machine to each split; a machine that fails is left out of the later splits.
+    """Fit each model to each split; a model that fails is not fitted to later splits.
 
     Parameters
     ----------
     makers : dict of str to callable
-        Each makes a machine, or None where its package is not installed.
+        Functions that return a model, or None if its package is not installed.
     splits : list of Split
-        The same split several times for several timings.
+        The same split can be repeated for several timings.
 
     Returns
     -------
     trials : dict of str to list of Trial
-        For each machine its trials on the splits; a machine that is absent or failed has no entry.
+        Trials of each model on the splits; a model that is not installed or failed has no entry.
     rows : list of Row
-        What became of machines without an entry.
+        Reasons for models without an entry.
     """
     trials, rows = {name: [] for name in makers}, []
     for split in splits:
@@ -79,12 +79,12 @@ def fit_times(trials):
 
 
 def relative_rms(predictions, y):
-    """Norm of the errors over the norm of the ground truth, in percent: the paper's measure."""
+    """Return the norm of the errors divided by the norm of the true targets, in percent: the paper's measure."""
     return 100 * float(np.linalg.norm(predictions - y) / np.linalg.norm(y))
 
 
 def lightgbm(n_trees, n_leaves, rate=0.1, regression=False):
-    """A LightGBM machine on all cores; None where it is not installed."""
+    """Return a LightGBM model on all cores, or None if it is not installed."""
     try:
         from lightgbm import LGBMClassifier, LGBMRegressor
     except ImportError:
@@ -95,7 +95,7 @@ def lightgbm(n_trees, n_leaves, rate=0.1, regression=False):
 
 
 class _XRFM(BaseEstimator):
-    """xRFM with its defaults, and a tenth of the training rows to validate on."""
+    """xRFM with its defaults, and a tenth of the training rows for validation."""
 
     def __init__(self, max_leaf_size=10_000, random_state=0):
         self.max_leaf_size = max_leaf_size
@@ -126,7 +126,7 @@ class XRFMClassifier(ClassifierMixin, _XRFM):
 
 
 class XRFMRegressor(RegressorMixin, _XRFM):
-    """xRFM for standardised targets, since it has no intercept."""
+    """xRFM for standardized targets, because it has no intercept."""
 
     def fit(self, X, y):
         self.mean_, self.std_ = y.mean(), y.std()
@@ -137,5 +137,5 @@ class XRFMRegressor(RegressorMixin, _XRFM):
 
 
 def skipped(name):
-    """The row of a peer that is not installed."""
+    """Return the row of a peer that is not installed."""
     return Row(f"{name}: not installed, skipped", None)

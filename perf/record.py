@@ -1,4 +1,4 @@
-"""Rows of a case: their table, which begins with missed figures, and their record in JSON."""
+"""Rows of a case, their table (missed goals first), and their record in JSON."""
 
 import json
 import operator
@@ -15,8 +15,8 @@ import numba
 
 from perf.measure import Times
 
-FOLDER = Path(__file__).parent / "records"  # of all runs on this computer; git ignores it
-RELEASED = Path(__file__).parent / "released"  # of the runs whose figures are in the documentation
+FOLDER = Path(__file__).parent / "records"  # all runs on this computer; git ignores them
+RELEASED = Path(__file__).parent / "released"  # runs with figures in the documentation
 HEADER = ("figure", "binfeat", "reference", "measured", "goal", "")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "binfeat")
 _SIGNS = {">=": operator.ge, "<=": operator.le}
@@ -24,12 +24,12 @@ _SIGNS = {">=": operator.ge, "<=": operator.le}
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of ours, maybe beside a reference's, maybe with a figure to reach.
+    """A figure of binfeat, optionally with the figure of a reference and a goal.
 
-    With a reference, what is measured is a ratio: reference / ours (how many times faster), or
-    ours / reference when the reach is an upper bound. Without, it is our figure itself. None is a
-    figure that this system cannot measure. `at` holds the coordinates of a point that is also drawn,
-    such as ``{"panel": "P", "series": "learned", "x": 50}``. `error` says why there is no figure at all.
+    With a reference, the measured value is a ratio: reference / ours, or ours / reference if the goal is an upper
+    bound. Without a reference, it is our figure. None is a figure that this system cannot measure. `at` contains the
+    coordinates of a point in a picture, such as ``{"panel": "P", "series": "learned", "x": 50}``. `error` is the reason
+    for a missing figure.
     """
 
     what: str
@@ -42,7 +42,7 @@ class Row:
 
     @classmethod
     def from_dict(cls, kept):
-        """Row that `as_dict` made."""
+        """Return the row of a dict from `as_dict`."""
         figures = {
             side: Times(tuple(kept["seconds"][side])) if side in kept["seconds"] else kept[side]
             for side in ("ours", "reference")
@@ -56,13 +56,13 @@ class Row:
         if ours is None or reference is None:
             return ours
         over, under = (ours, reference) if self.reach is not None and self.reach[0] == "<=" else (reference, ours)
-        if under == 0:  # errors may be
+        if under == 0:  # errors can be 0
             return 1.0 if over == 0 else float("inf")
         return over / under
 
     @property
     def ok(self):
-        """Whether the reach is met; None where there is none or nothing was measured."""
+        """True if the goal is met; None if there is no goal or no figure."""
         if self.reach is None or self.measured is None:
             return None
         sign, bound = self.reach
@@ -113,24 +113,24 @@ def _digits(value):
 
 
 def failed(what, error):
-    """Row of a part that raised; the trace goes to stderr."""
+    """Return the row of a part that raised, and print the traceback to stderr."""
     traceback.print_exception(error)
     return Row(what, None, error=f"{type(error).__name__}: {error}")
 
 
 def misses_first(rows):
-    """The rows that have figures; rows that miss their reach come first."""
+    """Return the rows with figures; rows that miss their goal come first."""
     return sorted((row for row in rows if row.error is None), key=lambda row: row.ok is not False)
 
 
 def verdict(rows):
-    """How many figures miss their reach, in words."""
+    """Return a sentence with the number of missed goals."""
     missed, aimed = sum(row.ok is False for row in rows), sum(row.ok is not None for row in rows)
     return f"{missed} of {aimed} figures MISSED"
 
 
 def table(name, rows, quick):
-    """Rows as text: first what failed, then what misses its reach, then the others."""
+    """Return the rows as text: first failures, then missed goals, then the others."""
     lines = [HEADER, *(row.cells for row in misses_first(rows))]
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
     return "\n".join(
@@ -144,7 +144,7 @@ def table(name, rows, quick):
 
 
 def cpu_model():
-    """Name of the processor."""
+    """Return the name of the processor."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -153,7 +153,7 @@ def cpu_model():
 
 def _threads():
     threads = {"count": numba.get_num_threads(), "layer": None}
-    with suppress(ValueError):  # no parallel kernel has run
+    with suppress(ValueError):  # no parallel kernel has run yet
         threads["layer"] = numba.threading_layer()
     return threads
 
@@ -193,7 +193,7 @@ def save(name, rows, quick, folder=FOLDER):
 
 
 def write(path, content):
-    """Write a file of JSON, and its folder, whole or not at all."""
+    """Write a file of JSON atomically, and create its folder."""
     path.parent.mkdir(exist_ok=True, parents=True)
     unfinished = path.with_suffix(".part")
     try:
@@ -207,7 +207,7 @@ def write(path, content):
 
 @dataclass(frozen=True)
 class Record:
-    """One run of a case, as it was kept."""
+    """The record of one run of a case."""
 
     content: dict
 
@@ -221,7 +221,7 @@ class Record:
 
 
 def read(path):
-    """Record of a file.
+    """Read a record.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def read(path):
 
 
 def newest(*folders):
-    """The newest full record of every case in some folders, and the errors of files that are not records.
+    """Return the newest full record of each case in some folders, and the errors of files that are not records.
 
     Returns
     -------
@@ -258,6 +258,6 @@ def newest(*folders):
 
 
 def release(records, folder=RELEASED):
-    """Write records of the figures in the documentation, one file for each case."""
+    """Write the records of the figures in the documentation, one file per case."""
     for name, kept in records.items():
         write(folder / f"{name}.json", kept.content)

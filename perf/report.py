@@ -1,6 +1,6 @@
-"""The report: one HTML page, the pictures, and the tables of notes and documentation, from the newest full records.
+"""The report: an HTML page, the pictures, and the tables of notes and documentation, from the newest full records.
 
-It keeps these records in `released`, so that pages can be compared with them.
+The records are copied to `released`, so that pages can be compared with them.
 """
 
 import argparse
@@ -64,12 +64,12 @@ def main(
 
 
 def _pictures(records, errors, cases):
-    """PNG of every picture; pictures that cannot be drawn are named in `errors`.
+    """Return the PNG of each picture; failures are appended to `errors`.
 
     Returns
     -------
     pictures : dict of str to dict of str to bytes
-        For each case, and for "reach", names of files and their content.
+        For each case, and for "reach", file names and contents.
     """
     pictures = {"reach": {"reach.png": _png(plots.reached(_aimed(records)))}}
     for case, kept in records.items():
@@ -89,7 +89,7 @@ def _png(figure):
 
 
 def _aimed(records):
-    """Names and rows of all figures that have a reach; misses come first."""
+    """Return names and rows of all figures with a goal; missed goals come first."""
     rows = [(f"{case}: {row.what}", row) for case, kept in records.items() for row in kept.rows if row.ok is not None]
     return sorted(rows, key=lambda named: named[1].ok)
 
@@ -102,14 +102,14 @@ def write(records, pictures, folder, pages, pictures_folder):
     records : dict of str to Record
     pictures : dict of str to dict of str to bytes
     folder, pictures_folder : Path
-        Of the page and of the pictures.
+        Folders of the page and of the pictures.
     pages : iterable of Path
-        Markdown, or pages of the documentation.
+        Files in Markdown or reStructuredText.
 
     Returns
     -------
     paths : list of Path
-        What was written.
+        Written files.
     """
     pictures_folder.mkdir(exist_ok=True)
     paths = [folder / PAGE]
@@ -126,17 +126,17 @@ def write(records, pictures, folder, pages, pictures_folder):
 
 
 def blocks(text, suffix):
-    """Names of the cases of each block of a page."""
+    """Return the names of the cases of each block of a page."""
     return [block[2].split() for block in _BLOCKS[suffix].finditer(text)]
 
 
 def renew(text, records, suffix, cases=suite.CASES):
-    """Text of a page with its tables made anew.
+    """Return the text of a page with new tables.
 
-    Between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` of Markdown (".md"), and between ``.. perf: CASE ...``
-    and ``.. /perf`` of a page of the documentation (".rst"), goes the table of the rows of these cases that have a
-    reach; ``reach`` stands for all cases, and ``CASE:PART`` for what the case's `parts` makes of its record. Tables of
-    cases without a record stay.
+    The tables are between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` in Markdown (".md"), and between
+    ``.. perf: CASE ...`` and ``.. /perf`` in reStructuredText (".rst"). They contain the rows with a goal of these
+    cases. ``reach`` means all cases, and ``CASE:PART`` a part from the `parts` of the case. Tables of cases without a
+    record are not changed.
     """
     table = markdown_table if suffix == ".md" else csv_table
 
@@ -160,7 +160,7 @@ def _cells(rows):
 
 
 def _origin(records):
-    """Where and when the records were made, in one sentence for each computer and day."""
+    """Describe the computers and days of the records, one sentence for each."""
     lines = {}
     for case, kept in records.items():
         own = kept.content
@@ -171,7 +171,7 @@ def _origin(records):
 
 
 def page(records, pictures):
-    """The page, which needs no other file.
+    """Return the page, which needs no other file.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The two sides of the gate: revisions in folders of their own, and the processes that run them."""
+"""The two sides of the gate: revisions in their own folders, and the processes that run them."""
 
 import json
 import os
@@ -24,18 +24,18 @@ class GateError(Exception):
 class Side:
     """A revision, with a process that runs micro cases on it.
 
-    Its environment is this interpreter with its own `PYTHONPATH`. Both sides have the installed dependencies and this
-    tree's cases, so that only binfeat differs.
+    It uses this interpreter with its own `PYTHONPATH`. Both sides have the installed dependencies and the cases of this
+    tree, so only binfeat differs.
 
     Parameters
     ----------
     name : str
     source : Path
-        Folder that holds `binfeat`.
+        Folder that contains `binfeat`.
     folder : Path
-        Empty folder for the view that the process has, and for its cache.
+        Empty folder for the sources of the process and for its cache.
     has_own_cache : bool
-        Whether kernels are compiled into an empty cache, instead of the one next to their source.
+        If True, kernels are compiled into an empty cache, instead of the cache next to their source.
     """
 
     def __init__(self, name, source, folder, has_own_cache):
@@ -60,11 +60,11 @@ class Side:
     def stop(self):
         """End the process; the next request starts a new one."""
         if self._process is not None:
-            self._process.communicate()  # the end of its input ends it
+            self._process.communicate()  # the process ends at the end of its input
         self._process = None
 
     def ask(self, case, threads, count=False):
-        """Run a case once; see `perf.worker` for the reply.
+        """Run a case once; `perf.worker` describes the reply.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class Side:
         return self._reply({"case": case, "threads": threads, "count": count}, f"in {case} with {threads} threads")
 
     def _reply(self, request, when):
-        """Reply of the process; GateError if it died."""
+        """Return the reply of the process; raise GateError if it died."""
         try:
             print(json.dumps(request), file=self._process.stdin, flush=True)
             line = self._process.stdout.readline()
@@ -88,12 +88,12 @@ class Side:
 
     @property
     def n_signatures(self):
-        """Signatures of kernels that the process has compiled or loaded so far."""
+        """Number of signatures of kernels that the process has compiled or loaded."""
         return self._reply({"case": None}, "before it counted signatures")["signatures"] if self._process else 0
 
     @property
     def reasons(self):
-        """Text of the file that says why counters changed."""
+        """Contents of the file of reasons for changed counters."""
         path = self.source / _REASONS
         return path.read_text() if path.is_file() else ""
 
@@ -104,7 +104,7 @@ class Side:
 
 @contextmanager
 def both(revision, repository=HEAD):
-    """Base, checked out into a worktree, and head, this tree as it is.
+    """Yield base, checked out into a worktree, and head, the current tree.
 
     Raises
     ------
@@ -130,12 +130,12 @@ def both(revision, repository=HEAD):
 
 
 def _engine(tree):
-    """Sources of all kernels."""
+    """Return the sources of all kernels."""
     return {path.name: path.read_bytes() for path in (tree / _ENGINE).glob("*.py")}
 
 
 def _copy_kernels(tree):
-    """Copy compiled kernels of the same sources, with the sources, whose times Numba compares with its cache."""
+    """Copy compiled kernels of the same sources, and the sources, because Numba compares their times with its cache."""
     for source in (HEAD / _ENGINE).rglob(f"*_{_digest_of_sources()}-*.nb[ci]"):
         target = tree / _ENGINE / source.relative_to(HEAD / _ENGINE)
         target.parent.mkdir(exist_ok=True)

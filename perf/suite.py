@@ -1,4 +1,4 @@
-"""The cases, found by name; a case that fails does not stop the others."""
+"""The cases by name; a case that fails does not stop the others."""
 
 import argparse
 import ast
@@ -18,7 +18,7 @@ _UNFINISHED = "unfinished"
 
 
 class _Cases(Mapping):
-    """Modules of the cases by name, imported when they are asked for."""
+    """Modules of the cases by name, imported on demand."""
 
     def __iter__(self):
         return (module.name for module in pkgutil.iter_modules(cases.__path__))
@@ -30,7 +30,7 @@ class _Cases(Mapping):
         return import_module(f"perf.cases.{name}")
 
     def summary(self, name):
-        """First line of the docstring of a case, which is not imported: a package that it needs may be missing."""
+        """Return the first docstring line of a case, without an import: a package that it needs can be missing."""
         return ast.get_docstring(ast.parse(Path(cases.__path__[0], f"{name}.py").read_text())).splitlines()[0]
 
 
@@ -38,7 +38,7 @@ CASES = _Cases()
 
 
 def names_among(known):
-    """Parser of an option whose value is names with commas between them; names that are not known are refused."""
+    """Return a parser of comma-separated names, which refuses unknown names."""
 
     def names(text):
         unknown = [name for name in text.split(",") if name not in known]
@@ -50,7 +50,7 @@ def names_among(known):
 
 
 def guarded(what, part, *arguments):
-    """Rows of a part of a case; if the part fails, the rows before the failure and a row that says so.
+    """Yield the rows of a part of a case; if it fails, the last row contains the error.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ def guarded(what, part, *arguments):
 
 
 def continued(case, what, part, *arguments, folder):
-    """Rows of a part of a long case, as of `guarded`; those of an interrupted run on this computer are in a file.
+    """Yield the rows of a part of a long case, as `guarded` does; finished parts are stored in files.
 
-    A case is long if its `LONG` is true. Then `run` has a keyword `of_part`, in whole runs this function for the case,
-    and its rows are printed as soon as they are measured.
+    A case is long if its `LONG` is true. Its `run` then has a keyword `of_part`, which is this function in full runs.
+    Rows are printed as soon as they are measured.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def continued(case, what, part, *arguments, folder):
     part : callable
         From `arguments` to an iterable of rows.
     folder : pathlib.Path
-        Where records go. The files are in its folder `unfinished` until a run of the case has no failure.
+        Folder of the records. The files are in its folder `unfinished` until a run of the case has no failure.
     """
     path = folder / _UNFINISHED / f"{case}.{what}.json"
     made_by = {"cpu": record.cpu_model(), "binfeat": version("binfeat")}
@@ -101,29 +101,29 @@ def continued(case, what, part, *arguments, folder):
 
 
 def run(names, quick, options=None, cases=CASES, folder=record.FOLDER):
-    """Run cases one after the other, print their tables and keep their records.
+    """Run cases one after the other, print their tables and write their records.
 
     Parameters
     ----------
     names : list of str
     quick : bool
     options : dict of str to dict, default=None
-        More keywords of the cases that take some. A run with any of the keywords that a case's `NARROWING` names
-        measures only a part of the case, and is not recorded.
+        Further keywords of cases. A run with a keyword in the `NARROWING` of the case measures only a part of the case,
+        and is not recorded.
     cases : Mapping of str to module
     folder : pathlib.Path
-        Where records go.
+        Folder of the records.
 
     Returns
     -------
     failed : list of str
-        Cases of which a part failed, or the record could not be kept.
+        Cases with a failed part, or with a record that could not be written.
     """
     return [name for name in names if not _run_one(name, cases, quick, (options or {}).get(name, {}), folder)]
 
 
 def _imported(name, cases):
-    """The module of a case; None if a package that it needs is missing, which its rows say."""
+    """Return the module of a case, or None if a package that it needs is missing."""
     try:
         return cases[name]
     except ModuleNotFoundError:
@@ -156,7 +156,7 @@ def _run_one(name, cases, quick, options, folder):
         print("Not recorded, since it is a part of the case only.\n", flush=True)
         return ok
     try:
-        recorded_as = getattr(case, "recorded_as", lambda **_: name)  # some options make records of their own
+        recorded_as = getattr(case, "recorded_as", lambda **_: name)  # some options have separate records
         print(f"Recorded in {record.save(recorded_as(**options), rows, quick, folder)}\n", flush=True)
     except record.RecordError as error:
         print(error, file=sys.stderr)

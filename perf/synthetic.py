@@ -5,7 +5,7 @@ import numpy as np
 from perf.data import Split
 
 N_TRAIN, N_TEST = 10_000, 5_000
-_NOISE = 0.1  # of the target's standard deviation
+_NOISE = 0.1  # standard deviation, relative to the target's
 
 
 def _uniform(rng, n_rows, n_inputs):
@@ -13,14 +13,14 @@ def _uniform(rng, n_rows, n_inputs):
 
 
 def smooth(rng, n_rows):
-    """A few slow waves across all of six inputs."""
+    """A few slow sines along directions in six inputs."""
     X = _uniform(rng, n_rows, 6)
     directions = rng.normal(size=(6, 4))
     return X, np.sin(X @ directions).sum(axis=1)
 
 
 def piecewise(rng, n_rows):
-    """Constant in the boxes that steps along six inputs make."""
+    """Steps along six inputs: constant in boxes."""
     X = _uniform(rng, n_rows, 6)
     levels = rng.normal(size=(3, 3, 3))
     cells = np.floor(1.5 * (X[:, :3] + 1)).astype(int)
@@ -28,14 +28,14 @@ def piecewise(rng, n_rows):
 
 
 def additive(rng, n_rows):
-    """A curve of its own along each of ten inputs."""
+    """A sum of a curve along each of ten inputs."""
     X = _uniform(rng, n_rows, 10)
     waves = np.sin(np.linspace(1, 6, 10) * X + rng.uniform(0, 6, 10))
     return X, waves.sum(axis=1)
 
 
 def interacting(rng, n_rows):
-    """Products of pairs and a triple of eight inputs."""
+    """Products of pairs and of a triple of eight inputs."""
     X = _uniform(rng, n_rows, 8)
     return X, X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] + X[:, 4] * X[:, 5] * X[:, 6] + 0.5 * np.sin(6 * X[:, 0] * X[:, 7])
 
@@ -48,7 +48,7 @@ def irrelevant(rng, n_rows):
 
 
 def heavy_tails(rng, n_rows):
-    """Log-normal inputs with factors of a thousand, of which the target sees the logarithms."""
+    """Log-normal inputs over factors of a thousand; the target depends on their logarithms."""
     X = np.exp(2 * rng.normal(size=(n_rows, 6)))
     logs = np.log(X)
     return X, np.tanh(logs[:, 0] - logs[:, 1]) + np.sin(logs[:, 2]) * (logs[:, 3] > 0) + 0.2 * logs[:, 4]
@@ -58,7 +58,7 @@ TARGETS = (smooth, piecewise, additive, interacting, irrelevant, heavy_tails)
 
 
 def draw(target, seed, n_train=N_TRAIN, n_test=N_TEST):
-    """Rows of a target: noisy ones to train on, and exact ones to test with, about mean zero.
+    """Draw rows with noisy training targets and exact test targets, with a mean of about zero.
 
     Parameters
     ----------

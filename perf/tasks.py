@@ -1,4 +1,4 @@
-"""The five data sets of the paper's Table 1, or the nearest that are available, ready to train on."""
+"""The five data sets of the paper's Table 1, or the nearest available ones."""
 
 import os
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from sklearn.preprocessing import OneHotEncoder
 
 from perf import data, fetch
 
-TEST_SHARE = 0.1  # of Forest Cover, its last rows
+TEST_SHARE = 0.1  # of Forest Cover, the last rows
 N_SPLITS = 3  # of CPU and Census
 
 
 @dataclass(frozen=True)
 class Task:
-    """A line of Table 1: its splits, and how the data differ from the paper's."""
+    """A line of Table 1: its splits, and the differences from the paper's data."""
 
     name: str
     splits: list
@@ -26,12 +26,12 @@ class Task:
         return self.splits[0].y.dtype.kind == "f"
 
     def quick(self, n_rows):
-        """The first split alone, with `n_rows` rows."""
+        """Return the first split only, with `n_rows` rows."""
         return Task(self.name, [split.quick(n_rows) for split in self.splits[:1]], self.deviation)
 
 
 def _source():
-    """The module that loads the tables where the caller names no other."""
+    """Return the default module that loads the tables."""
     return data if "BINFEAT_DATA" in os.environ else fetch
 
 
@@ -56,7 +56,7 @@ def adult(source=None):
 
 
 def _narrow(X):
-    """CSR with the index type that `SVC` takes."""
+    """Return CSR with the index type that `SVC` accepts."""
     return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
 
 

@@ -1,7 +1,7 @@
-"""One side of the gate: a process that runs micro cases when it is told to, with the binfeat that it finds.
+"""One side of the gate: a process that runs micro cases on request, with the binfeat on its path.
 
-A request is one line of JSON, ``{"case": "ridge", "threads": 1, "count": false}``; the reply is another, with
-"seconds", and with "counters" where these are asked for, or with "error". Without a case it has "signatures".
+A request is one line of JSON, ``{"case": "ridge", "threads": 1, "count": false}``. The reply is another line, with
+"seconds" (and "counters" on request), or "error". The reply to a request without a case contains "signatures".
 """
 
 import functools

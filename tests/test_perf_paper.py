@@ -114,7 +114,7 @@ def test_finer_widths_multiply_learned_ones():
 
 def test_waves_are_computed_where_memory_is_short(table, monkeypatch):
     X, y = table
-    machine = choice.machine(MinMaxScaler(), choice.Waves(n_components=20, random_state=0), True)
+    machine = choice.machine(MinMaxScaler(), choice.StreamableFourier(n_components=20, random_state=0), True)
     held = clone(machine).fit(X, y).predict(X)
     monkeypatch.setattr(choice, "memory_limit", lambda: 1)
     np.testing.assert_allclose(clone(machine).fit(X, y).predict(X), held, rtol=1e-6)

@@ -1,1 +1,1 @@
-"""One module per case, with `run(quick)`, which returns the rows of its table."""
+"""One module per case, with a function `run(quick)` that returns the rows of its table."""

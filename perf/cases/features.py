@@ -14,14 +14,14 @@ from perf.data import forest_cover_for, seeded_split
 from perf.measure import bytes_of, interleave, stopwatch
 from perf.record import Row
 
-N_ROWS, QUICK_ROWS = 40_000, 5_000  # of training, and as many to test
-N_SPLITS = 5  # with other rows and other random features
+N_ROWS, QUICK_ROWS = 40_000, 5_000  # for training, and as many for testing
+N_SPLITS = 5  # each with its own rows and random features
 N_FEATURES = 256  # grids, components or trees
 SPEED, MEMORY, ERROR = "rows a second", "memory", "test error"
 
 
 def kinds(seed):
-    """Transformers by the names under which their rows are."""
+    """Return transformers by the names of their rows."""
     seeded = {"random_state": seed}
     components = {"n_components": N_FEATURES, **seeded}
     learned = RandomBinning(gamma="learn", n_grids=N_FEATURES, output="codes", **seeded)
@@ -52,7 +52,7 @@ def run(quick):
 
 
 def _split(X, y, n_rows, seed):
-    """Rows to train on and as many to test with, standardized."""
+    """Return training rows and as many test rows, standardized."""
     split = seeded_split(X, y, n_rows, seed).first(None, n_rows)
     scaler = StandardScaler().fit(split.X)
     return replace(split, X=scaler.transform(split.X), X_test=scaler.transform(split.X_test))

@@ -1,4 +1,4 @@
-"""LabelSpreading with 10 labels a class, beside a kernel machine trained on these alone and 7 neighbours."""
+"""LabelSpreading with 10 labels per class, compared with a kernel model of the labeled rows and with 7 neighbors."""
 
 import warnings
 from functools import partial
@@ -18,7 +18,7 @@ NEIGHBOURS, LABELS = 7, 10
 DRAWS, QUICK_DRAWS, QUICK_ROWS = 10, 1, 500
 MANY, QUICK_MANY = (697_526, 15), (3_000, 15)
 BESIDE_NEIGHBOURS = f"{NEIGHBOURS} neighbours"
-REACH = {ALONE: 0.0, BESIDE_NEIGHBOURS: -2.0}  # points beyond each reference
+REACH = {ALONE: 0.0, BESIDE_NEIGHBOURS: -2.0}  # points above each reference
 
 
 def run(quick):
@@ -28,7 +28,7 @@ def run(quick):
 
 
 def _quality(name, load, quick):
-    """Means, over draws of labelled rows, of the share of the other rows that get their class."""
+    """Yield the share of the other rows with the correct class, as means over draws of labeled rows."""
     X, y = table(load, QUICK_ROWS if quick else None)
     found = np.mean([_shares_right(X, y, draw, quick) for draw in range(QUICK_DRAWS if quick else DRAWS)], axis=0)
     means = dict(zip((OURS, ALONE, BESIDE_NEIGHBOURS), found.tolist(), strict=True))
@@ -54,7 +54,7 @@ def _shares_right(X, y, draw, quick):
 
 
 def few_of(y, labelled):
-    """Labels y, with -1 for rows without a label."""
+    """Return labels y, with -1 for rows without a label."""
     few = np.full(len(y), -1)
     few[labelled] = y[labelled]
     return few
@@ -73,7 +73,7 @@ def _many_rows(quick):
 
 
 def _rows_of_two_classes(n_rows, n_inputs):
-    """Ten curved clusters, five a class, and 200 labels."""
+    """Yield rows for ten curved clusters, five per class, and 200 labels."""
     X, cluster = curved(n_rows, n_inputs)
     y = cluster % 2
     return X, y, few_of(y, np.random.default_rng(1).permutation(n_rows)[:200])

@@ -1,4 +1,4 @@
-"""What the processor at hand can do: memory, products, look-ups, the hash's terms, cosines and sines."""
+"""Speed limits of this processor: memory, products, look-ups, terms of the hash, cosines and sines."""
 
 from perf.floors import rates
 from perf.record import Row

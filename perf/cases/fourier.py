@@ -1,4 +1,4 @@
-"""RandomFourier: against RBFSampler and the floor of product and writing; fastfood against iid; CSR against dense."""
+"""RandomFourier compared with RBFSampler and with product and writing; fastfood with iid; CSR with dense input."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ from perf.suite import guarded
 
 N_ROWS, QUICK_ROWS = 100_000, 10_000
 N_COMPONENTS = 1_000
-GAMMA = 0.02  # for Adult; about one over the number of inputs times their variance
+GAMMA = 0.02  # for Adult; about 1 / (inputs * variance)
 BLOCK = 512
 
 
@@ -82,7 +82,7 @@ def _require_same_features(ours, theirs, X):
 
 
 def _write(Z):
-    """An array of the size of the features, written by all threads from a block that stays in the cache."""
+    """Write an array of the size of the features by all threads, from a block that stays in the cache."""
     block = np.ones((BLOCK, N_COMPONENTS), Z.dtype)
 
     def work(blocks):
@@ -94,7 +94,7 @@ def _write(Z):
 
 
 def _multiply_blocks(n_rows, project, shape, dtype):
-    """The product of all rows in blocks; like the map, it writes them to scratch that stays in the cache."""
+    """Multiply all rows in blocks; like the map, write them to scratch that stays in the cache."""
 
     def work(blocks):
         own = np.empty(shape, dtype)
@@ -115,7 +115,7 @@ def _fastfood(n_rows, quick):
 
 
 def _sparse_input(n_rows, quick):
-    """Binary inputs like those of Adult (a9a)."""
+    """Return binary inputs like Adult (a9a)."""
     rows = sparse.random(n_rows, 123, density=0.11, format="csr", dtype=np.float32, random_state=0, data_rvs=np.ones)
     dense = rows.toarray()
     ours = RandomFourier(n_components=N_COMPONENTS, random_state=0).fit(rows)
@@ -125,7 +125,7 @@ def _sparse_input(n_rows, quick):
 
 
 def _ridge_on_adult(quick):
-    """End to end on a9a: features, a path of penalties, and the fit with the best one."""
+    """Yield rows of a whole task on a9a: features, a path of penalties, and the fit with the best one."""
     data = adult_a9a()
     X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
     n_rows = 1_500 if quick else len(y)

@@ -1,4 +1,4 @@
-"""Prediction intervals on every regression table: their coverage, and their length beside LightGBM's quantiles."""
+"""Prediction intervals on all regression tables: coverage, and length compared with LightGBM's quantiles."""
 
 import numpy as np
 
@@ -17,14 +17,14 @@ COVERAGES, LENGTH_AT = (0.5, 0.8, 0.9, 0.95), 0.9
 N_SAMPLES = 32
 PEER = "MAPIE on LightGBM"
 _QUICK_TABLES, _QUICK_ROWS = ("diabetes",), 300
-_MOST_TEST_ROWS = 5_000  # more test rows make the standard errors smaller that coverage is judged by
+_MOST_TEST_ROWS = 5_000  # more test rows make the standard errors of coverages smaller
 _CALIBRATION_SHARE, _TEST_SHARE = 0.2, 0.25
 _N_TREES, _N_LEAVES = 200, 31
-_AWAY, _LENGTH = " missed by", ", length at 90 %"  # ends of the names of rows
+_AWAY, _LENGTH = " missed by", ", length at 90 %"  # last parts of the names of rows
 
 
 def add_options(parser):
-    """What narrows the case; such a run is not recorded."""
+    """Add options that narrow the case; such a run is not recorded."""
     group = parser.add_argument_group("options of intervals")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
     group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows of each table at most")
@@ -32,7 +32,7 @@ def add_options(parser):
 
 
 def run(quick, only=None, rows=None, features=None, of_part=guarded):
-    """Rows of every regression table, and of all tables together."""
+    """Yield rows of each regression table, and of all tables together."""
     found = []
     for name in _QUICK_TABLES if quick else only or TABLES:
         for row in of_part(name, _table, name, _QUICK_ROWS if quick else rows, features, quick):
@@ -47,7 +47,7 @@ def run(quick, only=None, rows=None, features=None, of_part=guarded):
 
 
 def _table(name, most_rows, features, quick):
-    """Rows of a table."""
+    """Yield the rows of a table."""
     try:
         split = noisy(TABLES[name](), most_rows)
     except MissingDataError as error:
@@ -75,7 +75,7 @@ def _table(name, most_rows, features, quick):
 
 
 def noisy(table, most_rows):
-    """A split whose test targets have noise, too: drawn tables have exact ones, so their training rows are split."""
+    """Return a split with noisy test targets. Synthetic tables have exact ones, so their training rows are split."""
     split = table.split(0)
     if isinstance(table, DrawnTable):
         split = seeded_split(split.X, split.y, round((1 - _TEST_SHARE) * len(split.y)), 0)
@@ -83,13 +83,13 @@ def noisy(table, most_rows):
 
 
 def _judged(intervals, y):
-    """Share of targets inside, and mean length."""
+    """Return the share of targets inside, and the mean length."""
     low, high = intervals.T
     return float(np.mean((low <= y) & (y <= high))), float(np.mean(high - low))
 
 
 def _peer(split):
-    """Conformalised quantile regression (Romano et al. 2019) by LightGBM; None where MAPIE or LightGBM is not there."""
+    """Conformalized quantile regression (Romano et al. 2019) by LightGBM; None without MAPIE or LightGBM."""
     try:
         from mapie.regression import ConformalizedQuantileRegressor
     except ImportError:
@@ -109,7 +109,7 @@ def _peer(split):
 
 
 def _numbers(X):
-    """Rows as an array, as MAPIE wants them, with codes for categories; and the columns that hold categories."""
+    """Return rows as an array for MAPIE, with codes for categories, and the columns of categories."""
     if not hasattr(X, "dtypes"):
         return X, []
     categories = [j for j, dtype in enumerate(X.dtypes) if dtype == "category"]

@@ -1,4 +1,4 @@
-"""Losses that users are judged by: log-loss, AUC, Brier score, calibration, pinball loss, Poisson deviance."""
+"""Common losses: log-loss, AUC, Brier score, calibration error, pinball loss, Poisson deviance."""
 
 import re
 from operator import itemgetter
@@ -24,9 +24,9 @@ NARROWING = ("only", "rows", "loss")
 QUANTILES = (0.1, 0.5, 0.9)
 _QUICK_TABLES, _QUICK_ROWS = ("diabetes", "breast_cancer", "made_exposures"), 300
 _MOST_ROWS = 50_000
-_LEAST_FIGURE = 1e-4  # that ratios are made of, so that a table without errors does not decide
-_SLOWER = ", fit / of squares"  # ends what is told of seconds beside those of squares
-_BINS = 15  # of confidence, with equally many rows
+_LEAST_FIGURE = 1e-4  # least loss in a ratio, so that a table without errors does not dominate the mean
+_SLOWER = ", fit / of squares"  # last part of the names of rows with seconds relative to the squared loss
+_BINS = 15  # bins of confidence with equally many rows
 REACH = {
     ("log-loss", "LightGBM"): 0.75,
     ("log-loss", "CatBoost"): 0.85,
@@ -38,13 +38,13 @@ REACH = {
 
 
 def parts(content):
-    """Tables of the page: each loss beside each peer, and the tables whose losses are on no other page."""
+    """Return the tables of the page: each loss compared with each peer, and tables with losses on no other page."""
     ratios = _ratios(map(Row.from_dict, content["rows"]))
     return {"losses": _by_loss(ratios), "tables": _by_table(ratios)}
 
 
 def _ratios(rows):
-    """Ours over a peer's, by loss and peer, then by table."""
+    """Return our loss divided by a peer's, by loss and peer, then by table."""
     found = {}
     for row in rows:
         if row.unit == "" and row.reference is not None:
@@ -79,7 +79,7 @@ def _ratio(ours, theirs):
 
 
 def add_options(parser):
-    """What narrows the case; such a run is not recorded."""
+    """Add options that narrow the case; such a run is not recorded."""
     group = parser.add_argument_group("options of losses")
     group.add_argument("--only", type=names_among({**TABLES, **counts.TABLES}), metavar="TABLE,...")
     group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows at most")
@@ -87,7 +87,7 @@ def add_options(parser):
 
 
 def run(quick, only=None, rows=None, loss=None, of_part=guarded):
-    """Rows of every table, and of all tables together."""
+    """Yield rows of each table, and of all tables together."""
     found, most_rows = [], _QUICK_ROWS if quick else rows or _MOST_ROWS
     for name in _QUICK_TABLES if quick else only or {**TABLES, **counts.TABLES}:
         for row in of_part(name, _table, name, most_rows, quick, loss or "squared"):
@@ -104,7 +104,7 @@ def run(quick, only=None, rows=None, loss=None, of_part=guarded):
 
 
 def _table(name, most_rows, quick, loss):
-    """Rows of a table."""
+    """Yield the rows of a table."""
     is_count = name in counts.TABLES
     try:
         split = noisy((counts.TABLES if is_count else TABLES)[name](), most_rows)
@@ -169,7 +169,7 @@ def _of_counts(split, means):
 
 
 def _timed(make):
-    """What is made, and the seconds that it takes."""
+    """Return the result of a call, and its seconds."""
     start = perf_counter()
     made = make()
     return made, perf_counter() - start
@@ -184,7 +184,7 @@ def _brier(classes, shares, y):
 
 
 def calibration_error(classes, shares, y):
-    """Expected calibration error of the label that is said (Guo et al. 2017), in bins with equally many rows."""
+    """Return the expected calibration error of predicted labels (Guo et al. 2017), in bins with equally many rows."""
     said = shares.argmax(axis=1)
     confidence, is_right = shares[np.arange(len(y)), said], classes[said] == y
     parts = np.array_split(np.argsort(confidence, kind="stable"), min(_BINS, len(y)))

@@ -1,4 +1,4 @@
-"""KernelMachineClassifier on Forest Cover: error in LightGBM's own time, and without a limit; 7 classes."""
+"""KernelMachineClassifier on Forest Cover: error in LightGBM's time, and without a limit; 7 classes."""
 
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -11,12 +11,12 @@ from perf.suite import guarded
 
 QUICK_ROWS = 5_000
 WARM_UP_ROWS = 2_000
-CURVE = ((500, 255, 0.1, 2.3), (1500, 255, 0.15, 2.1), (1000, 1023, 0.1, 2.0))  # trees, leaves, rate, our reach
+CURVE = ((500, 255, 0.1, 2.3), (1500, 255, 0.15, 2.1), (1000, 1023, 0.1, 2.0))  # trees, leaves, rate, our goal
 QUICK_CURVE = ((50, 31, 0.1, 2.3),)
 
 
 def pictures(record):
-    """Error against seconds of the fit."""
+    """Draw the error against the seconds of the fit."""
     return {"machine.png": plots.curves(record["rows"], "seconds of the fit", "test error (%)")}
 
 
@@ -31,14 +31,14 @@ def run(quick):
 
 
 def _forest_cover(n_rows):
-    """The first 90 % of the rows to train on, the last 10 % to test with."""
+    """Return the first 90 % of the rows for training, the last 10 % for testing."""
     X, y = (part[:n_rows] for part in forest_cover())
     n = int(0.9 * len(X))
     return Split(X[:n], y[:n], X[n:], y[n:])
 
 
 def _against_time(split, n_trees, n_leaves, rate, reach):
-    """A point of LightGBM's curve of error against time, and ours in the same time."""
+    """Yield a point of LightGBM's curve of error against time, and ours in the same time."""
     name = f"LightGBM {n_trees} x {n_leaves}"
     peer = lightgbm(n_trees, n_leaves, rate)
     if peer is None:

@@ -16,7 +16,7 @@ ROWS = (10_000, 30_000, 100_000, 200_000, 400_000)
 QUICK_ROWS, QUICK = (500, 1_000, 2_000), {"features": "binning", "kernel": "laplacian"}
 PREDICTION_GRIDS, PREDICTION_ROWS = 200, 100_000
 ONE_ROW_CALLS = 1_000
-ONE_ROW = {200: 100, 500: 200}  # grids: reach in us
+ONE_ROW = {200: 100, 500: 200}  # grids: goal in us
 
 
 def run(quick):
@@ -32,13 +32,13 @@ def run(quick):
 
 
 def _growth(machine, X, y, sizes):
-    """The whole fit with learned length scales, whose search takes a sample of a fixed size."""
+    """Yield the whole fit with learned length scales; the search uses a sample of a fixed size."""
     yield from _times_of_sizes("fit", machine, X, y, sizes, 1)
 
 
 def _given_widths(learned, X, y, sizes, repeats):
-    """Length scales and penalty given, and bins alone: hashing, look-up, solver, choice of a kernel."""
-    gamma = learned.gamma_[: X.shape[1]]  # of the inputs; columns of ranks and codes follow
+    """Yield fits with given length scales and penalty, and only bins: hashes, look-ups, solver, choice of a kernel."""
+    gamma = learned.gamma_[: X.shape[1]]  # of the inputs; columns of ranks and categories follow
     given = {"gamma": gamma, "alpha": learned.alpha_, "refit": False, "features": "binning"}
     machine = KernelMachineClassifier(**{**learned.get_params(), **given})
     yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
@@ -83,7 +83,7 @@ def _one_row(X, y, quick):
 
 
 def _machine(n_grids):
-    """A machine with given length scales, which do not change the speed of predictions."""
+    """Return a model with given length scales, which do not affect the speed of predictions."""
     given = {"kernel": "laplacian", "features": "binning", "gamma": "scale", "alpha": 0.1, "refit": False}
     return KernelMachineClassifier(solver_params={"n_grids": n_grids}, **given, random_state=0)
 

@@ -1,4 +1,4 @@
-"""KernelMachine* on cpu_act, census, Adult and KDD Cup 1999, beside LightGBM, boosting, trees and Nystroem."""
+"""KernelMachine* on cpu_act, census, Adult and KDD Cup 1999, compared with LightGBM, boosting, trees and Nystroem."""
 
 import numpy as np
 from sklearn.ensemble import (
@@ -35,7 +35,7 @@ def _options(quick):
 
 
 def _regression(name, load, n_train, quick):
-    """Relative RMS, mean over seeded splits, and the difference to LightGBM in its paired standard errors."""
+    """Yield the relative RMS, mean over seeded splits, and the difference to LightGBM in paired standard errors."""
     X, y = load()
     splits = [data.seeded_split(X, y, n_train, seed) for seed in range(2 if quick else data.N_SPLITS)]
     splits = [split.quick(QUICK_ROWS if quick else None) for split in splits]
@@ -61,7 +61,7 @@ def _paired(differences):
 
 
 def _classification(name, load, quick, peers):
-    """Error on the official test rows, and its distance to the best peer's."""
+    """Yield the error on the official test rows, and its difference to the best peer's."""
     split = load().quick(QUICK_ROWS if quick else None)
     ours = {"ours": lambda: KernelMachineClassifier(**_options(quick), random_state=0)}
     trials, failures = contest({**ours, "LightGBM 500": lambda: lightgbm(500, 31), **peers}, [split])
@@ -81,7 +81,7 @@ def _classification(name, load, quick, peers):
 
 
 def _nystroem():
-    """Ridge on Nystroem's features, with the gamma that does best on held-out training rows."""
+    """Return ridge regression on Nystroem features, with the best gamma on validation rows."""
     pipeline = make_pipeline(Nystroem(n_components=1000, random_state=0), RidgeClassifier())
     held_out = ShuffleSplit(n_splits=1, test_size=0.1, random_state=0)
     return GridSearchCV(pipeline, {"nystroem__gamma": NYSTROEM_GAMMAS}, cv=held_out)

@@ -23,7 +23,7 @@ from perf.suite import guarded
 
 OURS, FOREST = "ours", "IsolationForest"
 QUICK_TABLES, QUICK_ROWS = 2, 500
-MOST_ROWS_OF_SLOW = 20_000  # of peers that compare all pairs of rows
+MOST_ROWS_OF_SLOW = 20_000  # for peers that compare all pairs of rows
 NEIGHBOURS, N_TREES = 20, 200
 SIZE, N_INPUTS = 1_000_000, 20
 N_DRAWS, QUICK_DRAWS, N_OLD, N_NEW, LEVEL = 1_000, 5, 150, 100, 0.05
@@ -37,7 +37,7 @@ def run(quick):
 
 
 def detectors(seed):
-    """Functions of rows that return scores, higher for more abnormal rows."""
+    """Return functions from rows to scores, higher for more abnormal rows."""
     return {
         OURS: lambda X: -OutlierDetector(random_state=seed).fit(X).score_samples(X),
         FOREST: lambda X: -IsolationForest(n_estimators=N_TREES, random_state=seed).fit(X).score_samples(X),
@@ -75,7 +75,7 @@ def _standardised(X):
 
 
 def _tables(quick):
-    """AUC on each table; means over tables, and the difference from isolation forests with its standard error."""
+    """Yield AUC on each table, means over tables, and the difference to isolation forests with its standard error."""
     for title, tables in (("five tables", FIVE), ("others", OTHERS)):
         names = list(tables)[-QUICK_TABLES:] if quick else list(tables)
         found, rows = {}, []
@@ -152,7 +152,7 @@ def _one_row(n_rows):
 
 
 def _drift(n_draws):
-    """False alarms, and power for a small shift of one of five inputs, with a classifier's test beside it."""
+    """Yield false alarms, and the power for a small shift of one of five inputs, compared with a classifier's test."""
     rng, alarms, found, found_by_classifier = np.random.default_rng(0), [], [], []
     for seed in range(n_draws):
         old, new = rng.normal(size=(N_OLD, 5)), rng.normal(size=(N_NEW, 5))
@@ -168,7 +168,7 @@ def _drift(n_draws):
 
 
 def _classifier_test(old, new):
-    """P-value of a classifier two-sample test: ranks of cross-validated probabilities."""
+    """Return the p-value of a classifier two-sample test: ranks of cross-validated probabilities."""
     is_new = np.arange(len(old) + len(new)) >= len(old)
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
     scores = cross_val_predict(forest, np.concatenate([old, new]), is_new, cv=3, method="predict_proba")[:, 1]

@@ -12,7 +12,7 @@ from perf.tables import panels
 from perf.tables.mixed import GPBoost, MixedLM
 from perf.tables.peers import LIGHTGBM, MACHINES, Peer, ours
 
-_SLOWER = 3  # times LightGBM's seconds, at most
+_SLOWER = 3  # goal: at most this multiple of LightGBM's seconds
 _QUICK_ROWS = 600
 _PEERS = {
     "LightGBM": MACHINES[LIGHTGBM],
@@ -23,7 +23,7 @@ _PEERS = {
 
 
 def run(quick):
-    """Errors of the targets without noise of made panels, and of the targets of real ones; seconds of a fit."""
+    """Yield errors (synthetic panels: of targets without noise), and seconds of a fit."""
     for name, table in panels.TABLES.items():
         yield from guarded(name, _panel, name, table, _QUICK_ROWS if quick else None)
 
@@ -53,7 +53,7 @@ def _panel(name, table, most_rows):
 
 
 class _WithoutEffects(RegressorMixin, BaseEstimator):
-    """A kernel model whose fit lacks effects of levels."""
+    """A kernel model without effects of levels."""
 
     def __init__(self, machine):
         self.machine = machine

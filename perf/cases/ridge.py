@@ -1,4 +1,4 @@
-"""CGRidge on Forest Cover's codes: products, default stopping rule, classes, paths, squared hinge, memory."""
+"""CGRidge on codes of Forest Cover: products, default stopping rule, classes, paths, squared hinge, memory."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ from perf.suite import guarded
 
 ALPHA = 0.1
 ALPHAS = np.geomspace(10, 1e-3, 20)  # with the default stopping rule
-CONVERGED = 1e-4  # residual of the solutions that these are compared with
+CONVERGED = 1e-4  # residual of the reference solutions
 QUICK_ROWS = 15_000
 HINGE_ROWS = 100_000
 
@@ -40,7 +40,7 @@ def run(quick):
 
 
 def _features(n_rows):
-    """Codes and labels of the first 90 % of the rows, and of the others; the row that names the table."""
+    """Return codes and labels of the first 90 % of the rows, and of the rest, and a row that names the table."""
     X, gamma, labels, row = forest_cover_for(n_rows)
     n = int(0.9 * len(X))
     binning = RandomBinning(gamma=gamma, n_grids=50, output="codes", random_state=0)
@@ -65,13 +65,13 @@ def _products(Z, quick):
 
 
 def _into_given_memory(Z, W, V, rows, columns):
-    """Both products as the solver calls them."""
+    """Compute both products as the solver does."""
     Z._matmat_into(W, rows)
     Z._rmatmat_into(V, columns)
 
 
 def _floor(Z, n_columns, known):
-    """Codes are read once for four columns, and for two or one left; their numbers lie side by side in one table."""
+    """Return floors: codes are read once for four columns, and for the remaining two or one, with adjacent values."""
     widths = [FOUR] * (n_columns // FOUR) + [2] * (n_columns % FOUR // 2) + [1] * (n_columns % 2)
     bins_of_grid = Z.shape[1] / len(Z.codes)
 
@@ -84,7 +84,7 @@ def _floor(Z, n_columns, known):
 
 def _stopping(Z, y, Z_test, y_test):
     ours, converged = CGRidgeClassifier(alpha=ALPHA), CGRidgeClassifier(alpha=ALPHA, tol=1e-5, max_iter=1000)
-    sparse_cg = RidgeClassifier(alpha=ALPHA, solver="sparse_cg")  # with its default stopping rule, too
+    sparse_cg = RidgeClassifier(alpha=ALPHA, solver="sparse_cg")  # also with its default stopping rule
     csr = Z.tocsr()
     calls = {
         "ours": stopwatch(partial(ours.fit, Z, y)),
@@ -136,7 +136,7 @@ def _path(Z, y):
 
 
 def _objective(system, W, alpha):
-    """The ridge objective minus the objective of coefficients 0."""
+    """Return the ridge objective minus the objective of zero coefficients."""
     quadratic = column_dots(W, system.apply(W, np.arange(1))) + alpha * column_dots(W, W)
     return float((quadratic - 2 * column_dots(W, system.right))[0])
 

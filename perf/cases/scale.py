@@ -1,4 +1,4 @@
-"""Rows beyond memory: KernelMachineRegressor from Parquet files, and the bytes that codes take in memory."""
+"""Rows beyond memory: KernelMachineRegressor from Parquet files, and bytes of codes in memory."""
 
 import multiprocessing
 import tempfile
@@ -18,14 +18,14 @@ N_INPUTS, N_GRIDS, MAX_BYTES = 20, 64, 2 * 10**9
 SIZES = (100_000, 1_000_000, 10_000_000)
 QUICK_SIZES, QUICK = (4_000, 10_000, 20_000), {"features": "binning", "gamma": 0.1}
 FILE_ROWS = 500_000
-MEMORY_ROWS, QUICK_MEMORY_ROWS = 4_000_000, 50_000  # with fewer rows hashes and vectors of bins show beside the codes
-NARROW, WIDE = 0.05, 0.4  # gammas with fewer and with more than 65,535 bins a grid
+MEMORY_ROWS, QUICK_MEMORY_ROWS = 4_000_000, 50_000  # with fewer rows, hashes and vectors of bins matter
+NARROW, WIDE = 0.05, 0.4  # gammas with fewer and with more than 65,535 bins per grid
 TEST_ROWS = 100_000
-_POLL = 0.02  # seconds between two looks at the memory
+_POLL = 0.02  # seconds between two measurements of the memory
 
 
 def rows_of(seed, n_rows):
-    """A smooth target with steps, of six of the inputs, and noise of a tenth of its deviation."""
+    """Draw inputs and a smooth target with steps, of six inputs, with noise of a tenth of its standard deviation."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n_rows, N_INPUTS))
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + (X[:, 3] > 0.2) * X[:, 4] + np.cos(2 * X[:, 5])
@@ -33,7 +33,7 @@ def rows_of(seed, n_rows):
 
 
 def write_files(folder, n_rows):
-    """Parquet files with columns x0, x1, ... and y, in a folder of their own."""
+    """Write Parquet files with columns x0, x1, ... and y to a new folder."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -47,7 +47,7 @@ def write_files(folder, n_rows):
 
 
 class AnonymousMemory(threading.Thread):
-    """Watches the peak of this process's anonymous memory; None where the system does not say."""
+    """Measure the peak of this process's anonymous memory; None if the system does not report it."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -75,7 +75,7 @@ def _anonymous():
 
 
 def _fit(folder, options):
-    """Seconds, most anonymous bytes, kind of machine, and error on new rows of a fit to a folder of files."""
+    """Fit to a folder of files; return seconds, peak of anonymous bytes, kind of model, and error on new rows."""
     import pyarrow.dataset as ds
 
     machine = KernelMachineRegressor(
@@ -107,7 +107,7 @@ def run(quick):
     with tempfile.TemporaryDirectory() as folder:
         folders = [write_files(folder, n_rows) for n_rows in sizes]
         if not quick:
-            in_new_process(_fit, folders[0], {})  # compiles, which would flatter the others
+            in_new_process(_fit, folders[0], {})  # compiles; otherwise ratios to this fit would be too low
         fits = [in_new_process(_fit, own, QUICK if quick else {}) for own in folders]
     rows = [
         Row(f"fit, {n_rows:,} rows, {features}, error {error:.4f}", seconds)

@@ -1,4 +1,4 @@
-"""Ridge and kernel machines on Dask beside the same in memory, and the bytes that an iteration carries."""
+"""Ridge and kernel models on Dask compared with the same in memory, and bytes sent by an iteration."""
 
 import warnings
 from contextlib import contextmanager
@@ -19,15 +19,15 @@ from perf.suite import guarded
 N_ROWS, N_INPUTS, GRIDS = 4_000_000, 20, 64
 N_WORKERS, N_CHUNKS = 2, 4
 QUICK_ROWS = 50_000
-MANY_ROWS = 10**7  # from which on Dask should cost less in proportion
+MANY_ROWS = 10**7  # from this size on, the overhead of Dask should be smaller
 MACHINE = {"features": "binning", "solver_params": {"max_grids": GRIDS}, "random_state": 0}
 TEST_ROWS = 100_000
-FEW_STEPS, MANY_STEPS = 2, 12  # iterations of two fits, whose difference in bytes is due to ten iterations
+FEW_STEPS, MANY_STEPS = 2, 12  # iterations of two fits; their difference in bytes belongs to ten iterations
 NARROWING = ("rows",)
 
 
 def add_options(parser):
-    """The number of rows; a run with it is not recorded."""
+    """Add an option for the number of rows; such a run is not recorded."""
     group = parser.add_argument_group("options of scale_dask")
     group.add_argument("--rows", type=int, metavar="N", help=f"rows of the table, not {N_ROWS:,}")
 
@@ -40,14 +40,14 @@ def run(quick, rows=None):
 
 @contextmanager
 def _cluster():
-    """Two worker processes of one thread each."""
+    """Yield a client of two worker processes with one thread each."""
     options = {"n_workers": N_WORKERS, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(**options) as cluster, Client(cluster):
         yield
 
 
 def _ridge(n_rows, quick):
-    """Binning and ridge with four chunks on two workers, and in memory."""
+    """Yield times of binning and ridge with four chunks on two workers, and in memory."""
     with _cluster():
         dX, dy = _rows(n_rows)
         X, y = dX.compute(), dy.compute()
@@ -71,11 +71,11 @@ def _features(home, X):
 
 
 def _iteration(n_rows, quick):
-    """Bytes that go from process to process, beside those of the coefficients: one number for each column."""
+    """Yield the bytes that an iteration sends, compared with the coefficients: one number per column."""
     with _cluster():
         X, y = _rows(n_rows)
         Z = _features(distributed, X)
-        _carried(Z, y, FEW_STEPS)  # until then codes are on their way
+        _carried(Z, y, FEW_STEPS)  # the first fit also sends codes
         few, many = (_carried(Z, y, n_steps) for n_steps in (FEW_STEPS, MANY_STEPS))
     carried, ways = (many - few) / (MANY_STEPS - FEW_STEPS), ways_of_coefficients(N_WORKERS, N_CHUNKS)
     what = f"an iteration, carried in all / {ways:g} times the coefficients"
@@ -83,7 +83,7 @@ def _iteration(n_rows, quick):
 
 
 def _carried(Z, y, n_steps):
-    """Bytes that this computer sends to itself while a ridge machine makes so many iterations."""
+    """Return the bytes on the loopback device during this number of iterations of a ridge model."""
     machine, before = distributed.CGRidge(tol=0, max_iter=n_steps), _loopback()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -96,16 +96,16 @@ def _loopback():
 
 
 def ways_of_coefficients(n_workers, n_chunks):
-    """How many times an iteration carries the coefficients between processes.
+    """Return how many times an iteration sends the coefficients between processes.
 
-    They go out to the scheduler and on to all workers; sums of chunks go to the worker which adds them, unless they are
-    there; the sum comes back by the scheduler.
+    They are sent to the scheduler and then to all workers. Sums of chunks are sent to the worker that adds them, unless
+    they are already there. The sum is returned through the scheduler.
     """
     return 3 + n_workers + n_chunks * (n_workers - 1) / n_workers
 
 
 def _machine(n_rows, quick):
-    """Whole kernel machines on Dask and in memory, with their errors on new rows."""
+    """Yield whole kernel models on Dask and in memory, with their errors on new rows."""
     fitted, options = {}, {**MACHINE, **({"solver_params": {"max_grids": 8}} if quick else {})}
 
     def fit(home, X, y):
@@ -131,7 +131,7 @@ def _machine(n_rows, quick):
 
 
 def _rows(n_rows, seed=0):
-    """Rows that are drawn on the workers, and a target that four inputs make."""
+    """Draw rows on the workers, and a target of four inputs."""
     shape, chunks = (n_rows, N_INPUTS), (-(-n_rows // N_CHUNKS), N_INPUTS)
     X = da.random.default_rng(seed).uniform(-1, 1, size=shape, chunks=chunks)
     y = da.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + da.fabs(X[:, 3])

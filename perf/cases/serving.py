@@ -1,6 +1,6 @@
-"""Kernel machines of 20 inputs as files: their size, load and first prediction in new processes, rows a second.
+"""Kernel models of 20 inputs as files: size, load and first prediction in new processes, rows per second.
 
-Default machines stand beside boosting: fits, and predictions in a process that has only loaded them.
+Default models are compared with boosting: fits, and predictions in a process that has only loaded them.
 """
 
 import multiprocessing
@@ -21,15 +21,15 @@ from perf.suite import guarded
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, QUICK_MACHINES
 from perf.text_tables import csv_table
 
-KINDS = {  # rows of fit, settings
+KINDS = {  # training rows, settings
     "exact": (5_000, {"features": "exact"}),
     "local, one tree": (30_000, {"features": "local", "solver_params": {"n_trees": 1}}),
     "local, four trees": (30_000, {"features": "local", "solver_params": {"n_trees": 4}}),
     "200 grids": (30_000, {"features": "binning", "solver_params": {"n_grids": 200}}),
     "Fourier features": (30_000, {"features": "fourier"}),
 }
-ROWS_BESIDE = 5_000, 50_000  # of default machines and of boosting
-BESIDE = {  # names on the page, and of `perf tables`
+ROWS_BESIDE = 5_000, 50_000  # of default models and boosting
+BESIDE = {  # names on the page, and in `perf tables`
     "ours": OURS,
     "LightGBM": LIGHTGBM,
     "HistGradientBoosting": "hist_gradient_boosting",
@@ -37,7 +37,7 @@ BESIDE = {  # names on the page, and of `perf tables`
 }
 QUICK_ROWS = 1_000
 MOST_ROWS = 100_000
-FIGURES = {  # columns of the page: rows of a kind, and their units in that of the column
+FIGURES = {  # columns of the page: rows of a kind, and the unit of the column
     "file, MB": ("file", 1),
     "compact, MB": ("compact file", 1),
     "start, s": ("load and first prediction", 1),
@@ -45,14 +45,14 @@ FIGURES = {  # columns of the page: rows of a kind, and their units in that of t
     "100 rows, ms": ("100 rows", 1e3),
     "100,000 rows, s": (f"{MOST_ROWS:,} rows", 1),
 }
-CALLS = 300  # of a prediction of one row
-SHARED = "import numpy as np, sklearn.linear_model, skops.io; X = np.zeros((1, 20)) + 0.5"  # not binfeat's seconds
+CALLS = 300  # predictions of one row
+SHARED = "import numpy as np, sklearn.linear_model, skops.io; X = np.zeros((1, 20)) + 0.5"  # not counted
 LOAD = "import binfeat; machine = binfeat.load({path!r})"
-ONE_ROW = {"exact": 100, "local, one tree": 60, "local, four trees": 60}  # reach in us
+ONE_ROW = {"exact": 100, "local, one tree": 60, "local, four trees": 60}  # goal in us
 
 
 def parts(content):
-    """Tables of the page: kinds of machines, and default machines beside boosting."""
+    """Return the tables of the page: kinds of models, and default models compared with boosting."""
     return {"kinds": _kinds(content["rows"]), "beside": _in_columns(content["rows"])}
 
 
@@ -135,19 +135,19 @@ def _one_by_one(machine, X, n_calls):
 
 
 def _of_a_call(times):
-    """Microseconds."""
+    """Return microseconds of a call."""
     return Times(tuple(1e6 / CALLS * seconds for seconds in times.seconds))
 
 
 def _beside(n_rows, quick):
-    """A default machine and boosting: the fit, and predictions where nothing but the file was there before."""
+    """Yield fits of a default model and boosting, and predictions in processes that have only loaded a file."""
     X, y = _table()
     makers = {**MACHINES, **(QUICK_MACHINES if quick else {})}
     machines = {name: makers[who].make(X, y, 0) for name, who in BESIDE.items() if makers[who].installed}
     with TemporaryDirectory() as folder:
         fits, paths = {}, {}
         for name, machine in machines.items():
-            clone(machine).fit(X[:QUICK_ROWS], y[:QUICK_ROWS])  # compiled and imported
+            clone(machine).fit(X[:QUICK_ROWS], y[:QUICK_ROWS])  # compiles and imports
             fits[name] = Times((stopwatch(partial(machine.fit, X[:n_rows], y[:n_rows]))(),))
             paths[name] = Path(folder) / name
             paths[name].write_bytes(pickle.dumps(machine))
@@ -166,7 +166,7 @@ def _beside(n_rows, quick):
 
 
 def _loaded(paths, n_rows):
-    """Times of predictions by the machines of some files."""
+    """Return times of predictions by the models of some files."""
     X, timers = _table()[0][:n_rows], {}
     for name, path in paths.items():
         machine = pickle.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Where the seconds of a default fit go, for tables of 1,000 to 100,000 rows."""
+"""The time of each stage of a default fit, for tables of 1,000 to 100,000 rows."""
 
 import cProfile
 import gc
@@ -16,14 +16,14 @@ from perf.suite import guarded
 from perf.text_tables import csv_table
 
 ROWS, QUICK_ROWS = (1_000, 5_000, 20_000, 100_000), (300,)
-STAGES = {  # functions that `pipeline.fit` calls
+STAGES = {  # functions called by `pipeline.fit`
     "targets and loss": ("prepared", "reweighted"),
     "search": ("run",),
     "representation and solution": ("_machine", "solve"),
     "calibration and noise": ("concluded",),
 }
 REST = "table and all else"
-PARTS = {  # of stages, by the module whose functions other modules of kernel models call
+PARTS = {  # parts of stages, by the module of the functions
     "linear maps": "linear_maps.py",
     "penalty and shares": "learner.py",
 }
@@ -36,7 +36,7 @@ def run(quick):
 
 
 def parts(content):
-    """The table of the page: a line for each fit."""
+    """Return the table of the page, with a line per fit."""
     lines = {}
     for row in content["rows"]:
         at = row["at"] or {}
@@ -63,7 +63,7 @@ def _numbers(n_rows):
 
 
 def _stages(targets, model, X, y):
-    """The seconds of the second of two fits, and the percentage of each stage."""
+    """Yield the seconds of the second of two fits, and the percentage of each stage."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
@@ -82,17 +82,17 @@ def _stages(targets, model, X, y):
 
 
 def _of_functions(calls, names, caller_module):
-    """Seconds of functions that a module calls."""
+    """Return the seconds of functions that a module calls."""
     return _seconds(calls, lambda path, name, caller: name in names and Path(caller).name == caller_module)
 
 
 def _of_module(calls, module):
-    """Seconds of the functions of a module that other modules call."""
+    """Return the seconds of functions of a module that other modules call."""
     return _seconds(calls, lambda path, name, caller: Path(path).name == module and caller != path)
 
 
 def _seconds(calls, is_wanted):
-    """Seconds of the calls from modules of kernel models for which ``is_wanted(path, name, caller's path)`` holds."""
+    """Return seconds of calls from modules of kernel models with ``is_wanted(path, name, caller's path)``."""
     return sum(
         seconds
         for (path, _, name), (*_, callers) in calls.items()

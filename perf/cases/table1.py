@@ -1,4 +1,4 @@
-"""The paper's Table 1: Fourier + LS and Binning + LS on its data sets, beside exact machines and its figures."""
+"""The paper's Table 1: Fourier + LS and Binning + LS on its data sets, with exact models and the paper's figures."""
 
 from time import perf_counter
 
@@ -18,9 +18,9 @@ from perf.text_tables import markdown_table
 METHODS = (FOURIER, LEARNED_FOURIER, ONE_GAMMA, LEARNED_WIDTHS)
 QUICK_TASKS, QUICK_ROWS, QUICK_STEP = ("CPU", "Adult"), 600, 9
 WARM_UP_ROWS = 2_000
-DRAWS = 3  # of the random features, where the data have one split
+DRAWS = 3  # of the random features, if the data have one split
 ONCE = {("Forest Cover", FOURIER.name), ("Forest Cover", LEARNED_FOURIER.name)}  # minutes each
-ERRORS = {  # to reach, in percent
+ERRORS = {  # goals, in percent
     ("CPU", FOURIER.name): 3.6,
     ("CPU", LEARNED_FOURIER.name): 3.6,
     ("CPU", ONE_GAMMA.name): 5.3,
@@ -35,7 +35,7 @@ ERRORS = {  # to reach, in percent
     ("Forest Cover", LEARNED_WIDTHS.name): 2.3,
 }
 TIMES_FASTER = {"fourier": 10, "binning": 100}
-OTHER_DATA = ("Census", "KDDCUP99")  # than the paper's: printed, not judged
+OTHER_DATA = ("Census", "KDDCUP99")  # differ from the paper's: without goals
 
 
 LONG = True
@@ -43,7 +43,7 @@ NARROWING = ("only", "column")
 
 
 def parts(content):
-    """Tables of the page: errors and times of all methods beside the paper's, and models without random features."""
+    """Return the tables of the page: all methods compared with the paper, and models without random features."""
     rows = {row.what: row for row in map(Row.from_dict, content["rows"])}
     return {"methods": _beside_the_paper(rows), "others": _without_features(rows)}
 
@@ -59,7 +59,7 @@ def _beside_the_paper(rows):
 
 
 def _cell(rows, name, method):
-    """Error, its deviation over splits or draws, seconds, and the paper's seconds over them."""
+    """Return error, its standard deviation over splits or draws, seconds, and the paper's seconds divided by them."""
     starts = tuple(f"{name}, {method.name}, {size} = " for size in "DP")
     own = {what.rpartition(", ")[2]: row.cells for what, row in rows.items() if what.startswith(starts)}
     _, error, *_ = own["error / the paper's"]
@@ -78,7 +78,7 @@ def _without_features(rows):
 
 
 def add_options(parser):
-    """What narrows the case; such a run is not recorded."""
+    """Add options that narrow the case; such a run is not recorded."""
     group = parser.add_argument_group("options of table1")
     data = names_among(tasks.LOADERS)
     group.add_argument("--only", type=data, metavar="DATA,...", help=f"of {', '.join(tasks.LOADERS)} these only")
@@ -100,7 +100,7 @@ def _of_name(load, quick_rows, column, methods):
 
 
 def of_task(task, step=1, column=None, methods=METHODS):
-    """All rows of one data set; `step` above 1 skips candidates, `column` leaves all but its features out."""
+    """Yield the rows of one data set; `step` above 1 skips candidates, `column` selects its features."""
     yield Row(f"{task.name}: {task.deviation}", len(task.splits[0].y), unit="rows")
     methods = [method for method in methods if column in (None, method.column)]
     for method in methods:
@@ -120,11 +120,11 @@ def of_task(task, step=1, column=None, methods=METHODS):
 
 
 def _of_method(task, method, machines, paper):
-    """Mean error and fastest training of a method's machines, over splits or draws of the features."""
+    """Yield the mean error and the fastest training of a method, over splits or draws of the features."""
     what = f"{task.name}, {method.name}, {'D' if method.column == 'fourier' else 'P'} = {paper.size}"
     draws = 1 if len(task.splits) > 1 or (task.name, method.name) in ONCE else DRAWS
     pairs = [(machine, split, seed) for machine, split in zip(machines, task.splits) for seed in range(draws)]
-    with quiet():  # of few rows most are alone in their bins
+    with quiet():  # most of a few rows are alone in their bins
         trial(clone(machines[0]), task.splits[0].quick(min(WARM_UP_ROWS, len(task.splits[0].y) // 2)))
     trials = [trial(clone(machine).set_params(features__random_state=seed), split) for machine, split, seed in pairs]
     errors = np.array([done.error for done in trials])
@@ -140,10 +140,10 @@ def _of_method(task, method, machines, paper):
 
 
 def _of_exact(task, scalers):
-    """Machines without random features, on the same splits with the same scaling."""
+    """Yield models without random features, on the same splits with the same scaling."""
     results = {}
     for split, scaler in zip(task.splits, scalers):
-        rows = seeded_split(split.X, split.y, len(split.y), 0)  # in random order: a table may be sorted by class
+        rows = seeded_split(split.X, split.y, len(split.y), 0)  # shuffled: a table can be sorted by class
         for name, machine, grid, n_rows in exact.machines(scaler, scaled(scaler, rows.X), task.is_regression):
             best = exact.chosen(machine, grid, rows.X, rows.y)
             own = Split(rows.X[:n_rows], rows.y[:n_rows], split.X_test, split.y_test)

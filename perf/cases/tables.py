@@ -1,4 +1,4 @@
-"""KernelMachine* with its defaults beside all peers on more than fifty tables; it has options of its own."""
+"""Default KernelMachine* compared with all peers on more than fifty tables; this case has its own options."""
 
 import tempfile
 from dataclasses import asdict
@@ -17,13 +17,13 @@ from perf.tables.results import FOLDER, keep, kept
 from perf.tables.standings import geometric_mean, mean_ranks, median_of, standing_of
 
 N_SPLITS = 3
-_RANKED_TABLES = 5  # a machine that is fitted to fewer tables has no Elo
+_RANKED_TABLES = 5  # a model that is fitted to fewer tables has no Elo
 NARROWING = ("only", "peers", "splits", "count")
 QUICK_TABLES = ("diabetes", "iris")
 
 
 def add_options(parser):
-    """What narrows the case or leaves out fits; a narrowed run is not recorded."""
+    """Add options that narrow the case or skip fits; a narrowed run is not recorded."""
     group = parser.add_argument_group("options of tables")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
     group.add_argument(
@@ -43,7 +43,7 @@ def add_options(parser):
 
 
 def _several(kind):
-    """Parser of an option with several numbers of a type, with commas between them."""
+    """Return a parser of comma-separated numbers of a type."""
 
     def numbers(text):
         return [kind(number) for number in text.split(",")]
@@ -52,14 +52,14 @@ def _several(kind):
 
 
 def recorded_as(drawn=None, seconds=None, seeds=None, **_):
-    """Name of the record: drawn tables, errors against seconds, and other seeds have records of their own."""
+    """Return the name of the record; drawn tables, errors against seconds, and seeds have their own."""
     if drawn:
         return "tables.drawn"
     return "tables.seconds" if seconds else "tables.seeds" if seeds else "tables"
 
 
 def pictures(record):
-    """Ratio of errors against ratio of seconds, a point for each table; or errors against seconds."""
+    """Draw ratios of errors against ratios of seconds, with a point per table; or errors against seconds."""
     name, rows = record["case"], record["rows"]
     if name == "tables.seeds":
         return {}
@@ -87,7 +87,7 @@ def run(
     child=Child,
     folder=FOLDER,
 ):
-    """Fit what is asked for, and compare the kept results of the chosen tables and peers."""
+    """Fit the selected models, and compare all stored results of the selected tables and peers."""
     if quick:
         with tempfile.TemporaryDirectory() as kept_briefly:
             yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, child, Path(kept_briefly))
@@ -114,7 +114,7 @@ def run(
 
 
 def _run(tables, machines, fitted, n_splits, child, folder):
-    """Fit ours anew and the peers whose results are not kept; then compare all kept results."""
+    """Fit our model again, and peers without stored results; then compare all stored results."""
     fitted = sorted((name for name in fitted if machines[name].installed), key=lambda name: name != OURS)
     before = kept(folder)
     for table in tables:
@@ -130,9 +130,9 @@ def _run(tables, machines, fitted, n_splits, child, folder):
 
 
 def _fit(table, machines, orders, seconds, child, folder):
-    """Fit machines to splits of a table; a machine that fails on a split is not tried on others.
+    """Fit models to splits of a table; a model that fails on a split is not fitted to others.
 
-    `seconds` of our fits to the splits are those that are kept, or the new ones.
+    `seconds` contains the stored seconds of our fits to the splits; new fits replace them.
     """
     if not orders:
         return
@@ -158,7 +158,7 @@ def _fit(table, machines, orders, seconds, child, folder):
 
 
 def _compare(tables, machines, results):
-    """Print the figures of every table; rows of all tables together, and of each table."""
+    """Print the figures of each table; yield rows of all tables together, and of each table."""
     by_table = {table: [result for result in results if result.table == table] for table in tables}
     standings = [standing_of(table, own) for table, own in by_table.items() if own]
     everybody = [who for who in machines if any(result.who == who for result in results)]
@@ -174,7 +174,7 @@ def _compare(tables, machines, results):
 
 
 def _together(standings, everybody):
-    """Rows over all tables that have figures of ours and of a peer."""
+    """Yield rows over all tables with figures of our model and of a peer."""
     n = len(standings)
     ratio = geometric_mean([standing.error_ratio for standing in standings])
     yield Row("error / the best peer's, geometric mean", ratio, reach=("<=", 1), unit="")
@@ -190,7 +190,7 @@ def _together(standings, everybody):
 
 
 def _leagues(standings, everybody):
-    """Rows of each machine on real tables, and of ours against each peer on each group of tables."""
+    """Yield rows of each model on real tables, and of our model compared with each peer on each group of tables."""
     found = groups(standings)
     real = found.get("real tables", standings)
     n_tables = {who: sum(who in standing.entries or who in standing.failed for standing in real) for who in everybody}
@@ -210,7 +210,7 @@ def _leagues(standings, everybody):
 
 
 def _of_table(standing):
-    """Rows of one table."""
+    """Yield the rows of one table."""
     ours, best, traits = standing.entries[OURS], standing.best_peer, standing.traits
     at = {"panel": "tables", "series": standing.kind, "table": standing.name, "best": best}
     at |= {"rows": traits.n_train, "inputs": traits.n_inputs, "classes": traits.n_classes}

@@ -1,6 +1,7 @@
-"""The contest of the kernel machines with their peers on many tables.
+"""Comparison of kernel models with other models on many tables.
 
-`TABLES` holds a loader for every name; what it returns has a method `split(seed)`. `load` knows drawn tables too.
+`TABLES` contains a loader per name, which returns an object with a method `split(seed)`. `load` also
+loads drawn tables.
 """
 
 from perf.tables import drawn, files, made, packages
@@ -9,5 +10,5 @@ TABLES = {**files.TABLES, **packages.TABLES, **made.TABLES}
 
 
 def load(name):
-    """The table of a name."""
+    """Return the table with a name."""
     return TABLES[name]() if name in TABLES else drawn.load(name)

@@ -1,6 +1,6 @@
-"""Boosting as those who tune it use it: it stops early on rows held out, and tries settings while its seconds last.
+"""Tuned boosting: it stops early on validation rows, and tries settings until a time limit.
 
-The settings that are drawn are those of TabArena (Erickson et al. 2025), in the names of scikit-learn's interfaces.
+Settings are drawn from the spaces of TabArena (Erickson et al. 2025), with the names of scikit-learn's interfaces.
 """
 
 import os
@@ -14,11 +14,11 @@ from perf.data import Split
 from perf.tables.splitting import is_regression
 
 HELD_OUT, PATIENCE, RATE, MOST_TREES, N_DRAWS = 0.1, 50, 0.05, 5_000, 25
-LONGEST = 600  # seconds, where no one says how many
+LONGEST = 600  # default seconds
 
 
 def held_out(X, y, seed, weights=None):
-    """A tenth of the rows, of every class its own tenth, as the test rows of a split."""
+    """Return a split with a tenth of the rows as test rows, a tenth of each class."""
     order = np.random.default_rng(seed).permutation(len(y))
     groups = [order] if is_regression(y) else [order[y[order] == label] for label in np.unique(y)]
     of_each = [round(HELD_OUT * len(group)) for group in groups]
@@ -30,7 +30,7 @@ def held_out(X, y, seed, weights=None):
 
 
 def categories_as_text(X):
-    """The frame with text in place of categories, and a text for missing ones, as CatBoost wants it."""
+    """Return the frame with strings instead of categories and missing categories, for CatBoost."""
     if not hasattr(X, "columns"):
         return X
     names, X = X.select_dtypes("category").columns, X.copy()
@@ -39,13 +39,13 @@ def categories_as_text(X):
 
 
 def fit_lightgbm(inner, seed, until=np.inf, **settings):
-    """Fit until the rows held out gain no more, or the clock shows `until`.
+    """Fit until the loss of the validation rows stops decreasing, or until the time `until`.
 
     Returns
     -------
     machine : estimator
     loss : float
-        The library's own, of the rows held out.
+        The library's loss of the validation rows.
     """
     import lightgbm
 
@@ -67,7 +67,7 @@ def fit_xgboost(inner, seed, until=np.inf, **settings):
 
     class StopInTime(xgboost.callback.TrainingCallback):
         def after_iteration(self, model, epoch, evals_log):
-            return epoch > 0 and perf_counter() > until  # who ends the first iteration has no score
+            return epoch > 0 and perf_counter() > until  # without the first iteration there is no score
 
     kind = xgboost.XGBRegressor if is_regression(inner.y) else xgboost.XGBClassifier
     machine = kind(
@@ -83,7 +83,7 @@ def fit_xgboost(inner, seed, until=np.inf, **settings):
 
 
 def fit_catboost(inner, seed, until=np.inf, **settings):
-    """The same; frames have text in place of categories."""
+    """Fit CatBoost as `fit_lightgbm` fits LightGBM; frames have strings instead of categories."""
     import catboost
 
     class StopInTime:
@@ -185,13 +185,13 @@ def tuned(draw, seed):
 
 
 def slower(draw, seed):
-    """The defaults, then ever lower rates, each half of the one before."""
+    """The defaults, then learning rates that are halved again and again."""
     return ({"learning_rate": RATE / 2**k} for k in count())
 
 
 @dataclass
 class Boosting:
-    """The best of several trials, by the rows that they all stop on; there is no fit to all rows after it.
+    """The best of several trials on the same validation rows, without a refit to all rows.
 
     Parameters
     ----------
@@ -201,9 +201,9 @@ class Boosting:
         `stopped`, `tuned` or `slower`.
     seed : int
     seconds : float
-        When they are over, the trial under way ends and counts with the trees that it has.
+        Afterwards the current trial ends, and counts with its trees so far.
     first_is_whole : bool
-        Whether the first trial may take longer.
+        If True, the first trial can take longer.
 
     Attributes
     ----------

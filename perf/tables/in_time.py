@@ -1,4 +1,4 @@
-"""Error against seconds: machines that are told how many seconds they have, on a few tables."""
+"""Error against seconds: models with time limits, on a few tables."""
 
 from perf.record import Row
 from perf.suite import guarded
@@ -11,7 +11,7 @@ TABLES = ("cpu_act", "wine_quality_white", "phoneme", "diamonds", "adult", "fore
 
 
 def run(tables, machines, seconds, n_splits, printed, child, folder):
-    """Fit what is not kept, ours anew, and compare; `printed` fits nothing.
+    """Fit our model again, and others without stored results, and compare them; `printed` fits nothing.
 
     Parameters
     ----------
@@ -21,9 +21,9 @@ def run(tables, machines, seconds, n_splits, printed, child, folder):
     n_splits : int
     printed : bool
     child : type
-        As `contest.Child`.
+        `contest.Child` or a class with its interface.
     folder : Path
-        Results are kept in it under names such as "binfeat@3".
+        Folder of results with names such as "binfeat@3".
 
     Yields
     ------
@@ -58,7 +58,7 @@ def _compared(tables, machines, seconds, n_splits, results):
 
 
 def _of_table(standing, machines, seconds, ratios):
-    """Rows of a table; adds our error over each other's with as many seconds."""
+    """Yield the rows of a table, and add our error divided by the error of each other model with the same limit."""
     for who, why in standing.failed.items():
         yield Row(f"{standing.name}: {who}", None, error=why)
     for who in machines:

@@ -1,4 +1,4 @@
-"""Groups of tables; our machine against each peer on a group; Elo of all machines."""
+"""Groups of tables; our model compared with each peer on a group; Elo of all models."""
 
 from dataclasses import dataclass
 from itertools import pairwise, permutations
@@ -11,19 +11,19 @@ from perf.tables.peers import OURS
 from perf.tables.standings import geometric_mean
 
 _SIZES = (0, 1_500, 5_000, 15_000, 50_000, 150_000, np.inf)
-_MANY = 15_000  # rows, where boosting is strongest
-_LEAST_LOSS = 1e-4  # added to both losses of a ratio, so that a table without errors does not decide
+_MANY = 15_000  # rows; boosting is strongest on such tables
+_LEAST_LOSS = 1e-4  # added to both losses of a ratio, so that a table without errors does not dominate
 _TEN_TO_ONE, _MIDDLE, _ROUNDS, _INTERVAL = 400, 1000, 200, (2.5, 97.5)
-_WEAK = 1e4  # inverse of a penalty that only keeps finite who always wins
+_WEAK = 1e4  # inverse of a penalty that only keeps the strength of a model finite that always wins
 
 
 def groups(standings):
-    """The tables by kind and by size; made ones are in a group of their own.
+    """Group the tables by kind and by size; synthetic ones are a separate group.
 
     Returns
     -------
     groups : dict of str to list of Standing
-        Without empty ones.
+        Groups that are not empty.
     """
     real = [standing for standing in standings if not standing.is_made]
     kinds = {
@@ -49,23 +49,23 @@ def groups(standings):
 
 @dataclass(frozen=True)
 class Versus:
-    """Our machine against a peer on a group of tables; ratios are ours over the peer's.
+    """Our model compared with a peer on a group of tables; ratios are ours divided by the peer's.
 
     Parameters
     ----------
     n : int
         Tables on which both have figures.
     wins, ties, losses : int
-        A win is a lower error on every split, a loss a higher one on every split.
+        A win is a lower error on all splits, a loss a higher one on all splits.
     p : float
-        Wilcoxon's signed-rank test of the logarithms of ratios of errors, a table each, two-sided.
+        Two-sided p-value of Wilcoxon's signed-rank test of the logarithms of error ratios, one per table.
     median, mean : float
         Of the ratios of errors; the mean is geometric.
     worst : str
-        The peer's worst table beside ours.
+        Table with the lowest ratio.
     worst_ratio, mean_without_worst : float
     log_loss, auc_loss, fit, predict : float
-        Medians of ratios; NaN where there are none.
+        Medians of ratios; NaN without any.
     """
 
     n: int
@@ -85,7 +85,7 @@ class Versus:
 
 
 def versus(standings, who):
-    """Our machine against a peer; None if there is no table on which both have figures."""
+    """Compare our model with a peer; None if no table has figures of both."""
     own = sorted(
         (standing for standing in standings if OURS in standing.entries and who in standing.entries),
         key=lambda standing: standing.ratio(who),
@@ -112,7 +112,7 @@ def versus(standings, who):
 
 
 def _outcome(ours, theirs):
-    """1, 0 or -1: won, tied or lost, by all splits."""
+    """Return 1, 0 or -1 for a table that is won, tied or lost."""
     signs = set(np.sign(np.subtract(theirs, ours)))
     return int(signs.pop()) if len(signs) == 1 else 0
 
@@ -124,11 +124,11 @@ def _median_ratio(standings, who, what, least=0.0):
 
 
 def elo(standings, everybody, seed=0):
-    """Elo as TabArena has it: Bradley and Terry's model of all pairs of machines on all tables, of mean 1,000.
+    """Return Elo as in TabArena: Bradley and Terry's model of all pairs of models on all tables, with mean 1,000.
 
-    400 more mean that the odds of a lower error are ten to one. The likelihood is greatest at these figures, equal
-    errors being half a win for each; intervals of 95 % are quantiles over 200 bootstrap samples of the tables. Who
-    fails on a table has lost to all that have figures there; who was not fitted is not compared.
+    A difference of 400 means odds of ten to one for the lower error. The figures maximize the likelihood, and equal
+    errors count as half a win for each. Intervals of 95 % are quantiles over 200 bootstrap samples of the tables. A
+    model that fails on a table loses against all models with figures; a model that was not fitted is not compared.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def elo(standings, everybody, seed=0):
 
 
 def _wins(standing, everybody):
-    """Entry (i, j) is 1 if i has a lower error than j, and 1/2 if it is equal."""
+    """Return a matrix of wins: entry (i, j) is 1 if i has a lower error than j, and 1/2 if the errors are equal."""
     errors = {who: entry.error for who, entry in standing.entries.items()} | dict.fromkeys(standing.failed, np.inf)
     wins = np.zeros((len(everybody), len(everybody)))
     for (i, one), (j, other) in permutations(enumerate(everybody), 2):
@@ -153,7 +153,7 @@ def _wins(standing, everybody):
 
 
 def _strengths(wins):
-    """Greatest likelihood of a table of wins, by logistic regression: a row for each pair and each outcome."""
+    """Maximize the likelihood of wins by logistic regression, with a row per pair and outcome."""
     pairs = [(i, j) for i, j in zip(*np.nonzero(wins))]
     if not pairs:
         return np.full(len(wins), float(_MIDDLE))

@@ -1,4 +1,4 @@
-"""Peers that minimise the loss that they are judged by: boosting that stops early, and a linear model of counts."""
+"""Peers that minimize the loss they are evaluated by: early-stopped boosting, and a linear model of counts."""
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -18,14 +18,14 @@ def _lightgbm(split, **objective):
 
 
 def _catboost(split, **objective):
-    """CatBoost at the rate that it chooses, and the test rows as it takes them."""
+    """Return CatBoost with its automatic learning rate, and test rows in its format."""
     inner = held_out(categories_as_text(split.X), split.y, _SEED, split.weights)
     return fit_catboost(inner, _SEED, n_estimators=_MOST_TREES, **objective)[0], categories_as_text(split.X_test)
 
 
 def _catboost_shares(split):
     machine, X = _catboost(split)
-    return machine.predict_proba(X)[:, np.argsort(machine.classes_)]  # labels that are digits it sorts by their values
+    return machine.predict_proba(X)[:, np.argsort(machine.classes_)]  # it sorts labels that are digits by their values
 
 
 def _catboost_predictions(split, **objective):
@@ -34,7 +34,7 @@ def _catboost_predictions(split, **objective):
 
 
 def _boosting(split, **objective):
-    """Scikit-learn's, which holds out rows by itself."""
+    """Return scikit-learn's boosting, which splits off validation rows itself."""
     return HistGradientBoostingRegressor(
         learning_rate=RATE,
         max_iter=_MOST_TREES,
@@ -46,7 +46,7 @@ def _boosting(split, **objective):
 
 
 def of_classes(split):
-    """For each peer a function that fits it, and gives probabilities (n_rows, n_classes) of test rows."""
+    """Return a function per peer that fits it and returns probabilities (n_rows, n_classes) of test rows."""
     return {
         "LightGBM": lambda: _lightgbm(split).predict_proba(split.X_test),
         "CatBoost": lambda: _catboost_shares(split),
@@ -54,7 +54,7 @@ def of_classes(split):
 
 
 def of_quantiles(split, levels):
-    """The same for quantiles, (n_levels, n_rows)."""
+    """Return functions as `of_classes` does, for quantiles (n_levels, n_rows)."""
 
     def each(fit):
         return np.array([fit(level).predict(split.X_test) for level in levels])
@@ -68,7 +68,7 @@ def of_quantiles(split, levels):
 
 
 def of_counts(split):
-    """The same for means of counts, (n_rows,)."""
+    """Return functions as `of_classes` does, for means of counts (n_rows,)."""
     poisson = {"loss_function": "Poisson"}
 
     def linear():

@@ -1,4 +1,4 @@
-"""Made tables, each with one difficulty, drawn anew for every seed."""
+"""Synthetic tables, each with one difficulty, drawn again for each seed."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ _WIDE_TRAIN, _WIDE_TEST, _WIDE_INPUTS, _WIDE_USED = 200, 1_000, 1_000, 5
 
 
 def categories(rng, n_rows):
-    """Effects of the 3 to 200 categories of five columns, one interaction of two of them, and a curve of a number."""
+    """Effects of five columns with 3 to 200 categories, an interaction of two of them, and a curve of a number."""
     import pandas as pd
 
     codes = [rng.integers(n, size=n_rows) for n in _LEVELS]
@@ -29,7 +29,7 @@ def categories(rng, n_rows):
 
 
 def missing(rng, n_rows):
-    """Friedman's first target of ten inputs: a fifth of all values is missing, and all high values of one input."""
+    """Friedman's first target of ten inputs, with a fifth of all values and all high values of one input missing."""
     X = rng.uniform(0, 1, (n_rows, 10))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     X[rng.uniform(size=X.shape) < _MISSING_SHARE] = np.nan
@@ -38,13 +38,13 @@ def missing(rng, n_rows):
 
 
 def wide(rng, n_rows):
-    """A linear target with one wave, of 5 inputs among 1,000."""
+    """A linear target plus a sine, of 5 inputs among 1,000."""
     X = rng.normal(size=(n_rows, _WIDE_INPUTS))
     return X, X[:, : _WIDE_USED - 1].sum(axis=1) + np.sin(2 * X[:, _WIDE_USED - 1])
 
 
 def _rare(seed):
-    """A class of one row in a hundred: where a noisy smooth function is highest."""
+    """A class with one of a hundred rows: the largest values of a noisy smooth function."""
     rng = np.random.default_rng(seed)
     X, height = synthetic.smooth(rng, synthetic.N_TRAIN + synthetic.N_TEST)
     noisy = height + _NOISE * height.std() * rng.normal(size=height.size)
@@ -53,7 +53,7 @@ def _rare(seed):
 
 
 def _drawn(target, n_train=synthetic.N_TRAIN, n_test=synthetic.N_TEST):
-    """A regression: targets are noisy where they are trained on, and exact where they are tested with."""
+    """Return a regression table with noisy training targets and exact test targets."""
     return DrawnTable(lambda seed: synthetic.draw(target, seed, n_train, n_test))
 
 

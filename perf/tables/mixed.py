@@ -4,11 +4,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 _LEAST_LEVELS = 20
-_N_TREES, _DEPTH, _RATE = 150, 6, 0.05  # more trees overfit made panels
+_N_TREES, _DEPTH, _RATE = 150, 6, 0.05  # more trees overfit synthetic panels
 
 
 def has_levels(X):
-    """Whether some category of a table has so many levels that they get random intercepts."""
+    """Return True if some category of a table has enough levels for random intercepts."""
     return hasattr(X, "columns") and any(_has_many_levels(X[name]) for name in X)
 
 
@@ -17,7 +17,7 @@ def _has_many_levels(column):
 
 
 class _MixedModel(RegressorMixin, BaseEstimator):
-    """The part that all mixed models share: columns with random intercepts, and the other columns as numbers."""
+    """Base of mixed models: columns with random intercepts, and the other columns as numbers."""
 
     def _columns(self, X):
         has_effects = [name for name in X if _has_many_levels(X[name])]
@@ -25,7 +25,7 @@ class _MixedModel(RegressorMixin, BaseEstimator):
 
 
 class GPBoost(_MixedModel):
-    """Boosted trees of the other columns and random intercepts, of the GPBoost package (Sigrist 2022)."""
+    """Boosted trees of the other columns and random intercepts, by the package GPBoost (Sigrist 2022)."""
 
     def fit(self, X, y):
         import gpboost

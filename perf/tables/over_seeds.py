@@ -1,4 +1,4 @@
-"""How far machines of other seeds are apart: one split of each table, and our machine alone."""
+"""Differences between seeds of our model: one split of each table."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from perf.tables.results import kept
 
 
 def run(tables, n_seeds, printed, child, folder):
-    """Fit our machine with each seed, and compare; `printed` fits nothing.
+    """Fit our model with each seed, and compare the errors; `printed` fits nothing.
 
     Parameters
     ----------
@@ -20,9 +20,9 @@ def run(tables, n_seeds, printed, child, folder):
     n_seeds : int
     printed : bool
     child : type
-        As `contest.Child`.
+        `contest.Child` or a class with its interface.
     folder : Path
-        Results are kept in it under names such as "binfeat#3".
+        Folder of results with names such as "binfeat#3".
 
     Yields
     ------

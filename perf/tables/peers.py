@@ -1,4 +1,4 @@
-"""Our machine and the peers, with customary settings and customary preparation of a table."""
+"""Our model and the peers, with their usual settings and preparation of a table."""
 
 import os
 from dataclasses import dataclass
@@ -38,20 +38,20 @@ _MOST_ROWS_OF_GAUSSIAN_PROCESS, _MOST_ROWS_OF_SVM, _MOST_ROWS_OF_XRFM = 1_000, 1
 
 @dataclass(frozen=True)
 class Peer:
-    """A machine of the contest.
+    """A model of the comparison.
 
     Parameters
     ----------
     make : callable
-        From training inputs, training targets and a seed to a machine that takes the table as it is; of some machines
-        `seconds` too.
+        From training inputs, training targets and a seed (for some models also `seconds`) to a model that accepts the
+        table.
     package : str
     most_rows : float
-        It is left out on tables of more training rows.
+        It is not fitted to tables with more training rows.
     takes_our_seconds : bool
-        Whether it gets as many seconds as our fit took on the split.
+        If True, its time limit is the time of our fit to the split.
     needs_levels : bool
-        Whether it is left out on tables without numeric targets and a category of many levels.
+        If True, it is only fitted to tables with numeric targets and a category of many levels.
     """
 
     make: object
@@ -61,7 +61,7 @@ class Peer:
     needs_levels: bool = False
 
     def takes(self, X, y):
-        """Whether it is fitted to a table."""
+        """Return True if the model is fitted to a table."""
         return len(y) <= self.most_rows and (not self.needs_levels or (is_regression(y) and has_levels(X)))
 
     @property
@@ -103,7 +103,7 @@ def _catboost(X, y, seed):
 
 def _boosting(X, y, seed):
     kind = HistGradientBoostingRegressor if is_regression(y) else HistGradientBoostingClassifier
-    return kind(random_state=seed)  # categories from the dtype is its default
+    return kind(random_state=seed)  # by default, it finds categories by dtype
 
 
 def _stopped(library, X, y, seed):
@@ -168,7 +168,7 @@ def _svm(X, y, seed):
 
 
 def _gaussian_process(X, y, seed):
-    """With parameters of the greatest marginal likelihood; many length scales take minutes a step."""
+    """Maximize the marginal likelihood; with many length scales, a step would take minutes."""
     numbers = as_numbers(X)
     n_inputs = numbers.fit_transform(X).shape[1]
     kernel = ConstantKernel() * RBF(np.ones(n_inputs if n_inputs <= _MOST_LENGTH_SCALES else 1))
@@ -179,7 +179,7 @@ def _gaussian_process(X, y, seed):
 
 
 def as_numbers(X):
-    """Medians for missing numbers, standard scaling, a column of 0 and 1 for each category."""
+    """Return medians for missing numbers, standard scaling, and one-hot categories."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     if not hasattr(X, "columns"):
         return numbers
@@ -213,6 +213,6 @@ MACHINES |= {f"{name}_tuned": Peer(partial(_tuned, name), name, takes_our_second
 PEERS = tuple(name for name in MACHINES if name != OURS)
 QUICK_MACHINES = {OURS: Peer(_ours_quick, "binfeat"), **{name: MACHINES[name] for name in ("rbf_sampler", "svm")}}
 
-IN_TIME = {OURS: MACHINES[OURS]}  # machines that are told how many seconds they have
+IN_TIME = {OURS: MACHINES[OURS]}  # models with time limits
 IN_TIME |= {f"{name}_slower": Peer(partial(_in_time, name, slower), name) for name in (LIGHTGBM, "catboost")}
 IN_TIME |= {f"{name}_tuned": Peer(partial(_in_time, name, tuned), name) for name in (LIGHTGBM, "catboost")}

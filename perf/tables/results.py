@@ -1,4 +1,4 @@
-"""Results of one machine on one split of one table, each kept in a file of JSON."""
+"""Results of one model on one split of one table, each in a JSON file."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -15,32 +15,32 @@ _REGRESSION_FLOOR = 0.05  # percent
 
 @dataclass(frozen=True)
 class Result:
-    """One machine on one split.
+    """One model on one split.
 
     Parameters
     ----------
     table, who : str
     split : int
     failed : str or None
-        Why there are no figures.
+        Reason for missing figures.
     error : float
-        In percent: of wrong labels, or root mean squared error over the standard deviation of the test targets.
+        Wrong labels, or root mean squared error divided by the standard deviation of the test targets, in percent.
     floor : float
-        An error too small to be told from 0: half a test row, or 0.05 %. It is added to both errors of a ratio.
+        An error that cannot be distinguished from 0: half a test row, or 0.05 %. It is added to both errors of a ratio.
     fit, predict : float
         Seconds.
     memory : float or None
-        Megabytes at the peak of fit and predictions, beyond what the process held before.
+        Peak of fit and predictions in megabytes, minus the memory of the process before.
     regression : bool
     n_train, n_inputs : int
     n_classes : int
-        0 of numbers.
+        0 for numbers.
     categories, missing : bool
-        Whether inputs have them.
+        True if inputs have them.
     log_loss, auc_loss : float or None
-        Of the probabilities of machines that have some; `auc_loss` is 1 - AUC.
+        Losses of probabilities, if the model has some; `auc_loss` is 1 - AUC.
     n_trials : int or None
-        Of machines that try several settings.
+        Trials of models that try several settings.
     """
 
     table: str
@@ -67,29 +67,29 @@ class Result:
         return f"{self.table}, {self.who}, split {self.split}: {figures or f'FAILED, {self.failed}'}"
 
     def on(self, split):
-        """The same result for another split."""
+        """Return the same result for another split."""
         return replace(self, split=split)
 
 
 def error_of(predictions, y):
-    """Error in percent, and its floor."""
+    """Return the error in percent, and its floor."""
     if is_regression(y):
         return 100 * float(np.sqrt(np.mean((predictions - y) ** 2)) / y.std()), _REGRESSION_FLOOR
     return 100 * float(np.mean(predictions != y)), 100 * 0.5 / len(y)
 
 
 def keep(result, folder):
-    """Write the file of a result, whole or not at all."""
+    """Write the file of a result atomically."""
     record.write(folder / f"{result.table}.{result.who}.{result.split}.json", asdict(result))
 
 
 def kept(folder):
-    """All results of a folder.
+    """Read all results of a folder.
 
     Returns
     -------
     results : dict of (str, str, int) to Result
-        By table, machine and split.
+        Results by table, model and split.
 
     Raises
     ------

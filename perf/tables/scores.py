@@ -1,19 +1,19 @@
-"""Figures that probabilities are judged by; see `results.error_of` for errors."""
+"""Losses of probabilities; `results.error_of` computes errors."""
 
 import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
-_LEAST_SHARE = 1e-7  # that a probability is taken for, so that one row does not decide
+_LEAST_SHARE = 1e-7  # least probability, so that one row does not dominate
 
 
 def log_loss_of(classes, shares, y):
-    """Mean of -log(probability of the true class)."""
+    """Return the mean of -log(probability of the true class)."""
     known = np.clip(shares, _LEAST_SHARE, None)
     return log_loss(y, known / known.sum(axis=1, keepdims=True), labels=classes)
 
 
 def auc_of(classes, shares, y):
-    """Area under the curve; of several classes the mean of each against the others."""
+    """Return the area under the curve; for several classes, the mean of each class against the others."""
     if len(classes) == 2:
         return roc_auc_score(y == classes[1], shares[:, 1])
     present = [k for k, own in enumerate(classes) if 0 < np.mean(y == own) < 1]

@@ -1,4 +1,4 @@
-"""Tables and how they are split into rows to train on and rows to test with."""
+"""Tables, and their splits into training rows and test rows."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -13,18 +13,18 @@ MOST_TEST_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that are split by a seeded permutation.
+    """A table that is split by a seeded permutation.
 
     Parameters
     ----------
     X : ndarray or pandas.DataFrame
         Categories have the dtype category; NaN is a missing value.
     y : ndarray
-        Floats are targets of a regression; everything else is a class.
+        Floats are regression targets; everything else is a class.
     test_share : float
-        Of the rows.
+        Share of the rows.
     most_test_rows : int
-        So many of these are used at most.
+        Maximum number of test rows.
     """
 
     X: object
@@ -39,7 +39,7 @@ class Table:
 
 @dataclass(frozen=True)
 class OfficialTable:
-    """A table that comes with its test rows: every seed gives the same split."""
+    """A table with official test rows: all seeds have the same split."""
 
     parts: Split
 
@@ -49,7 +49,7 @@ class OfficialTable:
 
 @dataclass(frozen=True)
 class DrawnTable:
-    """A table whose rows are drawn anew for every seed: `draw` makes a `Split` of a seed."""
+    """A table with new rows for each seed: `draw` returns a `Split` for a seed."""
 
     draw: object
 
@@ -58,12 +58,12 @@ class DrawnTable:
 
 
 def is_regression(y):
-    """Whether these are targets of a regression: they are floats."""
+    """Return True for regression targets, which are floats."""
     return np.issubdtype(y.dtype, np.floating)
 
 
 def with_text_as_categories(table):
-    """The frame with every column that is not of numbers as categories, and the others as floats."""
+    """Return the frame with numeric columns as floats, and all others as categories."""
     import pandas as pd
 
     numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
@@ -72,7 +72,7 @@ def with_text_as_categories(table):
 
 
 def with_shared_categories(parts):
-    """A split whose frames of training and test rows know the same categories."""
+    """Return a split with the same categories in training and test rows."""
     import pandas as pd
 
     both = pd.concat([parts.X.astype(object), parts.X_test.astype(object)])

@@ -1,4 +1,4 @@
-"""Errors, times and ranks of the machines on one table, and mean ranks over all tables."""
+"""Errors, times and ranks of the models on one table, and mean ranks over all tables."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ _FIGURES = ("fit", "predict", "memory", "log_loss", "auc_loss", "n_trials")
 
 @dataclass(frozen=True)
 class Entry:
-    """A machine on one table: errors on the splits, and medians of other figures, NaN where there is none."""
+    """A model on one table: errors on the splits, and medians of other figures, NaN if there are none."""
 
     errors: tuple
     fit: float = np.nan
@@ -32,21 +32,21 @@ class Entry:
 
 @dataclass(frozen=True)
 class Standing:
-    """One table.
+    """The results of all models on one table.
 
     Parameters
     ----------
     name : str
     splits : list of int
-        Splits on which every machine with any result has been fitted.
+        Splits with results of all models that have any result.
     entries : dict of str to Entry
-        Machines with figures on all these splits.
+        Models with figures on all these splits.
     failed : dict of str to str
-        Machines that failed, and why.
+        Models that failed, and the reasons.
     floor : float
         Added to both errors of a ratio.
     traits : Result
-        Any result, for rows, inputs, classes.
+        Any result, for its numbers of rows, inputs and classes.
     """
 
     name: str
@@ -71,36 +71,36 @@ class Standing:
 
     @cached_property
     def is_comparable(self):
-        """Whether there are figures of ours and of a peer."""
+        """True if there are figures of our model and of a peer."""
         return OURS in self.entries and self.best_peer is not None
 
     def ratio(self, who):
-        """Our error over another's."""
+        """Return our error divided by another model's."""
         ours, theirs = (self.entries[own].error + self.floor for own in (OURS, who))
         return ours / theirs
 
     @property
     def error_ratio(self):
-        """Our error over the best peer's."""
+        """Our error divided by the best peer's."""
         return self.ratio(self.best_peer)
 
     @property
     def fit_ratio(self):
-        """Our seconds of the fit over LightGBM's; None without LightGBM."""
+        """Our training time divided by LightGBM's; None without LightGBM."""
         return self.entries[OURS].fit / self.entries[LIGHTGBM].fit if LIGHTGBM in self.entries else None
 
     @property
     def is_first(self):
-        """Whether no peer's error is lower than ours."""
+        """True if no peer has a lower error than our model."""
         return self.entries[OURS].error <= self.entries[self.best_peer].error
 
     def ranks(self, everybody):
-        """Ranks from 1 by error; equal errors, and all machines without figures, share the mean of their ranks."""
+        """Return ranks from 1 by error; equal errors, and all models without figures, share their mean rank."""
         errors = [self.entries[who].error if who in self.entries else np.inf for who in everybody]
         return dict(zip(everybody, rankdata(errors)))
 
     def text(self, everybody):
-        """The table's figures, laid out, best error first."""
+        """Return the figures of the table as text, best error first."""
         ranks = self.ranks(everybody)
         lines = [
             f"{self.name}: {self.traits.n_train} x {self.traits.n_inputs}, {self.kind}, splits: {len(self.splits)}",
@@ -113,7 +113,7 @@ class Standing:
 
 
 def standing_of(name, results):
-    """Standing of one table from its results.
+    """Return the standing of one table from its results.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def _entry(results):
 
 
 def mean_ranks(standings, everybody):
-    """Mean rank of each machine over tables.
+    """Return the mean rank of each model over tables.
 
     Returns
     -------
@@ -162,6 +162,6 @@ def geometric_mean(ratios):
 
 
 def median_of(entries, what):
-    """Median over tables of a figure of one machine; NaN if no table has it."""
+    """Return the median over tables of a figure of one model; NaN if no table has it."""
     values = [value for entry in entries if np.isfinite(value := getattr(entry, what))]
     return float(np.median(values)) if values else np.nan
