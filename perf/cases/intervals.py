@@ -27,8 +27,8 @@ def add_options(parser):
     """Add options that narrow the case; such a run is not recorded."""
     group = parser.add_argument_group("options of intervals")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
-    group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows of each table at most")
-    group.add_argument("--features", help="what our machines are made of, if not left to them")
+    group.add_argument("--rows", type=int, metavar="N", help="train on at most the first N rows of each table")
+    group.add_argument("--features", help="features of our models (default: auto)")
 
 
 def run(quick, only=None, rows=None, features=None, of_part=guarded):

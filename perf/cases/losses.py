@@ -82,8 +82,8 @@ def add_options(parser):
     """Add options that narrow the case; such a run is not recorded."""
     group = parser.add_argument_group("options of losses")
     group.add_argument("--only", type=names_among({**TABLES, **counts.TABLES}), metavar="TABLE,...")
-    group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows at most")
-    group.add_argument("--loss", help="what classifiers of ours minimise")
+    group.add_argument("--rows", type=int, metavar="N", help="train on at most the first N rows")
+    group.add_argument("--loss", help="loss of our classifiers (default: squared)")
 
 
 def run(quick, only=None, rows=None, loss=None, of_part=guarded):

@@ -29,7 +29,7 @@ NARROWING = ("rows",)
 def add_options(parser):
     """Add an option for the number of rows; such a run is not recorded."""
     group = parser.add_argument_group("options of scale_dask")
-    group.add_argument("--rows", type=int, metavar="N", help=f"rows of the table, not {N_ROWS:,}")
+    group.add_argument("--rows", type=int, metavar="N", help=f"rows of the table (default: {N_ROWS:,})")
 
 
 def run(quick, rows=None):

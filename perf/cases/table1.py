@@ -81,8 +81,8 @@ def add_options(parser):
     """Add options that narrow the case; such a run is not recorded."""
     group = parser.add_argument_group("options of table1")
     data = names_among(tasks.LOADERS)
-    group.add_argument("--only", type=data, metavar="DATA,...", help=f"of {', '.join(tasks.LOADERS)} these only")
-    group.add_argument("--column", choices=("fourier", "binning"), help="these features only, and no exact machines")
+    group.add_argument("--only", type=data, metavar="DATA,...", help=f"only these of {', '.join(tasks.LOADERS)}")
+    group.add_argument("--column", choices=("fourier", "binning"), help="only these features, and no exact models")
 
 
 def run(quick, only=None, column=None, of_part=guarded, loaders=tasks.LOADERS, methods=METHODS, quick_rows=QUICK_ROWS):

