@@ -1,4 +1,4 @@
-"""Callbacks for the tests of fits; where scikit-learn has none, before version 1.9, who makes one is skipped."""
+"""Callbacks for tests of fits; before scikit-learn 1.9, which has none, tests that use one are skipped."""
 
 import pytest
 
@@ -8,7 +8,7 @@ def _needs_callbacks():
 
 
 class Callback:
-    """Counts the tasks of a name, or all tasks; stops the fit at a task of a given number, or raises an error there."""
+    """Count the tasks with a name, or all; stop the fit at the task with a given number, or raise an error there."""
 
     def __init__(self, task_name=None, *, stop_at=None, fail_at=None, error=None):
         _needs_callbacks()
@@ -32,7 +32,7 @@ class Callback:
 
 
 class Recorder:
-    """Keeps the tasks that began, and how much of the fit was done when each ended, as a progress bar shows it."""
+    """Record the started tasks, and the completed share of the fit at the end of each, as a progress bar shows it."""
 
     def __init__(self):
         _needs_callbacks()
@@ -56,7 +56,7 @@ class Recorder:
         return self._done.get(task, sum(own) / task.max_subtasks if own and task.max_subtasks else 0.0)
 
     def stages(self):
-        """Name of each stage, with its number of steps and how many of them were foreseen."""
+        """Name of each stage, with its numbers of steps and of announced steps."""
         names = {}
         for stage in self.root._children_map.values():
             names[stage.task_name] = len(stage._children_map), stage.max_subtasks

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
-# Imports of fixtures are inside of them: the process that distributes tests would import for seconds before the others.
+# Fixtures import modules themselves; otherwise the process that distributes tests would import for seconds.
 
-# Otherwise each process that tests start compiles all modules again.
+# Otherwise each process started by a test compiles all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 _WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
@@ -47,7 +47,7 @@ _NOT_QUICK = {
 }
 
 
-_LONG_WITHOUT_JIT = {  # and others run the same lines of kernels
+_LONG_WITHOUT_JIT = {  # other tests run the same lines of kernels
     "test_a_pickle_is_hardly_larger_than_the_codes",
     "test_copies_of_features_of_a_source",
     "test_inputs_of_several_blocks",
@@ -59,8 +59,8 @@ _LONG_WITHOUT_JIT = {  # and others run the same lines of kernels
 }
 
 
-# Of a worker: the part whose threaded kernels it compiles, for the types that tests of threads use, and the parts whose
-# serial kernels it compiles. Other threaded kernels would take half of all compilation, and hardly a test uses them.
+# For each worker: the part with threaded kernels that it compiles, for the types in tests of threads, and parts with
+# serial kernels that it compiles. Other threaded kernels would take half of all compilation, and few tests use them.
 _HALVES = {"gw0": ("linear", ["linear"]), "gw1": ("features", ["features", "models"])}
 
 
@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(config, items):
         is_slow = item.get_closest_marker("hard") or getattr(item, "originalname", None) in _NOT_QUICK
         if item.path.stem in _QUICK and not is_slow:
             item.add_marker("quick")
-    kept, left_out = [], []  # not skipped: a thousand skips would take seconds of every worker
+    kept, left_out = [], []  # deselected: a thousand skips would take seconds of each worker
     for item in items:
         (left_out if _is_left_out(item) else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _is_in_part(name, wanted):
-    """Whether a hard test is in the part K/N of all, K from 1; "1" is all of them, and K = 0 none."""
+    """Return True if a hard test is in part K of N, K from 1. "1" means all parts, and K = 0 none."""
     part, _, number = wanted.partition("/")
     return crc32(name.encode()) % int(number or 1) == int(part) - 1
 
@@ -96,14 +96,14 @@ def rng():
 @pytest.fixture(autouse=True)
 def seed_of_the_global_generator():
     """Tests without a random_state draw the same features in each run."""
-    np.random.seed(0)  # noqa: NPY002  the generator that scikit-learn draws from
+    np.random.seed(0)  # noqa: NPY002  scikit-learn uses this generator
 
 
 @pytest.fixture(autouse=True, scope="session")
 def own_share_of_cores():
-    """For each of several processes of tests: threads that wait take the cores that the others need."""
+    """Limit the threads of each test process, because waiting threads would use the cores of other processes."""
     import numba
-    import scipy.linalg  # noqa: F401  its BLAS is limited, too
+    import scipy.linalg  # noqa: F401  so that its BLAS is limited, too
 
     share = max(1, numba.get_num_threads() // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
     numba.set_num_threads(share)
@@ -113,7 +113,7 @@ def own_share_of_cores():
 
 @pytest.fixture(autouse=True, scope="session")
 def kernels_by_halves(request, own_share_of_cores):
-    """Compile different kernels first in each of two workers of a complete run, instead of all kernels twice."""
+    """Compile different kernels in each of two workers of a complete run, instead of all kernels twice."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker not in _HALVES or len(request.session.items) <= 3000 or _WITHOUT_JIT:
         return
@@ -133,7 +133,7 @@ def kernels_by_halves(request, own_share_of_cores):
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Set Numba's threads inside a test, of which it has all, and BLAS two, for any work; restored afterwards."""
+    """Set Numba's threads for any amount of work in a test; all threads, and two of BLAS, are allowed until its end."""
     import numba
 
     monkeypatch.setattr("binfeat._threads._WORTH_THREADS", 0)
@@ -146,7 +146,7 @@ def threads(monkeypatch):
 
 @pytest.fixture(scope="session")
 def data_folder():
-    """The paper's data sets, where they are."""
+    """Return the folder of the paper's data sets, or skip the test."""
     folder = os.environ.get("BINFEAT_DATA")
     if not folder or not Path(folder).is_dir():
         pytest.skip("BINFEAT_DATA names no folder with the paper's data sets")
@@ -155,18 +155,18 @@ def data_folder():
 
 @pytest.fixture(autouse=True)
 def wrapping_integers():
-    """Without JIT the engine's modular arithmetic is NumPy's, which warns of every overflow."""
+    """Ignore overflows without JIT, because NumPy then warns of the engine's modular arithmetic."""
     if not _WITHOUT_JIT:
         yield
         return
     with np.errstate(over="ignore"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "overflow encountered")  # in other threads, which have their own state
+        warnings.filterwarnings("ignore", "overflow encountered")  # in other threads, which have their own error state
         yield
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Dask's cluster of two processes."""
+    """Dask cluster with two worker processes."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         yield cluster
@@ -180,14 +180,14 @@ def client(cluster):
 
 @pytest.fixture
 def own_scheduler():
-    """A client that dies leaves itself as Dask's scheduler."""
+    """Reset Dask's scheduler, which is still the client after its death."""
     yield
     pytest.importorskip("dask").config.set(scheduler=None)
 
 
 @pytest.fixture
 def limits(monkeypatch):
-    """Set what fits of kernel machines may try in a test, as `limits(n_steps=5)` for shorter searches."""
+    """Limit the search of kernel models in a test, for example by `limits(n_steps=5)`."""
     from limits import set_limits
 
     return partial(set_limits, monkeypatch)
@@ -195,31 +195,31 @@ def limits(monkeypatch):
 
 @pytest.fixture
 def memory_of(monkeypatch):
-    """Let the computer have so many bytes of memory, or None: a number that cannot be found out."""
+    """Set the memory of the computer in bytes; None means unknown."""
     return lambda n_bytes: monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: n_bytes)
 
 
 @pytest.fixture
 def sampled_rows(monkeypatch):
-    """Let kernel machines decide on so many rows of a source, and hold no more of them in memory."""
+    """Set the number of rows of a source on which kernel models decide, and which they store."""
     return partial(monkeypatch.setattr, "binfeat._rows.sampled._MOST_ROWS")
 
 
 @pytest.fixture
 def rows_of_a_pass(monkeypatch):
-    """Take so many rows of a source at a time, whatever its blocks are."""
+    """Set the number of rows of a source that are processed at a time, for any blocks."""
     return lambda n_rows: monkeypatch.setattr("binfeat._rows.sources._PASS_ROWS", (n_rows, n_rows))
 
 
 @pytest.fixture
 def bytes_computed_at_a_time(monkeypatch):
-    """Compute features that are not kept in blocks of so many bytes."""
+    """Set the bytes of blocks of features that are not stored."""
     return partial(monkeypatch.setattr, "binfeat._rows.lazy._BLOCK_BYTES")
 
 
 @pytest.fixture
 def hashed_at_a_time(monkeypatch):
-    """Hash so many rows in so many grids before their bins are looked up."""
+    """Set the numbers of rows and grids that are hashed before their bins are looked up."""
 
     def set_sizes(n_rows, n_grids):
         for name, size in (("_MOST_ROWS", n_rows), ("_HASH_BYTES", 8 * n_rows * n_grids)):
@@ -230,44 +230,44 @@ def hashed_at_a_time(monkeypatch):
 
 @pytest.fixture
 def rows_met_in_a_bin(monkeypatch):
-    """Let a row meet so many rows of each of its bins when its neighbours are looked for."""
+    """Set the number of rows of each bin that a row is compared with in the search for neighbors."""
     return partial(monkeypatch.setattr, "binfeat.graph.neighbours._MOST_OF_A_BIN")
 
 
 @pytest.fixture
 def bytes_of_a_prediction(monkeypatch):
-    """Let kernel machines predict in blocks of so many bytes."""
+    """Set the bytes of the blocks in which kernel models predict."""
     return partial(monkeypatch.setattr, "binfeat.models.fitted.features._BLOCK_BYTES")
 
 
 @pytest.fixture
 def clock_of_fits(monkeypatch):
-    """Set the clock, a function, that limits of seconds go by."""
+    """Set the clock for time limits, a function."""
     return partial(monkeypatch.setattr, "binfeat.models.run._clock")
 
 
 @pytest.fixture
 def scratch_folder(monkeypatch, tmp_path):
-    """The folder, empty, where scratch files are made."""
+    """Return the empty folder for scratch files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def without_package(monkeypatch):
-    """Let imports of a module fail, as where its package is not installed."""
+    """Make imports of a module fail, as if its package were not installed."""
     return lambda name: monkeypatch.setitem(sys.modules, name, None)
 
 
 @pytest.fixture
 def few_grids(limits):
-    """Kernel machines that search in a tenth of a second."""
+    """Limit the search of kernel models to a tenth of a second."""
     limits(n_steps=20, sample_grids=(5, 40), n_fourier=128)
 
 
 @pytest.fixture
 def few_steps(limits):
-    """Kernel machines with short searches for length scales."""
+    """Shorten searches for length scales of kernel models."""
     limits(n_steps=10, sample_grids=(10, 40), n_fourier=128)
 
 
@@ -281,7 +281,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def three():
-    """Three classes that overlap."""
+    """Return rows of three overlapping classes."""
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=900)
     X = rng.normal(size=(900, 2)) + np.array([[0, 0], [1.5, 0], [0, 1.5]])[labels]

@@ -1,4 +1,4 @@
-"""What the tests of estimators that make a graph of rows share."""
+"""Shared code of tests of estimators on graphs of rows."""
 
 import copy
 import pickle
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def assert_simple_attributes(made, X, method):
-    """Beside the map there are arrays, numbers and words, and copies make the same of X."""
+    """Attributes except the map are arrays, numbers and strings, and copies of the estimator have the same results."""
     fitted = {k: v for k, v in vars(made).items() if k not in made.get_params() and not k.startswith("_sk")}
     fitted.pop("features_")
     fitted.update(fitted.pop("_means"))

@@ -1,4 +1,4 @@
-"""Cases that take long and that others nearly cover."""
+"""Long cases that shorter ones nearly cover."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -7,12 +7,12 @@ import pytest
 
 
 def hard(*values):
-    """Cases that `.ci/hard` runs and others skip."""
+    """Mark cases that only `.ci/hard` runs."""
     return [pytest.param(*value if isinstance(value, tuple) else (value,), marks=pytest.mark.hard) for value in values]
 
 
 def each_value_once(*parameters: Iterable):
-    """All combinations of the values of several parameters; those are easy that take every value at least once."""
+    """Return all combinations of parameter values; all are hard except a few that contain each value at least once."""
     values = [list(own) for own in parameters]
     first = {tuple(k % len(own) for own in values) for k in range(max(map(len, values)))}
     places = product(*(range(len(own)) for own in values))
@@ -21,6 +21,6 @@ def each_value_once(*parameters: Iterable):
 
 
 def easy(values: Iterable, *first):
-    """All values, of which those not named are hard."""
+    """Return all values; values that are not named are hard."""
     values = list(values)
     return [*first, *hard(*(value for value in values if value not in first))]

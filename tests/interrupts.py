@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment that a test chooses."""
+"""Ctrl-C at a chosen moment."""
 
 from contextlib import contextmanager
 
@@ -11,7 +11,7 @@ SEARCH_STEP, SEARCH_START = (LengthScaleSearch, "_step"), (LengthScaleSearch, "_
 
 @contextmanager
 def interrupted(home, name, call=1, *, once=False):
-    """Press Ctrl-C at a call of a function, counted from 1, and at every later call unless it is pressed once only."""
+    """Press Ctrl-C at the n-th call of a function, counted from 1, and optionally at all later calls."""
     real, n_calls = getattr(home, name), 0
 
     def stop(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""What fits of kernel machines may try in a test."""
+"""Limits on the search of kernel models in tests."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 
 from binfeat.models import estimator, machines, settings
 
-# Constants of `binfeat._warm_up` by which it compiles for float64 and 16-bit codes only.
+# Constants of `binfeat._warm_up` that restrict it to float64 and 16-bit codes.
 COMMON_TYPES = {"_TYPES": (np.float64,), "_MANY_BINS": 300}
 
 
@@ -27,7 +27,7 @@ def set_limits(patch, without=(), **figures):
 
 @contextmanager
 def limited(**figures):
-    """Set limits for the fits of a `with` block, as in fixtures of modules; tests have the fixture `limits`."""
+    """Set limits for the fits in a `with` block, for fixtures of modules; tests use the fixture `limits`."""
     with pytest.MonkeyPatch.context() as patch:
         set_limits(patch, **figures)
         yield

@@ -1,8 +1,8 @@
-"""What the tests of kernel machines share."""
+"""Shared code of tests of kernel models."""
 
 import numpy as np
 
-# Nothing left to choose: a fit takes milliseconds.
+# All hyperparameters are given, so a fit takes milliseconds.
 FIXED = {
     "features": "binning",
     "kernel": "laplacian",
@@ -13,12 +13,12 @@ FIXED = {
 }
 # Grids are added.
 GROWING = {"gamma": "scale", "features": "binning", "solver_params": {"max_grids": 160}, "random_state": 0}
-# Widths are learned, from bins alone.
+# Length scales are learned, with bins only.
 BINS = {"features": "binning", "random_state": 0}
 
 
 def state(machine):
-    """All that `fit` learned, but for the clock."""
+    """Return all fitted attributes except times."""
     kept = {k: v for k, v in vars(machine).items() if (k.endswith("_") or k.startswith("_")) and k != "decisions_"}
     for name in ("_skl_callbacks", "_derived"):
         kept.pop(name, None)
@@ -33,12 +33,12 @@ def assert_same_state(one, other):
 
 
 def decisions(machine):
-    """What was decided, and how."""
+    """Return the decisions of the fit."""
     return machine.decisions_[["what", "choice"]].tolist()
 
 
 def moments(y, weights=None):
-    """Weighted mean and standard deviation of targets."""
+    """Return the weighted mean and standard deviation of targets."""
     mean = np.average(y, weights=weights)
     return mean, np.sqrt(np.average((y - mean) ** 2, weights=weights))
 

@@ -1,11 +1,11 @@
-"""What calls take in memory."""
+"""Memory of calls."""
 
 import gc
 import tracemalloc
 
 
 def peak_bytes(work):
-    """The most bytes that a call holds beyond the bytes held before the call, and what the call returns."""
+    """Return the peak memory of a call minus the memory before, and the result of the call."""
     gc.collect()
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Saved models with one leaf of their state replaced, and whether every method still works or loading was refused."""
+"""Saved models with one replaced leaf: loading is refused, or all methods work."""
 
 import copy
 import linecache
@@ -26,7 +26,7 @@ DELETED = object()
 
 
 def models() -> Iterator[tuple[str, BaseEstimator, Any]]:
-    """Fitted models of every kind, by name, each with rows that its methods accept."""
+    """Return fitted models of all kinds by name, each with rows for its methods."""
     binning = binfeat.RandomBinning(n_grids=3, gamma=0.5, min_count=2, random_state=0).fit(X)
     Z = binning.transform(X)
     yield "binning", binning, X
@@ -76,14 +76,14 @@ def _kernel_models() -> Iterator[tuple[str, BaseEstimator, Any]]:
 
 
 def with_anchors(machine):
-    """The exact machine with every other row as an anchor, which machines of few rows do not have."""
+    """Return an exact model with every other row as an anchor; models of few rows have none by themselves."""
     anchors = np.arange(0, machine.feature_coef_.shape[1], 2, dtype=np.int32)
     machine._exact |= {"anchors": anchors, "anchor_coef": np.ascontiguousarray(machine.feature_coef_[:, anchors])}
     return machine
 
 
 def frame():
-    """A table with numbers, gaps, categories and dates."""
+    """Return a table with numbers, missing values, categories and dates."""
     import pandas as pd
 
     columns = {
@@ -100,7 +100,7 @@ class DamagedPartError(Exception):
 
 
 class Saved:
-    """An estimator as a file has it: its class, and its state with nested estimators as `Saved`."""
+    """An estimator as stored in a file: its class, and its state, with nested estimators as `Saved`."""
 
     def __init__(self, estimator: BaseEstimator) -> None:
         self.kind, self.state = type(estimator), _saved(estimator.__getstate__())
@@ -112,7 +112,7 @@ class Saved:
         elif hasattr(estimator, "__setstate__"):
             try:
                 estimator.__setstate__(state)
-            except Exception as error:  # of scikit-learn, which `binfeat.load` names as well
+            except Exception as error:  # errors of scikit-learn, for which `binfeat.load` names the file, too
                 raise DamagedPartError from error
         else:
             vars(estimator).update(state)
@@ -136,7 +136,7 @@ def _loaded(value: Any) -> Any:
 
 
 def leaves(value: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
-    """Paths and values of all that is no container, and of containers themselves."""
+    """Yield paths and values of all leaves, and of containers."""
     if path:
         yield path, value
     own = value.state if isinstance(value, Saved) else value
@@ -149,7 +149,7 @@ def leaves(value: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
 
 
 def replaced(value: Any, path: tuple, new: Any) -> Any:
-    """The same with one leaf replaced or deleted; only what lies on the path is copied."""
+    """Return a copy with one leaf replaced or deleted; only objects on the path are copied."""
     if isinstance(value, Saved):
         own = copy.copy(value)
         own.state = replaced(value.state, path, new)
@@ -166,7 +166,7 @@ def replaced(value: Any, path: tuple, new: Any) -> Any:
 
 
 def mutants(value: Any) -> Iterator[tuple[str, Any]]:
-    """What may stand in the place of a value, by name."""
+    """Return replacements of a value by name."""
     yield "deleted", DELETED
     yield "None", None
     if isinstance(value, np.ndarray):
@@ -243,7 +243,7 @@ _ATTRIBUTES = "feature_importances_", "linear_map_", "_n_features_out"
 
 
 def calls(model: BaseEstimator, rows: Any) -> Iterator[tuple[str, Any]]:
-    """All calls of a fitted model that read its attributes, by name."""
+    """Return all calls of a fitted model that read its attributes, by name."""
     for name in _METHODS:
         if hasattr(type(model), name):
             yield name, lambda name=name: getattr(model, name)(rows)
@@ -264,7 +264,7 @@ def calls(model: BaseEstimator, rows: Any) -> Iterator[tuple[str, Any]]:
 
 
 def is_named(error: BaseException) -> bool:
-    """Whether an error was raised on purpose: its last frame is at a `raise` of this package or of scikit-learn."""
+    """Return True if an error was raised on purpose: its last frame is a `raise` of this package or of scikit-learn."""
     if not isinstance(error, ValueError | TypeError | MemoryError | AttributeError):
         return False
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -281,7 +281,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def outcome(saved: Saved, rows: Any, known: set[str]) -> tuple[str, str]:
-    """How loading and calling all methods ends, and the fault. `known` has calls that fail without a mutation."""
+    """Return the outcome of loading and calling all methods, and the fault. `known` fail without a mutation."""
     try:
         model = saved.load()
     except DamagedPartError:
@@ -308,7 +308,7 @@ def outcome(saved: Saved, rows: Any, known: set[str]) -> tuple[str, str]:
 
 
 def failing(saved: Saved, rows: Any) -> set[str]:
-    """Calls of a model that fail, or are not finite, without a mutation."""
+    """Return calls of a model that fail, or are not finite, without a mutation."""
     found = set()
     for name, call in calls(saved.load(), rows):
         try:
@@ -319,11 +319,11 @@ def failing(saved: Saved, rows: Any) -> set[str]:
     return found
 
 
-_FEWEST = 8  # mutants of a model, however small the share
+_FEWEST = 8  # least number of mutants of a model
 
 
 def outcomes(name: str, model: BaseEstimator, rows: Any, share: float, seed: int = 0) -> tuple[Counter, list[str]]:
-    """Counts of outcomes of a share of all mutants of a model, and lines about those that are faults."""
+    """Count the outcomes of a share of all mutants of a model, and describe the faults."""
     saved, rng = Saved(model), np.random.default_rng(seed)
     known, counts, faults = failing(saved, rows), Counter[str](), []
     found = [(path, *mutant) for path, value in leaves(saved) for mutant in mutants(value)]

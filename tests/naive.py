@@ -1,4 +1,7 @@
-"""Slow, obvious twins of the fast things: plain Python over rows, grids and inputs, sharing no code with them."""
+"""Slow, obvious reference implementations in plain Python, with loops over rows, grids and inputs.
+
+They share no code with the package.
+"""
 
 import math
 from collections import Counter
@@ -33,7 +36,7 @@ def round_to_32_bits(x):
 
 
 def grid(law, gamma, seed, p, categorical=()):
-    """(scale, shift, key, key of NaN) of each input in grid p."""
+    """Return (scale, shift, key, key of NaN) of each input in grid p."""
     d = len(gamma)
     u = [((int(w) >> 11) + 0.5) / 2**53 for w in words(seed, p, 0, d)]
     shifts = [(int(w) >> 32) / 2**32 for w in words(seed, p, 1, d)]
@@ -48,7 +51,7 @@ def grid(law, gamma, seed, p, categorical=()):
 
 
 def cell(x, scale, shift):
-    """Cell index, "ignored" where the grid has no say on the input, or "missing"."""
+    """Return the cell index, "ignored" if the grid skips the input, or "missing"."""
     if scale == 0:
         return "ignored"
     if math.isnan(x):
@@ -60,7 +63,7 @@ def cell(x, scale, shift):
 
 
 def cells(X, law, gamma, n_grids, seed, categorical=()):
-    """For each grid, the tuple of cells of each row."""
+    """Return the tuple of cells of each row, for each grid."""
     out = []
     for p in range(n_grids):
         parameters = grid(law, gamma, seed, p, categorical)
@@ -85,7 +88,7 @@ def hashed(row_cells, parameters):
 
 
 def codes(X, law, gamma, n_grids, seed, categorical=(), min_count=1):
-    """Codes (None for no bin) and bins per grid, ranked by falling count, ties by ascending hash."""
+    """Return codes (None for no bin) and bins per grid, by decreasing counts, then by increasing hashes."""
     all_codes, sizes = [], []
     for p, rows in enumerate(cells(X, law, gamma, n_grids, seed, categorical)):
         parameters = grid(law, gamma, seed, p, categorical)
@@ -98,7 +101,7 @@ def codes(X, law, gamma, n_grids, seed, categorical=(), min_count=1):
 
 
 def dense_features(all_codes, sizes):
-    """The matrix Z, entry by entry."""
+    """Return the matrix Z, entry by entry."""
     n_grids, n_rows = len(all_codes), len(all_codes[0])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     Z = np.zeros((n_rows, offsets[-1]))
@@ -110,11 +113,11 @@ def dense_features(all_codes, sizes):
 
 
 def products(all_codes, sizes, W, V):
-    """``Z @ W`` and ``Z.T @ V`` of entries 1 / sqrt(n_grids), summed in the order of grids and of rows, exactly."""
+    """Return ``Z @ W`` and ``Z.T @ V`` for entries 1 / sqrt(n_grids), summed exactly in the order of grids and rows."""
     value = 1 / np.sqrt(len(all_codes))
     forward, backward, first = np.zeros((len(V), W.shape[1])), [], 0
     for grid_codes, size in zip(all_codes, sizes, strict=True):
-        places = np.minimum(grid_codes, size)  # one more place for "no bin"
+        places = np.minimum(grid_codes, size)  # an additional index for "no bin"
         forward += np.vstack([W[first : first + size], np.zeros(W.shape[1])])[places]
         sums = np.zeros((size + 1, V.shape[1]))
         for place, row in zip(places, V, strict=True):
@@ -125,7 +128,7 @@ def products(all_codes, sizes, W, V):
 
 
 def merged_lone_columns(Z):
-    """Columns of Z, where all columns that only one row has are one column, of the length of all of them together."""
+    """Return the columns of Z, with all columns of a single row merged into one column of the same norm."""
     lone = {}
     columns = []
     for column in Z.T:
@@ -138,7 +141,7 @@ def merged_lone_columns(Z):
 
 
 def ridge(Z, Y, alpha, sample_weight=None, fit_intercept=True):
-    """Coefficients (n_targets, n_features) and intercepts by dense Cholesky-free least squares."""
+    """Return coefficients (n_targets, n_features) and intercepts by dense least squares without Cholesky factors."""
     n, d = Z.shape
     Y = Y.reshape(n, -1)
     root = np.sqrt(np.ones(n) if sample_weight is None else sample_weight)[:, None]
@@ -153,7 +156,7 @@ def ridge(Z, Y, alpha, sample_weight=None, fit_intercept=True):
 
 
 def fastfood_frequencies(signs, order, normals, norms):
-    """Rows of ``S H G P H B``, from the matrices themselves; shape (n_frequencies, n_inputs)."""
+    """Return the rows of ``S H G P H B`` from the matrices, (n_frequencies, n_inputs)."""
     n_blocks, length = order.shape
     H = np.array([[(-1) ** (i & j).bit_count() for j in range(length)] for i in range(length)])
     rows = []
@@ -165,18 +168,18 @@ def fastfood_frequencies(signs, order, normals, norms):
 
 
 def same_partition(a, b):
-    """Whether two labellings of rows put the same rows together."""
+    """Return True if two labelings are the same partition of the rows."""
     return len(set(zip(a, b, strict=True))) == len(set(a)) == len(set(b))
 
 
 def frequencies(law, seed, n_frequencies, n_inputs):
-    """Independent frequencies of a product law at scale 1, row by row from one stream of words."""
+    """Return independent frequencies of a product law at scale 1, row by row from one stream of words."""
     u = [((int(w) >> 11) + 0.5) / 2**53 for w in words(seed, 0, 3, n_frequencies * n_inputs)]
     return SPECTRA[law](np.array(u)).reshape(n_frequencies, n_inputs)
 
 
 def matern(s, nu):
-    """The Matern kernel at scaled squared distance s, as a mixture of Gaussian kernels of Gamma(nu) precision."""
+    """Return the Matern kernel at scaled squared distance s, as a mixture of Gaussians with Gamma(nu) precision."""
     law = stats.gamma(nu, scale=1 / nu)
     below = [law.ppf(10.0**-p) for p in (1, 3, 6, 9, 12)]
     above = [law.isf(10.0**-p) for p in (1, 3, 6, 9, 12)]
@@ -190,7 +193,7 @@ def matern(s, nu):
 
 
 def oscillating_integral(w):
-    """``integral from 0 to w of (1 - cos t) / (pi t^2)``, lobe by lobe."""
+    """Return ``integral from 0 to w of (1 - cos t) / (pi t^2)``, lobe by lobe."""
     edges = [*np.arange(0, w, 2 * math.pi), w]
     pieces = [
         integrate.quad(lambda t: 2 * (math.sin(t / 2) / t) ** 2 / math.pi if t else 0.5 / math.pi, a, b)[0]
@@ -200,7 +203,7 @@ def oscillating_integral(w):
 
 
 def ranks(training, n_quantiles):
-    """The map of one column to ranks: mid-ranks at some training values, straight lines between them."""
+    """Map one column to ranks: mid-ranks at some training values, linear interpolation between them."""
     values = sorted(float(x) for x in training)
     n = len(values)
     picked = sorted({values[round(k * (n - 1) / (n_quantiles - 1))] for k in range(n_quantiles)})
@@ -218,11 +221,11 @@ def ranks(training, n_quantiles):
 
 
 def kernel_matrix(A, B, gamma, profile, *, categorical=(), radial=False):
-    """Kernel values of all pairs of rows, pair by pair.
+    """Return kernel values of all pairs of rows, pair by pair.
 
-    A product kernel has a profile of ``gamma_j |a_j - b_j|``; a categorical input multiplies by ``exp(-gamma_j)`` where
-    values differ. A radial one has a profile of ``sum_j gamma_j (a_j - b_j)^2``, to which a categorical input adds
-    gamma_j.
+    A product kernel is a profile of ``gamma_j |a_j - b_j|``; a categorical input multiplies it by ``exp(-gamma_j)`` if
+    the values differ. A radial kernel is a profile of ``sum_j gamma_j (a_j - b_j)^2``; a categorical input adds gamma_j
+    if the values differ.
     """
     K = np.empty((len(A), len(B)))
     for i, a in enumerate(A):
@@ -238,13 +241,13 @@ def kernel_matrix(A, B, gamma, profile, *, categorical=(), radial=False):
 
 
 def kernel_ridge(K, Y, alpha, weights=None):
-    """Coefficients of kernel ridge regression whose intercept is a kernel of ones."""
+    """Return coefficients of kernel ridge regression with a kernel of ones as intercept."""
     v = np.ones(len(K)) if weights is None else weights
     return np.linalg.solve(K + 1.0 + np.diag(alpha / v), Y)
 
 
 def left_out_residuals(K, Y, alpha, weights=None):
-    """Residual of each row under the machine fitted to all other rows."""
+    """Return the residual of each row for the model fitted to all other rows."""
     out = np.empty(Y.shape)
     for i in range(len(K)):
         others = np.arange(len(K)) != i
@@ -254,7 +257,7 @@ def left_out_residuals(K, Y, alpha, weights=None):
 
 
 def calibration_loss(scores, labels, weights, factors, intercept, beside):
-    """Mean logarithmic loss of calibrated scores, with one row more that is all wrong, and the ridge penalty."""
+    """Return the mean log-loss of calibrated scores, with one additional wrong row, and the ridge penalty."""
     n, k = scores.shape
     total, norm, logs = 0.0, 0.0, np.log(0.05 * np.log1p(np.exp((1 + scores) / 2 / 0.05)))
     for i in range(n):
@@ -272,13 +275,13 @@ def calibration_loss(scores, labels, weights, factors, intercept, beside):
 
 
 def left_out_error(K, Y, alpha, weights=None):
-    """Weighted mean of squares of the residuals of rows that were left out."""
+    """Return the weighted mean square of leave-one-out residuals."""
     v = np.ones(len(K)) if weights is None else weights
     return float(np.mean(v[:, None] * left_out_residuals(K, Y, alpha, weights) ** 2))
 
 
 def left_out_slopes(kernel, X, Y, gamma, alpha, weights=None, step=1e-4):
-    """Central differences of the error, by the logarithms of all gammas above 0 and of alpha; kernel(X, gamma)."""
+    """Return central differences of the error for logarithms of positive gammas and of alpha; kernel(X, gamma)."""
     theta = np.append(gamma, alpha)
     out = np.zeros(theta.size)
     for j in np.flatnonzero(theta):
@@ -292,7 +295,7 @@ def left_out_slopes(kernel, X, Y, gamma, alpha, weights=None, step=1e-4):
 
 
 def slopes_by_entries(function, values, step=1e-4):
-    """Central differences of a function of an array, by each of its entries."""
+    """Return central differences of a function of an array, for each of its entries."""
     out = np.zeros(values.shape)
     for place in np.ndindex(values.shape):
         ends = []
@@ -305,7 +308,7 @@ def slopes_by_entries(function, values, step=1e-4):
 
 
 def rotated(X, gamma, rotation, categorical=()):
-    """Rows of scaled numbers times a rotation, and then their categories."""
+    """Return rotated rows of scaled numbers, followed by their categories."""
     numbers = [j for j in range(len(gamma)) if j not in categorical]
     out = []
     for x in X:
@@ -315,7 +318,7 @@ def rotated(X, gamma, rotation, categorical=()):
 
 
 def huber_weights(residuals):
-    """Weight of each row: 1 within 1.345 robust deviations of zero, less by as much as it is farther."""
+    """Return the weight of each row: 1 within 1.345 robust standard deviations, 1.345 / distance beyond."""
     n_targets = residuals.shape[1]
     deviations = [1.4826 * sorted_middle([abs(r) for r in residuals[:, t]]) for t in range(n_targets)]
     weights = []
@@ -326,13 +329,13 @@ def huber_weights(residuals):
 
 
 def sorted_middle(values):
-    """The median."""
+    """Return the median."""
     values, half = sorted(values), len(values) // 2
     return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
 
 
 def similarities(all_codes):
-    """Of all pairs of different rows: each grid shares 1 / n_grids of a row among the others in its bin."""
+    """Return similarities of all pairs of rows; each grid divides 1 / n_grids among the other rows of a bin."""
     n_grids, n_rows = len(all_codes), len(all_codes[0])
     W = np.zeros((n_rows, n_rows))
     for codes_of_grid in all_codes:
@@ -345,7 +348,7 @@ def similarities(all_codes):
 
 
 def nearest_only(W, n_neighbours):
-    """The largest similarities of each row, lower rows first where equal; halved where one of two rows keeps it."""
+    """Keep the largest similarities of each row, first rows among equal ones; halve them if only one row keeps it."""
     kept = np.zeros_like(W)
     for i, row in enumerate(W):
         for j in sorted(range(len(W)), key=lambda j: (-row[j], j))[:n_neighbours]:
@@ -355,9 +358,9 @@ def nearest_only(W, n_neighbours):
 
 
 def nearest_by_distance(W, X, gamma, categorical, n_candidates=31, n_nearest=7):
-    """Links of each row, 1, or 1/2 where one of two rows has it: its copies, and the nearest rows that are no copies.
+    """Return links of each row to its copies and nearest other rows: 1, or 1/2 if only one row has the link.
 
-    Both are among the rows of the largest similarities W, lower rows first where equal.
+    Both are among the rows with the largest similarities W (first rows among equal ones).
     """
     links = np.zeros_like(W)
     for i, row in enumerate(W):
@@ -371,7 +374,7 @@ def nearest_by_distance(W, X, gamma, categorical, n_candidates=31, n_nearest=7):
 
 
 def squared_distance(a, b, gamma, categorical):
-    """Sum of squares of ``gamma_j (a_j - b_j)``; two categories are 1 apart, and two missing values are equal."""
+    """Return the sum of squares of ``gamma_j (a_j - b_j)``; categories differ by 1, and missing values are equal."""
     total = 0.0
     for x, y, own, is_category in zip(a, b, gamma, categorical):
         if not (math.isnan(x) and math.isnan(y)):
@@ -380,7 +383,7 @@ def squared_distance(a, b, gamma, categorical):
 
 
 def similarities_of_new_rows(all_codes, new_codes):
-    """Similarities of new rows to old rows, (n_new, n_old); a bin of one old row is left out."""
+    """Return similarities of new rows to old rows, (n_new, n_old), without bins of one old row."""
     W = np.zeros((len(new_codes[0]), len(all_codes[0])))
     for old, new in zip(all_codes, new_codes, strict=True):
         sizes = Counter(old)
@@ -392,7 +395,7 @@ def similarities_of_new_rows(all_codes, new_codes):
 
 
 def means_of_largest(W, values, n_largest):
-    """Mean of values (n_old, k) by the largest of the similarities W (n_new, n_old); 0 where there are none."""
+    """Return means of values (n_old, k), weighted by the largest similarities W (n_new, n_old); 0 without any."""
     means = np.zeros((len(W), values.shape[1]))
     for i, row in enumerate(W):
         chosen = sorted(range(len(row)), key=lambda j: (-row[j], j))[:n_largest]
@@ -402,13 +405,13 @@ def means_of_largest(W, values, n_largest):
 
 
 def normalised(W):
-    """``D^-1/2 W D^-1/2`` with the row sums D; rows without neighbours are 0."""
+    """Return ``D^-1/2 W D^-1/2`` with the row sums D; rows without neighbors are 0."""
     roots = np.array([1 / math.sqrt(d) if d > 0 else 0.0 for d in W.sum(axis=1)])
     return roots[:, None] * W * roots
 
 
 def spectral_coordinates(W, n_components):
-    """The leading eigenvalues but the first, and their vectors times ``D^-1/2 sqrt(sum D)``."""
+    """Return the leading eigenvalues except the first, and their vectors times ``D^-1/2 sqrt(sum D)``."""
     degrees = W.sum(axis=1)
     values, vectors = np.linalg.eigh(normalised(W))
     chosen = np.argsort(-values)[1 : n_components + 1]
@@ -416,7 +419,7 @@ def spectral_coordinates(W, n_components):
 
 
 def label_spreading(W, Y, alpha, clamped=()):
-    """Scores F = alpha S F + Y, where rows that are clamped keep their Y."""
+    """Return scores F = alpha S F + Y; clamped rows keep their Y."""
     A = np.eye(len(W)) - alpha * normalised(W)
     for i in clamped:
         A[i] = np.eye(len(W))[i]
@@ -424,7 +427,7 @@ def label_spreading(W, Y, alpha, clamped=()):
 
 
 def posterior(K, across, own, alpha, weights=None):
-    """Covariances of the predictions for new rows, by that of noise: conditioned on the old rows, with noise added.
+    """Return covariances of predictions for new rows, relative to the noise, conditioned on noisy old rows.
 
     K are kernel values of the old rows (n, n), `across` of new and old ones (m, n), `own` of the new ones (m, m). The
     intercept is a kernel of ones.
@@ -437,7 +440,7 @@ def posterior(K, across, own, alpha, weights=None):
 
 
 def left_out_variances(K, alpha, weights=None):
-    """Variance of the prediction for each row by the machine fitted to all other rows, over the variance of noise."""
+    """Return the variance of each row's prediction by the model of all other rows, relative to the noise."""
     out = np.empty(len(K))
     for i in range(len(K)):
         others = np.arange(len(K)) != i
@@ -447,7 +450,7 @@ def left_out_variances(K, alpha, weights=None):
 
 
 def ridge_posterior(Z, y, new, alpha, weights=None, fit_intercept=True):
-    """Noise, and for new rows the variance of the prediction by that of noise; the prior of an intercept is flat."""
+    """Return the noise, and relative variances of predictions for new rows; the prior of the intercept is flat."""
     n = len(Z)
     v = np.ones(n) if weights is None else weights
     if fit_intercept:
@@ -462,7 +465,7 @@ def ridge_posterior(Z, y, new, alpha, weights=None, fit_intercept=True):
 
 
 def cell_of(row, splits, root):
-    """The number of the cell of a row in a tree of splits (input, place, first child, second child)."""
+    """Return the number of a row's cell in a tree of splits (input, place, first child, second child)."""
     node = root
     while node >= 0:
         j, place, first, second = splits[node]
@@ -471,7 +474,7 @@ def cell_of(row, splits, root):
 
 
 def local_machine(X, Y, new, kernel, alpha, trees, weights=None):
-    """Mean over trees of exact machines of the rows in a new row's cell, and leave-one-out residuals of all rows.
+    """Return the mean over trees of exact models of the rows in a new row's cell, and leave-one-out residuals.
 
     A tree is a pair of splits and root, as in `cell_of`.
     """
@@ -489,12 +492,11 @@ def local_machine(X, Y, new, kernel, alpha, trees, weights=None):
 
 
 def local_machine_with_levels(X, Y, new, kernel, alpha, trees, levels, new_levels, variances, weights=None):
-    """`local_machine` with effects of levels that all cells share: dense matrices of all rows, tree by tree.
+    """Return `local_machine` with effects of levels shared by all cells, and variances of the first tree.
 
-    `levels` and `new_levels` are (n_rows, n_categories). Two rows of the same level have its prior variance in common,
-    in whatever cells they are. Later trees are solved given the effects of the first tree, and effects take the same
-    share of the diagonal of the inverse as there. Also the variances of predictions of the first tree, as multiples of
-    the noise.
+    It uses dense matrices of all rows for each tree. `levels` and `new_levels` are (n_rows, n_categories). Rows of the
+    same level share its prior variance, in all cells. Later trees use the effects of the first tree, and effects have
+    the same share in the diagonal of the inverse as there. Variances of predictions are relative to the noise.
     """
     weights = np.ones(len(X)) if weights is None else weights
     predictions, residuals, deviations = np.zeros((len(new), Y.shape[1])), np.zeros(Y.shape), None
@@ -521,7 +523,7 @@ def local_machine_with_levels(X, Y, new, kernel, alpha, trees, levels, new_level
 
 
 def conformal_quantile(residuals, level):
-    """The value that the next residual is below with a probability of `level` at most, or at least above one half."""
+    """Return a conformal quantile: P(next residual below it) is at most `level` up to 1/2, and at least beyond."""
     ordered, n = sorted(residuals), len(residuals)
     if level < 0.5:
         return max(value for rank, value in enumerate(ordered, 1) if rank <= level * (n + 1))
@@ -529,13 +531,13 @@ def conformal_quantile(residuals, level):
 
 
 def laplacian_expansion(support, gamma, coef, rows):
-    """``sum_i c_i exp(-sum_j gamma_j |x_j - s_ij|)`` for each row, support of shape (n_inputs, n_support)."""
+    """Return ``sum_i c_i exp(-sum_j gamma_j |x_j - s_ij|)`` for each row; support has shape (n_inputs, n_support)."""
     kernel = [[np.exp(-sum(gamma * np.abs(row - other))) for other in support.T] for row in rows]
     return np.array(kernel) @ coef
 
 
 def penalised_deviance(K, y, weights, power, offset, alpha):
-    """Logarithms f = offset + g of means that minimise ``sum_i v_i d(y_i, exp(f_i)) + alpha g' (K + 1)^-1 g``."""
+    """Return f = offset + g, log means that minimize ``sum_i v_i d(y_i, exp(f_i)) + alpha g' (K + 1)^-1 g``."""
 
     def objective(c):
         f = offset + (K + 1) @ c
@@ -558,7 +560,7 @@ def penalised_deviance(K, y, weights, power, offset, alpha):
 
 
 def penalised_margins(K, Y, weights, alpha, kind):
-    """Scores f = (K + 1) c that minimise ``sum_i v_i l_i + alpha f' (K + 1)^-1 f / 2``, by a general solver.
+    """Return scores f = (K + 1) c that minimize ``sum_i v_i l_i + alpha f' (K + 1)^-1 f / 2``, by a general solver.
 
     l is ``log(1 + exp(-2 y f)) / 2`` summed over targets, the cross entropy of the softmax, or half the squared hinge.
     """
@@ -583,7 +585,7 @@ def penalised_margins(K, Y, weights, alpha, kind):
 
 
 def shapley_values(value, n_players):
-    """Of a game whose value is a function of a set of players: means over all orders, by all sets."""
+    """Return the Shapley values of a game, a function of a set of players: means over all orders, by all sets."""
     out = []
     for player in range(n_players):
         others, total = [other for other in range(n_players) if other != player], 0.0
@@ -596,7 +598,7 @@ def shapley_values(value, n_players):
 
 
 def shapley_interactions(value, n_players):
-    """Of pairs of players of a game, by all sets of the others: what both add beyond what each adds."""
+    """Return interactions of pairs of players of a game: the gain of both minus the gains of each, over all sets."""
     out = np.zeros((n_players, n_players))
     for p, q in combinations(range(n_players), 2):
         others = [other for other in range(n_players) if other not in (p, q)]
@@ -609,7 +611,7 @@ def shapley_interactions(value, n_players):
 
 
 def product_game(x, support, coef, background, factor):
-    """``sum_i c_i prod_j a_ij`` of a row's factors for the players of a set, and of mean factors for all others."""
+    """Return ``sum_i c_i prod_j a_ij`` with the row's factors for players in the set, and mean factors for others."""
     own = np.array([[factor(j, x[j], s[j]) for j in range(len(x))] for s in support])
     mean = np.array([[np.mean([factor(j, z[j], s[j]) for z in background]) for j in range(len(x))] for s in support])
 
@@ -622,7 +624,7 @@ def product_game(x, support, coef, background, factor):
 
 
 def are_codes(values, scores, sure, share):
-    """Whether mean scores of values jump: their mean squared steps beside chance, and beside all that means tell."""
+    """Return True for codes: compare mean squared steps between mean scores with chance, and with all means."""
     levels = sorted(set(values))
     rows = {level: [k for k, value in enumerate(values) if value == level] for level in levels}
     told = chance = jumps = 0.0
@@ -638,7 +640,7 @@ def are_codes(values, scores, sure, share):
 
 
 def shared_bins(rows, training, law, gammas, n_grids, seed, categorical=()):
-    """For each grid and row, the set of training rows in the row's bin; grid p has the gamma ``p % len(gammas)``."""
+    """Return the training rows in the row's bin for each grid and row; grid p uses gamma ``p % len(gammas)``."""
     out = []
     for p in range(n_grids):
         parameters = grid(law, gammas[p % len(gammas)], seed, p, categorical)
@@ -652,7 +654,7 @@ def shared_bins(rows, training, law, gammas, n_grids, seed, categorical=()):
 
 
 def outlier_scores(rows, training, *arguments, **options):
-    """Mean log of one more than the training rows in a row's bins, without one that equals the row; less log n."""
+    """Return the mean of log(1 + training rows in the row's bin), without a row equal to it, minus log n."""
     total = [0.0] * len(rows)
     shared = shared_bins(rows, training, *arguments, **options)
     for i, row in enumerate(rows):
@@ -663,7 +665,7 @@ def outlier_scores(rows, training, *arguments, **options):
 
 
 def densities(*arguments, n_levels, n_training, **options):
-    """Mean share of training rows in a row's bins, and its standard error where grids are drawn in levels."""
+    """Return the mean share of training rows in a row's bins, and its standard error for grids drawn in levels."""
     shares = np.array([[len(own) / n_training for own in of_grid] for of_grid in shared_bins(*arguments, **options)])
     levels = [shares[k::n_levels] for k in range(n_levels)]
     errors = [level.var(axis=0, ddof=1) / len(level) for level in levels]
@@ -671,7 +673,7 @@ def densities(*arguments, n_levels, n_training, **options):
 
 
 def squared_mmd(first, second, kernel):
-    """Unbiased squared maximum mean discrepancy of two samples."""
+    """Return the unbiased squared maximum mean discrepancy of two samples."""
 
     def mean(A, B, same):
         pairs = [kernel(a, b) for i, a in enumerate(A) for j, b in enumerate(B) if not (same and i == j)]

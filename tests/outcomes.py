@@ -1,4 +1,4 @@
-"""What a call may come to: an answer without warnings, or a refusal that names the culprit."""
+"""Outcomes of a call: a result without warnings, or an error that names the argument."""
 
 import re
 import warnings
@@ -12,13 +12,13 @@ DOUBTS = (
     r"max_seconds=.* was exceeded"
 )
 
-# What scikit-learn and NumPy say of tables, besides messages that name the argument.
+# Messages of scikit-learn and NumPy about tables that do not name the argument.
 OF_A_TABLE = re.compile(
     r"\bX\b|\by\b|Found array with|Expected 2D|Expected a 2-dim|could not convert|setting an array element|"
     r"Complex data not supported|sample_weight|float\(\) argument|must be real number|"
     r"[Ff]eature names|scalar|[Ss]parse|dtype|[Ii]nput|iterable|targets?\b|class|source of blocks|at least 2 rows"
 )
-# Parameters that scikit-learn reads, and how it calls them.
+# Parameters that scikit-learn reads, and their names in its messages.
 _ALSO = {
     "cv": "cv|fold|split|iter|index|indices",
     "scoring": "scor",
@@ -32,20 +32,20 @@ _ALSO = {
 
 @contextmanager
 def nothing_but(*expected):
-    """No warning but those that are documented."""
+    """Allow only documented warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=FINE)
         warnings.filterwarnings("ignore", message=f"(?s).*({DOUBTS})")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", DataConversionWarning)  # of a y that is a column
+        warnings.simplefilter("ignore", DataConversionWarning)  # y is a column
         for message in expected:
             warnings.filterwarnings("ignore", message=message)
         yield
 
 
 def outcome(call, names=OF_A_TABLE, documented=()):
-    """What a call gives, or None where it is refused in words that name the culprit."""
+    """Return the result of a call, or None if an error names the argument."""
     with nothing_but(*documented):
         try:
             return call()
@@ -57,5 +57,5 @@ def outcome(call, names=OF_A_TABLE, documented=()):
 
 
 def of_parameter(name):
-    """What a refusal of a parameter may call it."""
+    """Return the names that an error can use for a parameter."""
     return f"{name}|{_ALSO.get(name, name)}"

@@ -1,4 +1,4 @@
-"""Panels: tables of numbers and categories with effects of levels, and local models of them by dense matrices."""
+"""Panels: tables with effects of category levels, and their local models by dense matrices."""
 
 import naive
 import numpy as np
@@ -12,11 +12,11 @@ pd = pytest.importorskip("pandas")
 GAMMA = [0.5, 0.2, 0.05, 0.03]  # of two numbers and two categories
 EFFECTS = ["global_part"]  # the mechanism
 N_LEVELS = 40, 5
-TOLERANCE = 3e-3  # of float32, in which levels and intercepts of cells are hard to tell apart
+TOLERANCE = 3e-3  # for float32: levels and intercepts of cells are nearly collinear
 
 
 def panel(n_rows, seed=0, n_targets=1, sizes=N_LEVELS):
-    """Numbers, codes of categories, and targets with effects of their levels and noise 0.3."""
+    """Return numbers, codes of categories, and targets with effects of their levels and noise 0.3."""
     rng = np.random.default_rng(seed)
     numbers = rng.uniform(-1, 1, (n_rows, 2))
     codes = np.column_stack([rng.integers(n, size=n_rows) for n in sizes])
@@ -38,13 +38,13 @@ def splits_of(machine):
 
 
 def laplacian(A, B):
-    """The Laplacian of numbers, times the mismatch kernel of categories."""
+    """Return the Laplacian of numbers times the mismatch kernel of categories."""
     same = sum(GAMMA[j] * (A[:, [j]] != B[:, j]) for j in (2, 3))
     return kernels.Laplacian()(A[:, :2], B[:, :2], gamma=GAMMA[:2]) * np.exp(-same)
 
 
 def twin(machine, X, y, n, weights=None, trees=None):
-    """Predictions and leave-one-out residuals of standardised targets, and variances, by dense matrices."""
+    """Return predictions, leave-one-out residuals of standardized targets, and variances, by dense matrices."""
     mean, std = moments(y[:n], weights)
     Y = ((y[:n] - mean) / std).reshape(n, -1)
     scaled = machine._fitted.rows(machine, table(X[:, :2], X[:, 2:].astype(int)))

@@ -1,4 +1,4 @@
-"""Rows, features and solvers that estimators use, for tests that go without an estimator."""
+"""Rows, features and solvers of estimators, for tests without an estimator."""
 
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import ProcessRows
@@ -21,5 +21,5 @@ __all__ = [
 
 
 def computed_features(Z):
-    """Features as they come where they are computed when they are needed, a block of rows at a time."""
+    """Return features that are computed on demand, a block of rows at a time."""
     return LazyFeatures(lambda X: X, Z, Z.shape[1])

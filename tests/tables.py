@@ -1,4 +1,4 @@
-"""Hypothesis strategies of tables as users bring them: every shape, type, layout and container, and of parameters."""
+"""Hypothesis strategies for tables of all shapes, types, layouts and containers, and for parameters."""
 
 import numpy as np
 import pandas as pd
@@ -9,14 +9,14 @@ from scipy import sparse
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1 / 3, 5e-324, -2.2e-308, 1e-310, 1e16, 2.0**51, -(2.0**53), 1e300, -1.7e308]
 NOT_FINITE = [np.nan, np.inf, -np.inf, -np.nan]
-OTHER_NAN = np.array([0x7FF0000000000001, 0xFFF8000000000123], np.uint64).view(np.float64)  # signalling, and payload
+OTHER_NAN = np.array([0x7FF0000000000001, 0xFFF8000000000123], np.uint64).view(np.float64)  # signaling; payload
 NUMERIC = ["f8", "f4", "f2", "g", ">f8", ">f4", "i1", "i2", "i4", "i8", ">i8", "u1", "u2", "u4", "u8", ">u4", "?"]
 NOT_NUMERIC = ["c16", "c8", "O", "U3", "S3", "M8[s]", "m8[s]", "V8", [("a", "f8"), ("b", "i4")]]
 SPARSE = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
 
 
 class Subclass(np.ndarray):
-    """An array of a class of its own."""
+    """A subclass of arrays."""
 
 
 def values(finite=True):
@@ -26,7 +26,7 @@ def values(finite=True):
 
 @st.composite
 def arrays(draw, min_rows=0, max_rows=12, min_inputs=0, max_inputs=5, dtypes=NUMERIC, finite=True):
-    """Arrays of two dimensions in C order."""
+    """Strategy for two-dimensional arrays in C order."""
     n_rows, n_inputs = draw(st.integers(min_rows, max_rows)), draw(st.integers(min_inputs, max_inputs))
     size = n_rows * n_inputs
     numbers = draw(st.lists(values(finite), min_size=size, max_size=size))
@@ -53,7 +53,7 @@ LAYOUTS = {
 }
 
 
-# The same numbers, in whatever form they come.
+# The same numbers in all forms.
 FORMS = {
     **LAYOUTS,
     "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
@@ -92,7 +92,7 @@ def _sparse(X, kind, *, is_array, untidy):
 
 
 def _untidy(X):
-    """The same CSR with entries of a row backwards, explicit zeros, and indices of 8 bytes."""
+    """Return the same CSR with reversed entries in a row, explicit zeros, and indices of 8 bytes."""
     dense = X.toarray()
     n_rows, n_inputs = dense.shape
     indices = np.tile(np.arange(n_inputs)[::-1], n_rows).astype(np.int64)
@@ -112,7 +112,7 @@ def _frame(kind):
 
 @st.composite
 def containers(draw, **options):
-    """Pairs of a table in some container and the array that it holds."""
+    """Strategy for pairs of a table in some container and its array."""
     X = draw(arrays(**options))
     kind = draw(st.sampled_from(["layout", "layout", "list", "sparse", "frame"]))
     if kind == "layout":
@@ -129,7 +129,7 @@ def containers(draw, **options):
 
 @st.composite
 def wild_tables(draw):
-    """Anything at all in the place of a table; most must be refused."""
+    """Strategy for arbitrary objects instead of a table; most must be refused."""
     X = draw(arrays(dtypes=[*NUMERIC, "O"], finite=False))
     with np.errstate(all="ignore"):
         return draw(
@@ -186,6 +186,6 @@ NASTY = [
     *(np.array(["a"]), np.datetime64("2020"), np.random.default_rng(0), np.random.RandomState(0)),
 ]
 
-# A table that nothing is wrong with, and labels of its rows.
+# A valid table and labels of its rows.
 ROWS = np.random.default_rng(0).normal(size=(30, 3))
 LABELS = (ROWS[:, 0] > 0).astype(int)

@@ -1,4 +1,4 @@
-"""BinMatrix: equal to its CSR in every respect, and a LinearOperator."""
+"""BinMatrix: equal to its CSR matrix, and a LinearOperator."""
 
 import copy
 import pickle
@@ -33,7 +33,7 @@ def dense(Z):
     return out
 
 
-# Each type of codes with one type of entries: loops over codes know nothing of the entries, and compile for long.
+# Each type of codes with one type of entries: loops over codes do not depend on entries, and compile slowly.
 SHORT, LONG = (np.uint16, np.float64), (np.uint32, np.float32)
 TYPES = pytest.mark.parametrize(("code_type", "dtype"), [SHORT, LONG])
 
@@ -81,7 +81,7 @@ def test_products(rng, code_type, dtype, operand, n_columns):
 @pytest.mark.parametrize("n_columns", [1, 2, 7, 8])
 @pytest.mark.parametrize(("code_type", "dtype"), [SHORT, *hard(LONG)])
 def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_columns):
-    """The same bits, in row blocks and with four, two or one target at a time."""
+    """Products have the same bits in row blocks, and with four, two or one target at a time."""
     Z = matrix(rng, code_type, n_rows=2000, dtype=dtype)
     W = rng.normal(size=(Z.shape[1], n_columns)).astype(dtype)
     V = rng.normal(size=(Z.shape[0], n_columns)).astype(dtype)
@@ -99,7 +99,7 @@ def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_col
 @pytest.mark.parametrize("sizes", [(5,), (300, 1, 70), (5, 1, 70, 300)])
 @pytest.mark.parametrize("n_rows", [20, 300])
 def test_order_of_sums(rng, n_rows, sizes):
-    """Four targets are multiplied by two grids at a time, and an odd last grid alone; sums keep their order."""
+    """Four targets use two grids at a time, and an odd last grid by itself; sums keep their order."""
     Z = matrix(rng, n_rows=n_rows, sizes=sizes)
     W, V = rng.normal(size=(Z.shape[1], 4)), rng.normal(size=(Z.shape[0], 4))
     forward, backward = naive.products(Z.codes, sizes, W, V)
@@ -194,7 +194,7 @@ def test_copies_reproduce_every_array(rng, copy):
 @pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 @pytest.mark.parametrize("max_bytes", [None, 10], ids=["memory", "file"])
 def test_copies_of_features_of_a_source(rng, copy, max_bytes):
-    """The codes alone, without room that was never written, with targets and weights, also of codes in a file."""
+    """Copies contain only the codes, without unused memory, and targets and weights, also for codes in a file."""
     X, y, weights = rng.normal(size=(2000, 3)), rng.normal(size=2000), rng.random(2000)
     binning = RandomBinning(gamma=0.3, n_grids=8, output="codes", max_bytes=max_bytes, random_state=0)
     Z = binning.fit_transform(blocks(X, y, sample_weight=weights))

@@ -1,4 +1,4 @@
-"""RandomBinning and transform: estimates, promises, errors, and life inside scikit-learn."""
+"""RandomBinning and transform: estimates, promises, errors, and use within scikit-learn."""
 
 import hashlib
 import pickle
@@ -37,7 +37,7 @@ quiet = pytest.mark.filterwarnings("ignore:Grids are too")
 
 
 def distances(d):
-    """Pairs along an axis and along the diagonal, from very near to far, one row of x and y each."""
+    """Return pairs along an axis and along the diagonal, from very near to far."""
     lengths = np.geomspace(0.01, 6, 25)
     X = np.vstack([np.zeros((50, d))])
     Y = np.vstack([np.outer(lengths, np.eye(d)[0]), np.outer(lengths, np.ones(d) / d)])
@@ -45,14 +45,14 @@ def distances(d):
 
 
 def share_of_common_bins(kernel, X, Y, gamma, n_grids, seed=0):
-    """The mean over grids of z(x)'z(y) for each pair of rows."""
+    """Return the mean over grids of z(x)'z(y) for each pair of rows."""
     binning = RandomBinning(kernel=kernel, gamma=gamma, n_grids=n_grids, random_state=seed, output="codes")
     codes = binning.fit_transform(np.vstack([X, Y])).codes
     return (codes[:, : len(X)] == codes[:, len(X) :]).mean(axis=0)
 
 
 def worst_z(estimate, exact, n_grids):
-    """Largest deviation in standard errors of a mean of 0/1 variables."""
+    """Return the largest deviation of means of 0/1 variables, in standard errors."""
     return np.max(np.abs(estimate - exact) / np.sqrt(np.maximum(exact * (1 - exact), 1 / n_grids) / n_grids))
 
 
@@ -75,7 +75,7 @@ def test_unbiased_against_sklearn(rng):
 @quiet
 @pytest.mark.parametrize("law", ["normal", *hard("cauchy", "exponential")])
 def test_a_wrong_pitch_law_would_be_noticed(law):
-    """The same check fails for laws that are near the right one."""
+    """The same check fails for similar laws."""
 
     class Wrong(kernels.Laplacian):
         def pitch_quantile(self, u):
@@ -224,7 +224,7 @@ def digest(codes):
 
 
 def test_golden_hashes():
-    """Bins are the same on every machine, with every NumPy, and in every release."""
+    """Bins are the same on all computers, with all versions of NumPy, and in all releases."""
     assert {name: digest(codes) for name, codes in golden_outputs()} == GOLDEN
 
 
@@ -250,7 +250,7 @@ def distinct_cells(kind, rng, side):
 @pytest.mark.parametrize("side", [100, *hard(216)])
 @pytest.mark.parametrize("kind", ["random", "lattice", "powers of two"])
 def test_collisions(rng, kind, side):
-    """At most one pair among 10^6 or 10^7 distinct cells shares a hash, in a grid of pitch 1 without shift."""
+    """At most one pair of 10^6 or 10^7 distinct cells has the same hash, in a grid of pitch 1 without shift."""
     X = distinct_cells(kind, rng, side)
     drawn = Grids.draw(kernels.Hat(), np.ones(X.shape[1]), 1, 0)
     hashes = Grids(drawn.scale, np.zeros_like(drawn.shift), drawn.keys, drawn.nan_keys).hash(X)[0]
@@ -259,7 +259,7 @@ def test_collisions(rng, kind, side):
 
 
 def test_avalanche(rng):
-    """One cell further in any input, or one bit of a cell, flips each bit of the hash half the time."""
+    """The next cell of any input, or a flipped bit of a cell, flips each bit of the hash half the time."""
     n = 20_000
     drawn = Grids.draw(kernels.Hat(), np.ones(3), 1, 0)
     grids = Grids(drawn.scale, np.zeros_like(drawn.shift), drawn.keys, drawn.nan_keys)
@@ -557,7 +557,7 @@ def test_memory_is_estimated_first(memory_of):
 
 
 def test_each_fit_starts_anew(rng):
-    """What an earlier partial_fit held back is forgotten by fit, and fit holds back what partial_fit needs."""
+    """`fit` discards the state of an earlier partial_fit, and stores the state for the next one."""
     A, B, C = (rng.normal(size=(100, 2)) for _ in range(3))
     binning = RandomBinning(gamma=1.0, n_grids=8, min_count=2, random_state=0).partial_fit(A)
     used = binning.set_params(n_grids=5).fit(B).partial_fit(C)
@@ -575,7 +575,7 @@ def test_parameters_changed_after_fit_wait_for_the_next(rng):
 
 
 def test_signaling_nan_is_missing(rng):
-    """Other programs may write it. NumPy warns about it, and its `fmax` loses the largest value before it."""
+    """Other programs can write it. NumPy warns about it, and its `fmax` loses the largest value before it."""
     X = rng.normal(size=(50, 2))
     X[10] = np.nan
     signals = X.copy()

@@ -1,4 +1,4 @@
-"""Rows in blocks: bins united, sources, and the same answers as in memory."""
+"""Rows in blocks: merged bins, sources, and the same results as in memory."""
 
 import errno
 import gc
@@ -46,7 +46,7 @@ def cuts(rng, n_rows, n_blocks):
 
 
 def pieces(rng, n_blocks, *arrays):
-    """The arrays cut at the same random rows; some pieces may be empty."""
+    """Split the arrays at the same random rows; some pieces can be empty."""
     edges = cuts(rng, len(arrays[0]), n_blocks)
     return [tuple(own[i:j] for own in arrays) for i, j in pairwise(edges)]
 
@@ -106,7 +106,7 @@ def test_bins_of_one_count_whose_hashes_share_their_top_bits():
 
 @pytest.fixture
 def folder(tmp_path, rng):
-    """Three Parquet files, and their rows."""
+    """Return a folder of three Parquet files, and their rows."""
     X, y = table(rng, 900)
     own = tmp_path / "files"
     own.mkdir()
@@ -194,7 +194,7 @@ def test_digits_of_a_csv_that_begin_with_zeros_are_names(tmp_path, name, mark):
 
 
 def test_some_rows_of_a_csv_are_predicted_as_all_are(tmp_path):
-    """Their postal codes alone may be numbers for whoever reads them."""
+    """Postal codes of some rows can look like numbers to readers."""
     rng = np.random.default_rng(0)
     codes = rng.choice(["01003", "10115", "25701"], size=300)
     y = np.where(codes == "10115", 1.0, -1.0) + 0.1 * rng.normal(size=300)
@@ -385,7 +385,7 @@ def test_file_cut_short(folder):
         RandomBinning(gamma=1.0).fit(source)
 
 
-# The same answers.
+# The same results as in memory.
 
 MACHINES = {
     "bins": (lambda **options: RandomBinning(gamma="scale", **options), CGRidge(alpha=0.1, tol=1e-2)),
@@ -493,7 +493,7 @@ def test_store(max_bytes):
     assert store.array.dtype == np.uint16
 
 
-# What can go wrong.
+# Errors.
 
 ESTIMATORS = (
     RandomBinning(gamma=1.0),
@@ -545,7 +545,7 @@ def test_a_source_brings_its_targets(rng):
 
 
 def test_score_of_a_source(rng, small_samples):
-    """R^2 or accuracy, with the weights that came along, of machines and of pipelines."""
+    """R^2 or accuracy with the weights of the source, for models and pipelines."""
     X, y = table(rng, 900)
     weights = rng.uniform(size=900)
     source = blocks(X, y, weights, block_rows=250)
@@ -571,7 +571,7 @@ def test_score_of_a_source(rng, small_samples):
 
 
 class Shrinking:
-    """Has one block less in every pass."""
+    """A source with one block less in each pass."""
 
     def __init__(self, X, y):
         self.n_blocks, self.X, self.y = 3, X, y
@@ -634,19 +634,19 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
     assert (tmp_path / "file").stat().st_size == 25
 
 
-# Kernel machines.
+# Kernel models.
 
 
 @pytest.fixture
 def small_samples(sampled_rows, limits, rows_of_a_pass):
-    """Samples of 800 rows, a short search, and few grids."""
+    """Use samples of 800 rows, a short search, and few grids."""
     limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256, fourier_products=1e9)
     sampled_rows(800)
     rows_of_a_pass(700)
 
 
 def streamed(rng, monkeypatch, X, y, weights, **options):
-    """The same machine from one block with codes in memory, and from nine with codes in a scratch file."""
+    """Return the same model from one block with codes in memory, and from nine with codes in a scratch file."""
     machines = []
     for n_blocks, own_bytes in ((1, np.inf), (9, 0)):
         monkeypatch.setattr("binfeat.models.machines.growth.CodeStore", partial(fixed_store, own_bytes))

@@ -1,4 +1,4 @@
-"""Numba's caches: none to write, two processes at once, sources edited. It works, at worst slower."""
+"""Numba's caches: not writable, shared by two processes, edited sources. All work, possibly slower."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ print(hashing.add_term(2.5, 1.0, 0.25, 7, 9))
 
 
 def package_in(folder):
-    """A copy of the engine and of its threads without caches, in a package that contains nothing else."""
+    """Return a copy of the engine and its threads, without caches, in a package of its own."""
     source = Path(binfeat.__file__).parent
     shutil.copytree(source / "_engine", folder / "binfeat" / "_engine", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(source / "_threads.py", folder / "binfeat")
@@ -55,7 +55,7 @@ def test_two_processes_compile_at_once(tmp_path):
 
 @pytest.mark.hard
 def test_neither_a_writable_package_nor_a_home(tmp_path):
-    """Root may write anywhere: a file stands where the folder of the cache would be."""
+    """Root can write anywhere, so a file replaces the folder of the cache."""
     folder = package_in(tmp_path)
     expected = printed(start(folder, KERNEL, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1"))
     (folder / "binfeat" / "_engine" / "__pycache__").write_text("in the way")
@@ -84,7 +84,7 @@ print(len(Compiled.names))
 
 
 class Kept:
-    """A cache of one compilation, that notes what is done with it."""
+    """A cache of one compilation that records its calls."""
 
     cache_path = "here"
 
@@ -120,7 +120,7 @@ def test_which_folder_is_taken(tmp_path, monkeypatch):
     own = caches.cache_of(function)
     assert own.cache_path.startswith(str(tmp_path))
     monkeypatch.setattr(caches.os, "access", lambda *_: False)
-    assert isinstance(caches.cache_of(function), caches.FunctionCache)  # it is not filled
+    assert isinstance(caches.cache_of(function), caches.FunctionCache)  # it is empty
     Path(own._cache_file._index_path).touch()
     assert isinstance(caches.cache_of(function), caches._FilledFirst)
     monkeypatch.setattr(caches, "FunctionCache", nowhere)
@@ -140,7 +140,7 @@ def nowhere(_):
 
 @pytest.fixture
 def read_only():
-    """Words before a command in which a folder may be read only, whoever runs it."""
+    """Return the first words of a command that makes a folder read-only for any user."""
     if os.name != "posix" or os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only root can mount a folder again")
     words = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"']
@@ -151,7 +151,7 @@ def read_only():
 
 @pytest.mark.hard
 def test_a_filled_cache_that_may_only_be_read_is_used(tmp_path, read_only):
-    """And what it lacks is kept elsewhere, if there is a folder for it."""
+    """Missing kernels are cached in another folder, if there is one."""
     folder, cache, home = package_in(tmp_path), tmp_path / "cache", tmp_path / "home"
     environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -200,7 +200,7 @@ print(evaluate.sum_terms(two, two, two, keys, keys))
 
 @pytest.mark.hard
 def test_an_edited_kernel_is_compiled_again_and_what_calls_it(tmp_path):
-    """Even with the times of the old file, and from another file."""
+    """Also if the file has the same times as before, and for callers in another file."""
     folder = package_in(tmp_path)
 
     def hashes():

@@ -1,4 +1,4 @@
-"""Calibrated log-odds of classes: their likelihood, weights, rare classes, and what users see of them."""
+"""Calibrated log-odds of classes: likelihood, weights, rare classes, and public results."""
 
 import naive
 import numpy as np
@@ -23,7 +23,7 @@ from binfeat.models.machines import exact
 
 @pytest.fixture
 def scored(rng):
-    """Scores of three classes, of which the first two are mistaken for each other, labels and weights."""
+    """Return scores of three classes (the first two are hard to distinguish), labels and weights."""
     labels = rng.choice(3, size=500, p=[0.6, 0.3, 0.1])
     scores = 2.0 * np.eye(3)[labels] - 1 + 0.5 * rng.normal(size=(500, 3))
     scores[:, 0] -= 0.6 * (labels == 1) * rng.normal(size=500)
@@ -50,7 +50,7 @@ def test_loss_and_slopes_are_those_of_its_definition(scored, rng, sign, monkeypa
 
 
 def test_coordinates_are_those_of_the_curvature(scored, rng):
-    """There and back; slopes by the chain rule; and a curvature near the identity where classes are about as likely."""
+    """Coordinates invert, slopes follow the chain rule, and for balanced classes the curvature is near the identity."""
     scores, labels, weights = scored
     likelihood = calibration._Likelihood.of(scores, labels, weights)
     coordinates = calibration._Coordinates.of(likelihood)
@@ -91,7 +91,7 @@ def test_scores_far_away_and_classes_that_are_told_apart(scored):
     assert np.isfinite(odds).all()
     p = softmax(sure(2.0 * np.eye(3) - 1), axis=1)
     assert (np.diag(p) > 0.9).all()
-    assert p.min() > 1e-6  # 500 rows do not tell of one in a million
+    assert p.min() > 1e-6  # 500 rows are not informative about one in a million
 
 
 def test_a_class_without_rows(scored):
@@ -112,7 +112,7 @@ def test_many_rows_are_spared(scored, monkeypatch):
 @pytest.mark.hard
 @pytest.mark.parametrize("share", [0.002, 0.01, 0.05])
 def test_rare_classes_have_the_shares_that_are_observed(rng, share):
-    """Where probabilities are highest, they are those of the rows, and about those of the true function."""
+    """The highest probabilities equal the shares of the rows, and are near the true function."""
     X = rng.normal(size=(24_000, 4))
     odds = 1.5 * X[:, 0] + np.sin(2 * X[:, 1])
     odds += np.log(share) - np.log(np.exp(odds).mean())
@@ -131,7 +131,7 @@ def test_rare_classes_have_the_shares_that_are_observed(rng, share):
 
 
 def losses_of_rare_classes(rng, share, n_train):
-    """Log-losses of 16,000 other rows: of a constant and of calibrated support vectors, beyond ours."""
+    """Return log-losses of 16,000 new rows for a constant and for calibrated support vectors, minus ours."""
     X = rng.normal(size=(n_train + 16_000, 4))
     odds = 1.5 * X[:, 0] + 2 * np.sin(2 * X[:, 1])
     odds += np.log(share) - np.log(np.exp(odds).mean())
@@ -148,7 +148,7 @@ def losses_of_rare_classes(rng, share, n_train):
 
 @pytest.mark.parametrize(("share", "n_train"), [(0.05, 1000), *hard((0.002, 3000), (0.01, 3000), (0.05, 3000))])
 def test_rare_classes_lose_less_than_calibrated_support_vectors(rng, share, n_train):
-    """Below a constant's by two standard errors where 3,000 rows have more than a few; these are drawn three times."""
+    """Losses are below a constant's by two standard errors if 3,000 rows have several positives (three draws)."""
     few = share < 0.005
     drawn = [losses_of_rare_classes(rng, share, n_train) for _ in range(3 if few else 1)]
     for less, least in zip(map(np.concatenate, zip(*drawn, strict=True)), (-2 if few else 2, -2), strict=True):
@@ -187,11 +187,11 @@ def test_files_with_a_factor_are_read(three):
     np.testing.assert_allclose(known.probabilities(scores), softmax(2.5 * scores, axis=1))
 
 
-# Leave-one-out predictions of exact machines with more rows than were tuned with.
+# Leave-one-out predictions of exact models with more rows than in the tuning.
 
 
 def left_out(X, y, monkeypatch):
-    """Held-out error of a machine, and what leaving out each row by hand tells."""
+    """Return the leave-one-out error of a model, and the error of naive refits without each row."""
     monkeypatch.setattr(exact, "TUNING_ROWS", 100)
     machine = KernelMachineRegressor(features="exact", target_transform=None, random_state=0).fit(X, y)
     function = machine._fitted.function
@@ -214,11 +214,11 @@ def test_cells_and_landmarks_say_nearly_the_same(table, monkeypatch):
     monkeypatch.setattr("binfeat.models.fitted.exact.rows_of_cell", lambda n_rows: 100)
     monkeypatch.setattr("binfeat.models.fitted.exact._LANDMARKS", 50)
     found, expected = left_out(X[:400], y[:400], monkeypatch)
-    assert found == pytest.approx(expected, rel=0.1)  # a probe tells the mean of 400 values up to 7 %
+    assert found == pytest.approx(expected, rel=0.1)  # a probe estimates the mean of 400 values within 7 %
 
 
 def test_cells_of_which_landmarks_know_all(rng):
-    """Diagonal and products are those of the inverse, whatever the cells are."""
+    """Diagonal and products equal the inverse for any cells."""
     X = rng.normal(size=(3, 90)).astype(np.float32)
     weights = rng.uniform(0.5, 2.0, size=90)
     kernel = kernel_sum.KernelValues(
@@ -228,7 +228,7 @@ def test_cells_of_which_landmarks_know_all(rng):
     known = [(X[:, rows].copy(), weights[rows]) for rows in cells]
     found = CellInverse(kernel, known, X[:, ::2].copy(), 0.1, 1)
     inverse = np.linalg.inv(np.asarray(kernel(X, X), np.float64) + 1 + np.diag(0.1 / weights))
-    # Landmarks have some noise of their own.
+    # Landmarks have additional noise.
     np.testing.assert_allclose(np.concatenate(found.diagonals()), np.diag(inverse), rtol=0.01)
     columns = rng.normal(size=(90, 2))
     expected = inverse @ columns
@@ -238,7 +238,7 @@ def test_cells_of_which_landmarks_know_all(rng):
 
 @pytest.mark.parametrize("alpha", [1e-3, 4e-3])
 def test_a_cell_of_equal_rows(rng, alpha):
-    """Rounding of what landmarks tell of equal rows adds up in one direction, beyond a small penalty."""
+    """Rounding of landmark features of equal rows adds up, and can exceed a small penalty."""
     X = rng.normal(size=(4, 1200)).astype(np.float32)
     X[:, 100:1100] = X[:, 100:101]
     kernel = kernel_sum.KernelValues(
@@ -253,7 +253,7 @@ def test_a_cell_of_equal_rows(rng, alpha):
 
 @pytest.mark.parametrize(("slope", "expected"), [(0.5, 0.5), (1.1, 1.0), (-0.3, 0.0)])
 def test_a_diagonal_corrected_by_noisy_values(rng, slope, expected):
-    """It is linear in the approximation, at most in proportion to it, with the right mean."""
+    """The correction is linear in the approximation, at most proportional, with the correct mean."""
     weights, part = rng.uniform(0.5, 2.0, size=2000), rng.uniform(0.5, 1.0, size=2000)
     mean = np.average(part, weights=weights)
     true = weights * (mean + slope * (part - mean))
@@ -264,7 +264,7 @@ def test_a_diagonal_corrected_by_noisy_values(rng, slope, expected):
     found = exact._corrected(approximated, told, weights)
     np.testing.assert_array_equal(np.isfinite(found), known)
     assert found[known].sum() == pytest.approx(told[known].sum())
-    error = 0.2 / (weights[known] @ (part - mean)[known] ** 2) ** 0.5  # of the slope
+    error = 0.2 / (weights[known] @ (part - mean)[known] ** 2) ** 0.5  # standard error of the slope
     here, there = np.argmin(part[known]), np.argmax(part[known])
     parts = found[known] / weights[known]
     line = (parts[there] - parts[here]) / np.ptp(part[known])
@@ -275,7 +275,7 @@ def test_a_diagonal_corrected_by_noisy_values(rng, slope, expected):
     "given", [{}, {"features": "local"}, {"features": "binning", "solver_params": {"max_grids": 50}}, {"cv": 3}]
 )
 def test_classes_with_one_row(given, three, few_steps):
-    """Their probabilities are small, also where the only row is held out."""
+    """Their probabilities are small, also if the only row is a validation row."""
     X, labels = three[0][:200].copy(), three[1][:200].astype(object)
     X[7] = 4.0 * np.abs(X).max()
     labels[7], labels[8] = "far", "among"

@@ -1,4 +1,4 @@
-"""Spectral embedding and clustering: beside dense eigenvectors, on shapes, new rows, blocks, refusals."""
+"""Spectral embedding and clustering: dense eigenvectors, shapes, new rows, blocks, errors."""
 
 import copy
 import multiprocessing
@@ -36,13 +36,13 @@ MAP = RandomBinning(n_grids=20, random_state=0)
 
 @pytest.fixture
 def never_dense(monkeypatch):
-    """Eigenvectors of few rows are found as those of many."""
+    """Compute eigenvectors of few rows like those of many."""
     monkeypatch.setattr(eigenvectors, "_FEW_ROWS", 0)
 
 
 @pytest.fixture
 def least_sample(monkeypatch):
-    """Set from how many rows on a sample is the start."""
+    """Set the number of rows from which a sample is used for the start."""
     return partial(monkeypatch.setattr, spectral, "_LEAST_ROWS")
 
 
@@ -116,7 +116,7 @@ def test_no_sample(rng):
 
 
 def test_krylov_space_that_ends_early(rng, never_dense):
-    """A matrix with three eigenvalues: a block and its product span all that there is to find."""
+    """A matrix with three eigenvalues: a block and its product span the whole space."""
     basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
     spectrum = np.concatenate([[1.0], np.full(2, 0.5), np.zeros(297)])
     matrix = (basis * spectrum) @ basis.T
@@ -335,7 +335,7 @@ def test_copies_of_rows_do_not_make_grids_fine(rng):
     X = np.round(np.where(apart[:, np.newaxis], rng.normal(0, 1, (600, 2)), rng.normal(7, 1, (600, 2))))
     for rows in (X, sparse.csr_matrix(X)):
         found = SpectralClustering(2, random_state=0).fit(rows).labels_
-        assert adjusted_rand_score(apart, found) > 0.95  # 0.1 where copies counted as rows of a bin
+        assert adjusted_rand_score(apart, found) > 0.95  # 0.1 if copies counted as rows of a bin
     few = np.where(apart[:, np.newaxis], rng.integers(0, 3, (600, 2)), rng.integers(8, 11, (600, 2)))
     with pytest.warns(UserWarning, match="X has 18 different rows among 600, .* decrease gamma"):
         SpectralClustering(2, random_state=0).fit(few.astype(float))
@@ -386,7 +386,7 @@ def clusters_in_child(clusters, X, queue):
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_forked_child():
     X, _ = make_moons(600, noise=0.05, random_state=0)
-    pairwise_distances_argmin(X, X[:9])  # by OpenMP's threads, which a child does not have
+    pairwise_distances_argmin(X, X[:9])  # uses OpenMP threads, which a forked child does not have
     clusters = SpectralClustering(2, random_state=0).fit(X)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()

@@ -1,4 +1,4 @@
-"""Numbers that are codes, of people, districts or plans: told by the targets, and categories beside numbers."""
+"""Numbers that are ids of people, districts or plans: found by the targets, and added as categories."""
 
 import pickle
 import warnings
@@ -17,7 +17,7 @@ EXACT = {"features": "exact", "random_state": 0}
 
 
 def people(rng):
-    """People, seven rows each, with a level of their own; and a number that says nothing more."""
+    """Return ids of people with seven rows each and individual levels, and an uninformative number."""
     level, person = rng.normal(size=60), np.repeat(np.arange(60), 7)
     X = np.column_stack([rng.normal(size=person.size), 10.0 * person, rng.normal(size=person.size)])
     order = rng.permutation(len(X))
@@ -31,14 +31,14 @@ def panel(rng):
 
 
 def found(values, y):
-    """Whether values are codes."""
+    """Return True if values are found to be codes."""
     matrix, Y = np.asarray(values, dtype=float)[:, np.newaxis], np.asarray(y, dtype=float).reshape(len(y), -1)
     return derived.columns_of_codes(matrix, np.arange(len(matrix)), np.array([True]), Y) != []
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
 def test_beside_the_naive_sums(rng, n_targets):
-    """Codes and numbers in an order, with so much noise that either may be said."""
+    """Codes and ordered numbers, with enough noise that both results occur."""
     said = set()
     for seed in range(60):
         own = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ def test_beside_the_naive_sums(rng, n_targets):
 
 
 def test_what_has_an_order_is_no_code(rng):
-    """Nor what says nothing, nor what hardly comes again, nor few levels."""
+    """Uninformative values, rarely repeated values, and few levels are not codes either."""
     values = rng.integers(40, size=2000)
     noise = rng.normal(size=2000)
     assert found(values, rng.normal(size=40)[values] + noise)
@@ -67,7 +67,7 @@ def test_what_has_an_order_is_no_code(rng):
 
 
 def test_amounts_with_many_zeros_are_no_codes(rng):
-    """Rows without an amount are alike, others differ: means of other amounts differ as rows do."""
+    """Rows without an amount are similar; means of the other amounts differ as much as rows do."""
     amounts = np.where(rng.random(600) < 0.6, 0.0, rng.lognormal(1.0, 1.0, size=600))
     assert not found(amounts, (amounts > 0) * rng.normal(size=600))
 
@@ -79,7 +79,7 @@ def test_targets_that_are_constant_or_known(rng):
 
 
 def test_measures_that_come_again_together_are_no_codes(rng):
-    """Settings of an experiment, or what is known of a material, have an order that others hide; a number does not."""
+    """Settings of an experiment, or properties of a material, have an order that other columns hide."""
     settings, place = rng.uniform(size=(60, 4)), np.repeat(np.arange(60), 5)
     y = (np.sin(3 * settings[:, 0]) + 2 * settings[:, 1] * settings[:, 2] + settings[:, 3])[place, np.newaxis]
     X, noise = settings[place], 0.05 * rng.normal(size=(300, 1))
@@ -164,7 +164,7 @@ def test_rows_that_come_later_and_blocks(few_steps, panel):
 
 
 def test_rows_of_numbers_need_no_look_at_each_column(few_steps, panel, monkeypatch):
-    """Which takes longer than a prediction of one row."""
+    """That would take longer than a prediction of one row."""
     X, y = panel
     machine = KernelMachineRegressor(**EXACT).fit(X, y)
     expected = machine.predict(X)
@@ -173,7 +173,7 @@ def test_rows_of_numbers_need_no_look_at_each_column(few_steps, panel, monkeypat
 
 
 def test_people_who_are_missing_or_new(few_steps, panel):
-    """Nobody's level is theirs; `check` lists new ones, of which predictions do not warn."""
+    """They have no level; `check` lists new people, and predictions do not warn of them."""
     X, y = panel
     machine = KernelMachineRegressor(**EXACT).fit(X, y)
     rows = np.array([[0.0, np.nan, 0.0], [0.0, np.median(X[:, 1]), 0.0], [0.0, 15.0, 0.0], [0.0, 0.0, 0.0]])
@@ -189,7 +189,7 @@ def test_people_who_are_missing_or_new(few_steps, panel):
 
 
 def test_many_rows_of_which_some_tell(rng, monkeypatch):
-    """Codes of few rows each keep these: all rows in some ranges of values."""
+    """Codes with few rows each keep all rows in some ranges of values."""
     monkeypatch.setattr(derived, "_ROWS", 2000)
     person = rng.permutation(np.repeat(np.arange(4000), 5))
     smooth = np.round(rng.normal(size=20_000), 3)

@@ -1,4 +1,4 @@
-"""Raw tables as numbers: frames, arrays, categories, missing values, and what is refused."""
+"""Raw tables as numbers: frames, arrays, categories, missing values, and errors."""
 
 import datetime
 import re
@@ -317,7 +317,7 @@ def test_objects_that_are_no_numbers(rng):
 
 @pytest.fixture
 def dates():
-    """Two years of Mondays and Tuesdays, at two times of day, and a date that is missing."""
+    """Return two years of Mondays and Tuesdays, at two times of day, and a missing date."""
     days = pd.to_datetime("2023-01-02") + pd.to_timedelta(np.arange(104) * 7 + np.arange(104) % 2, unit="D")
     when = pd.Series(days + pd.to_timedelta(np.where(np.arange(104) % 3, 6.5, 18), unit="h"))
     when[5] = pd.NaT
@@ -503,7 +503,7 @@ def test_layouts(rng):
 
 
 def test_plain_rows_meet_no_check(rng, monkeypatch):
-    """A row that is predicted alone is checked without a call to scikit-learn."""
+    """A single row is checked without a call to scikit-learn."""
     X = rng.normal(size=(30, 4))
     X[::2, 1] = np.nan
     estimator, columns, matrix = fit(X)
@@ -524,7 +524,7 @@ def test_arrays_round_trip(frame):
 
 
 def test_frames_are_imported_by_their_users_alone():
-    """Or by scikit-learn; nor is Matplotlib by displays."""
+    """Only users and scikit-learn import them; displays do not import Matplotlib in advance."""
     code = (
         "import sys, sklearn.utils\n"
         "before = set(sys.modules)\n"
@@ -538,7 +538,7 @@ def test_frames_are_imported_by_their_users_alone():
 
 @pytest.fixture
 def words():
-    """Numbers and dates that stand as strings, beside strings that only look like them."""
+    """Return numbers and dates stored as strings, and strings that only look like them."""
     days = pd.to_datetime("2024-02-01") + pd.to_timedelta(np.arange(40) * 5, unit="D")
     return pd.DataFrame(
         {
@@ -611,7 +611,7 @@ def test_infinite_columns_are_named(frame):
 
 
 def test_numbers_far_from_normal_have_normal_scores(rng):
-    """Of the mean ranks of equal values, which `scipy.stats.rankdata` counts, up to three standard deviations."""
+    """Scores use mean ranks of equal values, as in `scipy.stats.rankdata`, up to three standard deviations."""
     n = 400
     some = np.where(rng.random(n) < 0.6, 0.0, rng.gamma(3, size=n))
     few = np.exp(rng.integers(0, 5, size=n))
@@ -646,7 +646,7 @@ def test_text_that_is_not_decoded_is_refused_with_a_hint(rng):
 
 
 def test_digits_are_the_category_of_the_number_that_they_say(rng):
-    """Whole numbers in CSV may be read as strings, where others of their column are words."""
+    """Integers in CSV can be read as strings, if other values of their column are words."""
     X = pd.DataFrame({"code": pd.Categorical(rng.choice([1, 2, 30], size=100))})
     owner = BaseEstimator()
     encoder, _ = TableEncoder.fit(owner, X, "from_dtype")
@@ -659,7 +659,7 @@ def test_digits_are_the_category_of_the_number_that_they_say(rng):
 
 
 def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
-    """Readers of a few rows take digits for numbers; one that two categories say is neither of them."""
+    """Readers of a few rows read digits as numbers; a number that matches two categories matches neither."""
     X = pd.DataFrame({"code": pd.Categorical(rng.choice(["007", "12", "3", "03", "x"], size=100))})
     owner = BaseEstimator()
     encoder, _ = TableEncoder.fit(owner, X, "from_dtype")

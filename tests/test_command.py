@@ -1,4 +1,4 @@
-"""The command: fit, predict and report of tables in files; every failure is one line."""
+"""The command: fit, predict and report for tables in files; each failure is one line."""
 
 import io
 import os
@@ -47,7 +47,7 @@ def flights():
 
 @pytest.fixture(scope="module")
 def folder(flights, tmp_path_factory):
-    """The table as CSV and Parquet and in parts, and machines that the command has fitted to it."""
+    """Return the table as CSV, Parquet and parts, and models that the command has fitted to it."""
     folder = tmp_path_factory.mktemp("flights")
     flights.to_csv(folder / "flights.csv", index=False)
     flights.to_parquet(folder / "flights.parquet")
@@ -72,7 +72,7 @@ def run(*words):
 
 
 def failed(capsys, *words):
-    """The one line that a failure says."""
+    """Return the line of a failure."""
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     assert run(*words) == 1
     out, err = capsys.readouterr()
@@ -80,7 +80,7 @@ def failed(capsys, *words):
     assert len(lines) == 1
     assert out == ""
     assert "Traceback" not in err
-    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before  # nothing is left, nothing lost
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before  # no file is added or lost
     return lines[0]
 
 
@@ -183,7 +183,7 @@ def test_explanations_relative_to_rows_of_a_file(capsys, flights, tmp_path):
     np.testing.assert_allclose(found["base"], known.base_values, rtol=1e-9)
     np.testing.assert_allclose(found[machine.feature_names_in_], known.values, atol=1e-6)
     given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
-    grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"][:30])  # keeps no rows of fit
+    grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"][:30])  # stores no training rows
     models.save(grids, "late", tmp_path / "grids.skops")
     assert "rows as background" in failed(capsys, "explain", tmp_path / "grids.skops", "flights.parquet")
     assert run("explain", tmp_path / "grids.skops", tmp_path / "some.parquet", *words) == 0
@@ -291,7 +291,7 @@ def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch
     assert run("predict", tmp_path / "0.skops", "parts", "--out", tmp_path / "2.csv") == 0
     first, whole, of_folder = (pd.read_csv(tmp_path / f"{number}.csv") for number in range(3))
     pd.testing.assert_frame_equal(first, of_folder)
-    pd.testing.assert_frame_equal(first, whole)  # so few rows are all in the sample
+    pd.testing.assert_frame_equal(first, whole)  # the sample contains all of these few rows
 
 
 def test_categories_that_look_like_numbers_and_unknown_ones(capsys, flights):
@@ -346,7 +346,7 @@ def bare_table():
 
 
 def newer(path):
-    """The file of a model, as a later version would write it."""
+    """Return the file of a model, as a later version would write it."""
     out = io.BytesIO()
     with zipfile.ZipFile("delay.skops") as old, zipfile.ZipFile(out, "w") as new:
         for item in old.namelist():
@@ -514,7 +514,7 @@ def test_signals_leave_nothing(capsys, monkeypatch, tmp_path, number):
     assert capsys.readouterr().err == "binfeat: terminated; no file was written.\n"
     assert list(tmp_path.iterdir()) == []
     assert signal.getsignal(number) is known
-    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)  # as nohup has it
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)  # as with nohup
     monkeypatch.setattr(os, "kill", lambda *_: None)
     monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("a handler was set"))
     monkeypatch.setattr(commands.KernelMachineRegressor, "predict", lambda self, X: np.zeros(len(X)))
@@ -529,7 +529,7 @@ def test_closed_standard_output(capfd, monkeypatch, tmp_path):
     assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 0
     assert len(pd.read_csv(tmp_path / "out.csv")) == 300
     monkeypatch.setattr(sys, "stdout", None)
-    monkeypatch.setattr(sys, "stderr", None)  # messages would be printed on standard output
+    monkeypatch.setattr(sys, "stderr", None)  # messages would go to standard output
     assert run("check", "delay.skops", "flights.csv") == 0
     assert run("check", "delay.skops", "no.csv") == 1
     assert capfd.readouterr() == ("", "")
@@ -552,7 +552,7 @@ EVIL = "\x1b[31mred\u202e"
 
 @pytest.fixture
 def evil(flights, tmp_path):
-    """A table and a model whose names and classes would colour a terminal and turn text around."""
+    """Return a table and a model with names and classes that would color a terminal and reverse text."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({EVIL: rng.normal(size=200), "b": rng.normal(size=200)})
     frame["y"] = np.where(frame[EVIL] > 0, f"up {EVIL}", "down")
@@ -570,7 +570,7 @@ def is_safe(text):
 def test_names_do_not_reach_the_terminal_as_they_are(capsys, monkeypatch, evil):
     table, model = evil / "evil.parquet", evil / "evil.skops"
     assert run("predict", model, table) == 0
-    assert EVIL in capsys.readouterr().out  # a pipe gets names as they are
+    assert EVIL in capsys.readouterr().out  # a pipe receives unchanged names
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert run("predict", model, table) == 0
     out, err = capsys.readouterr()
@@ -666,7 +666,7 @@ def test_a_report_needs_the_target(capsys, flights, tmp_path):
 
 
 def test_as_a_process():
-    """Slow to start, because of skops and scikit-learn: once."""
+    """Only one such test, because skops and scikit-learn make the start slow."""
     words = [sys.executable, "-m", "binfeat", "fit", "flights.csv", "--target", "dealy"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -1,4 +1,4 @@
-"""`binfeat explain`: every value has a column of its own, whatever the names of inputs and labels."""
+"""`binfeat explain`: each value has its own column, for any names of inputs and labels."""
 
 import numpy as np
 import pytest

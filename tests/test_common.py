@@ -1,4 +1,4 @@
-"""Parts of `_common` alone: names in terminals, whole files, groups, masks, random words, memory."""
+"""Parts of `_common`: names in terminals, atomic files, groups, masks, random words, memory."""
 
 import copy
 import os
@@ -16,7 +16,7 @@ import pytest
 
 from binfeat._common import derived, frames, held_out, memory, printable, random_words, validation, whole_files
 
-# Names of users in terminals, on pages and in pictures.
+# Names from users in terminals, on pages and in pictures.
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_ends_of_lines():
     assert printable.printable_lines("a\x1b\nb\r\n") == "a\\x1b\nb \n"
 
 
-# Files that are written completely or not at all.
+# Atomic files.
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes, links and pipes of POSIX")
@@ -78,7 +78,7 @@ def test_content_is_replaced_at_the_end(tmp_path):
 
 
 def test_writers_with_the_same_process_number(tmp_path, monkeypatch):
-    """Two containers that share a folder, both of whose processes have number 1."""
+    """Two containers with a shared folder can both have a process with number 1."""
     monkeypatch.setattr(os, "getpid", lambda: 1)
     path = tmp_path / "a"
     with whole_files.written(path) as first:
@@ -146,7 +146,7 @@ def test_pipes_and_devices_are_written_to(tmp_path):
 @posix
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
 def test_open_files_are_written_to_where_they_are(tmp_path, name):
-    """Also by a link, as in containers whose logs go to the terminal."""
+    """Also through a link, as in containers that log to the terminal."""
     if not Path("/proc/self/fd").exists():
         pytest.skip("no descriptors in the file system")
     (tmp_path / "link").symlink_to("/dev/stdout")
@@ -175,7 +175,7 @@ def test_files_that_cannot_be_written(tmp_path):
 def test_write_protected_files(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_bytes(b"kept")
-    monkeypatch.setattr(os, "access", lambda name, mode: Path(name) != path)  # root may write any file
+    monkeypatch.setattr(os, "access", lambda name, mode: Path(name) != path)  # root can write any file
     with pytest.raises(PermissionError, match="a is write-protected; name another file"):
         whole_files.require_writable(path)
     monkeypatch.setattr(os, "access", lambda name, mode: Path(name) != tmp_path)
@@ -259,7 +259,7 @@ def test_what_is_derived_is_made_by_one_thread_while_others_wait():
         found = list(pool.map(ask, range(N_THREADS), timeout=60))
     assert made == [owner]
     assert all(each is owner.value for each in found)
-    assert copy.deepcopy(owner).value is not owner.value  # a lock is in the way of neither copies nor pickles
+    assert copy.deepcopy(owner).value is not owner.value  # a lock prevents neither copies nor pickles
 
 
 def test_memory_limit():

@@ -1,4 +1,4 @@
-"""Compact copies of kernel machines: smaller files, and predictions within the bound that is declared."""
+"""Compact copies of kernel models: smaller files, and predictions within the documented bound."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ KINDS = ["exact", "local", "binning", "fourier"]
 
 @pytest.fixture(scope="module")
 def made():
-    """A regressor and a classifier of each kind, with the rows."""
+    """Return a regressor and a classifier of each kind, with their rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + rng.normal(size=200) * np.exp(X[:, 2]) / 5
@@ -32,7 +32,7 @@ def made():
 
 
 def bound(machine):
-    """2^-24 of the sum of the coefficients, and the roundings of float64."""
+    """Return 2^-24 times the sum of the coefficients, plus rounding in float64."""
     return 2.0**-24 * np.abs(machine.feature_coef_).sum(axis=1).max() + 1e-12
 
 

@@ -1,4 +1,4 @@
-"""Files of ridge models on hashed columns: as large as the columns that occur, and exact when they are read."""
+"""Files of ridge models on hashed columns contain only columns that occur, and are exact."""
 
 import copy
 import pickle
@@ -39,7 +39,7 @@ def test_files_have_the_columns_that_occur(digits, model, way):
     assert other.coef_.shape == model.coef_.shape
     assert other.coef_.flags.c_contiguous
     assert np.asarray(other._linear(Z)).tobytes() == np.asarray(model._linear(Z)).tobytes()
-    assert model.coef_.shape[-1] == Z.shape[1]  # the model itself is as it was
+    assert model.coef_.shape[-1] == Z.shape[1]  # the model itself does not change
     assert set(vars(other)) - {"_derived"} == set(vars(model)) - {"_derived"}
 
 

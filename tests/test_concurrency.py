@@ -1,4 +1,4 @@
-"""Threads, forked and spawned processes, joblib, and every threading layer: the answers of one thread."""
+"""Threads, forked and spawned processes, joblib, and threading layers: the results of one thread."""
 
 import asyncio
 import multiprocessing
@@ -40,18 +40,18 @@ MADE = {
 }
 LONG = {"binning", "exact", "learned"}
 SOME = easy(MADE, *(name for name in MADE if name not in LONG))
-# BLAS has as many threads as callers side by side leave it, and rounds accordingly; in steps of a search that adds up.
+# The threads of BLAS depend on concurrent callers, and rounding on its threads; steps of a search amplify this.
 ROUNDING = {"exact": 1e-3, "learned": 0.05}
 
 
 def fitted(estimator):
-    """Fitted to all rows, or to few of them where a fit has many steps."""
+    """Return the estimator fitted to all rows, or to few rows if a fit has many steps."""
     n_rows = 300 if isinstance(estimator, binfeat.KernelMachineRegressor) else len(X)
     return estimator.fit(X[:n_rows], Y[:n_rows])
 
 
 def answer(estimator):
-    """What it makes of the rows, as an array."""
+    """Return the result for the rows, as an array."""
     if hasattr(estimator, "predict"):
         return estimator.predict(X)
     Z = estimator.transform(X)
@@ -116,7 +116,7 @@ def test_spawned_process():
     np.testing.assert_array_equal(found, fitted_answer("codes"))
 
 
-# Machines that a service has loaded.
+# Models loaded by a service.
 
 FILES = Path(__file__).parent / "files" / "format_3"
 KINDS = ["exact", "local", "binning", "fourier"]
@@ -128,7 +128,7 @@ def loaded(kind):
 
 
 def served(machine):
-    """What a service is asked for: a row, some rows and many, and how sure that is."""
+    """Return typical results of a service: for one row, some rows and many, with uncertainties."""
     found = [machine._scores(ROWS[:1]), machine._scores(ROWS[:100]), machine._scores(ROWS)]
     if hasattr(machine, "predict_interval"):
         found.append(machine.predict_interval(ROWS[:50], coverage=0.5, method="deviations").reshape(50, -1))
@@ -137,7 +137,7 @@ def served(machine):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sixteen_threads_are_served_by_one_loaded_machine(kind, threads):
-    """All begin before anything is derived from its arrays; each gets the bits that one thread alone would get."""
+    """All start before anything is derived from its arrays; each gets the bits of a single thread."""
     pytest.importorskip("skops.io")
     expected, machine, barrier = served(loaded(kind)), loaded(kind), threading.Barrier(N_THREADS)
 
@@ -149,7 +149,7 @@ def test_sixteen_threads_are_served_by_one_loaded_machine(kind, threads):
         assert all(found == expected for found in pool.map(ask, range(N_THREADS), timeout=300))
 
 
-_machine = None  # that forked children have from their parent
+_machine = None  # inherited by forked children
 
 
 def served_by_parents():
@@ -181,7 +181,7 @@ def test_spawned_children_load_their_own():
 
 
 def test_asyncio():
-    """An event loop that leaves predictions to threads goes on in the meantime."""
+    """An event loop continues while threads predict."""
     pytest.importorskip("skops.io")
     machine, expected = loaded("exact"), served_of("exact")
 
@@ -238,7 +238,7 @@ def under_layer(layer):
 @pytest.mark.parametrize("layer", hard("omp", "workqueue", "tbb"))
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread")
 def test_threading_layers(layer):
-    """The bits of the serial twins."""
+    """All layers return the bits of the serial twins."""
     if layer == "tbb":
         pytest.importorskip("tbb")
     assert under_layer(layer) == ["True", layer]

@@ -1,4 +1,4 @@
-"""MAPIE, crepes and scikit-learn's calibration work on kernel machines and ridge machines."""
+"""MAPIE, crepes and scikit-learn's calibration work with kernel and ridge models."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ NAMES = ["exact", "features", "ridge"]
 
 @pytest.fixture(scope="module")
 def parts():
-    """Rows to fit, to calibrate and to test with: noise grows along the second input."""
+    """Return training, calibration and test rows; noise increases along the second input."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(2900, 2))
     y = np.sin(2 * X[:, 0]) + (0.1 + 0.3 * np.abs(X[:, 1])) * rng.normal(size=len(X))

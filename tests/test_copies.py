@@ -1,4 +1,4 @@
-"""Copies of rows are one row with their weight, and weights are rows."""
+"""Copies of rows equal one row with a weight, and the reverse."""
 
 import numpy as np
 import pytest
@@ -54,8 +54,8 @@ def test_a_class_that_is_drawn_again_and_again(rng):
     rare = np.flatnonzero(labels[train])
     again = np.concatenate([train, rng.choice(rare, size=600 - 2 * rare.size)])
     machine = KernelMachineClassifier(random_state=0).fit(X[again], labels[again])
-    assert roc_auc_score(labels[test], machine.predict_proba(X[test])[:, 1]) > 0.85  # 0.75 by copies left out
-    assert machine.predict(X[test])[labels[test]].mean() > 0.6  # none
+    assert roc_auc_score(labels[test], machine.predict_proba(X[test])[:, 1]) > 0.85  # 0.75 without weights
+    assert machine.predict(X[test])[labels[test]].mean() > 0.6  # none without weights
 
 
 @pytest.mark.parametrize("name", ["exact", "binning"])
@@ -98,8 +98,8 @@ def test_copies_are_told_from_rows_that_are_equal_by_chance(rng):
     for y in (numbers, labels):
         twice = given_rows(np.vstack([X, X]), np.append(y, y))
         assert len(unique_rows(twice, cells)[0]) == 300
-        assert len(unique_rows(twice, np.arange(600))[0]) == 600  # never held out together
-        again = given_rows(np.vstack([X, X]), np.append(y, y[::-1]))  # measured again
+        assert len(unique_rows(twice, np.arange(600))[0]) == 600  # copies in different groups are not merged
+        again = given_rows(np.vstack([X, X]), np.append(y, y[::-1]))  # repeated measurements
         assert len(unique_rows(again, cells)[0]) == 600
     coarse = np.round(9 * X)
     by_chance = given_rows(np.vstack([coarse, coarse]), np.append(labels, labels))
@@ -112,7 +112,7 @@ def test_share_of_copies_counts_equal_rows(rng):
     table, y = rng.integers(3, size=(9000, 4)).astype(float), rng.integers(2, size=9000)
     different = len(np.unique(np.column_stack([table, y]), axis=0))
     assert given_rows(table, y).share_of_copies == 1 - different / 9000
-    for scale in (1e-9, 1.0, 1e9):  # of numbers with few bits
+    for scale in (1e-9, 1.0, 1e9):  # numbers with few bits
         column = scale * np.arange(5000.0)[:, np.newaxis]
         assert given_rows(column, np.zeros(5000)).share_of_copies == 0
         assert np.unique(row_hashes(column, column[:, :0])).size == 5000

@@ -1,4 +1,4 @@
-"""Deviances of kernel machines: Poisson's, gamma's and Tweedie's."""
+"""Poisson, Gamma and Tweedie deviances of kernel models."""
 
 import pickle
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_deviances_are_those_of_scikit_learn(loss, rng):
 @pytest.mark.parametrize("n_targets", [1, 2])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_steps_are_those_of_newton(loss, n_targets, rng):
-    """Slopes by differences; expected curvatures; and steps that are bounded without another minimum."""
+    """Slopes equal differences; curvatures are expected ones; bounded steps have the same minimum."""
     Y, S, h = rng.gamma(1.0, size=(40, n_targets)), rng.normal(size=(40, n_targets)), 1e-5
     deviance = DEVIANCES[loss].standardised(Y, None)
     steps, curvatures = deviance.steps(Y, S)
@@ -65,7 +65,7 @@ def test_steps_are_those_of_newton(loss, n_targets, rng):
     assert (
         (steps * deviance.std).max() <= 2.0 + 1e-12 < DEVIANCES[loss].steps(np.full((1, 1), 1e9), np.zeros((1, 1)))[1]
     )
-    best = (np.log(Y) - deviance.center) / deviance.std  # at the minimum the expected curvature is the true one
+    best = (np.log(Y) - deviance.center) / deviance.std  # at the minimum the expected curvature equals the true one
     bends = deviance.pulls(Y, best - h) - deviance.pulls(Y, best + h)
     np.testing.assert_allclose(bends / (2 * h), deviance.steps(Y, best)[1], rtol=1e-3)
 
@@ -103,14 +103,14 @@ def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypa
 
 @pytest.mark.parametrize("loss", ["poisson", *hard("gamma", "tweedie")])
 def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
-    """To first order."""
+    """Leave-one-out predictions equal refits to first order."""
     monkeypatch.setattr(solve, "_FEW_EVENTS", 0)
     X, y, _ = drawn(loss, rng, 40)
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
     offset, power = np.log(y.mean()), DEVIANCES[loss].power
     deviance, Y = replace(DEVIANCES[loss], center=offset), y[:, np.newaxis]
     told = offset + solve.minimum_left_out(deviance, K, 1.0, None, Y, precise_inverse_root, None)[:, 0]
-    some = np.argsort(np.abs(y - y.mean()))[-8:]  # rows that say most
+    some = np.argsort(np.abs(y - y.mean()))[-8:]  # the most influential rows
     with_all = naive.penalised_deviance(K, y, np.ones(40), power, offset, 1.0)
     without = [naive.penalised_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
     far = np.sqrt(np.mean((without - with_all[some]) ** 2))
@@ -149,14 +149,14 @@ def test_few_events_are_not_learned_by_heart(rng):
     new = rng.poisson(means)
     machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y)
     own, constant = (poisson(new, m).mean() for m in (machine.predict(rows), np.full(5000, y.mean())))
-    assert own < 1.1 * constant  # up to twice by rows left out to first order
+    assert own < 1.1 * constant  # up to twice with first-order leave-one-out predictions
 
 
 @pytest.mark.hard
 def test_counts_that_vary_more_than_poissons():
-    """Squares near predictions that rows were in would take a penalty that is too small: 1.09 of squares' deviance.
+    """Leave-one-out squares at predictions of all rows would select too small a penalty: deviance 1.09 of squares'.
 
-    On the average of some draws, since the ratio of one is between 0.89 and 1.08.
+    Averaged over several draws, because the ratio of one draw is between 0.89 and 1.08.
     """
     ratios = []
     for seed in range(6):
@@ -205,7 +205,7 @@ def test_predictions_are_better_than_those_of_squares(loss, rng):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypatch):
-    """``TweedieRegressor`` on the inputs and a constant, which share its penalty, with targets over their mean."""
+    """``TweedieRegressor`` on the inputs and a constant with the same penalty, and targets divided by their mean."""
     monkeypatch.setattr(solve, "_ENOUGH", 1e-10)
     X, y, _ = drawn(loss, rng, 200)
     deviance, weights, alpha = DEVIANCES[loss], rng.uniform(0.3, 3, size=200), 0.7
@@ -233,7 +233,7 @@ def test_a_linear_truth_is_as_in_scikit_learn(rng):
 
 
 def test_exposure_is_a_weight_of_rates(rng):
-    """Two rows of one exposure each are a row of their mean with an exposure of two."""
+    """Two rows with an exposure of 1 equal a row of their mean with an exposure of 2."""
     X, y, _ = drawn("poisson", rng, 200)
     twice, both = np.vstack([X, X]), np.append(y, rng.poisson(1.0, size=200))
     given = {**GIVEN, "loss": "poisson"}
@@ -283,7 +283,7 @@ def test_files_determinism_and_warm_starts(rng, few_steps):
 
 @pytest.mark.parametrize(("loss", "weighted"), easy(product(LOSSES, [False, True]), ("poisson", True)))
 def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypatch, sampled_rows):
-    """Newton's steps end where they do with all rows in memory, though a third of the rows is all they began with."""
+    """Newton's steps end at the same minimum as in memory, although they start from a third of the rows."""
     monkeypatch.setattr(pipeline, "_SMALL_STEP", 1e-6)
     monkeypatch.setattr(pipeline, "_MOST_STEPS", 30)
     X, y, _ = drawn(loss, rng, 600)
@@ -339,7 +339,7 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
 
 
 def test_newton_steps_solve_again_without_a_fitted_machine(rng, monkeypatch):
-    """What predictions say of the machine is computed once, at the end."""
+    """Quantities derived for predictions are computed once, at the end."""
     X, y, _ = drawn("poisson", rng, 60)
     ends, made, solutions, again = [], pipeline._error, [], pipeline.machine_again
     monkeypatch.setattr(pipeline, "_error", lambda *rows: ends.append(1) or made(*rows))
@@ -355,7 +355,7 @@ def test_newton_steps_solve_again_without_a_fitted_machine(rng, monkeypatch):
     "given", [GIVEN, {**GIVEN, "features": "local"}, *hard({"features": "local", "solver_params": {"cell_rows": 60}})]
 )
 def test_predictions_for_rows_of_the_machine_follow_from_coefficients(given, rng, monkeypatch):
-    """As they are predicted anew, but for rounding: and rows of weight 0, which have no coefficients."""
+    """They equal new predictions except for rounding, also for rows of weight 0, which have no coefficients."""
     known = list[tuple[np.ndarray, np.ndarray]]()
 
     def both(solution, X, n_jobs):

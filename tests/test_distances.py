@@ -1,4 +1,4 @@
-"""The nearest rows among candidates: beside the slow twin, with missing values, categories, copies and sparse rows."""
+"""The nearest rows among candidates: the slow twin, missing values, categories, copies and sparse rows."""
 
 import naive
 import numpy as np
@@ -17,7 +17,7 @@ COPIES = np.repeat(NUMBERS[:8], 5, axis=0)
 
 
 def candidates(X, n=20):
-    """Similarities of all pairs of other rows, and the candidates of each row; rows with other holes are none."""
+    """Return similarities of all pairs, and candidates of each row with the same missing values."""
     W = RNG.random((N, N)) * (np.isnan(X)[:, None] == np.isnan(X)).all(axis=2)
     np.fill_diagonal(W, 0.0)
     return W, np.argsort(-W, axis=1)[:, :n]

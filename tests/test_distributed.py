@@ -1,4 +1,4 @@
-"""The same answers on Dask as in memory: any chunks, dataframes; on processes in test_distributed_cluster.py."""
+"""The same results on Dask as in memory, for any chunks and dataframes; test_distributed_cluster.py uses processes."""
 
 from itertools import product
 
@@ -29,7 +29,7 @@ NAMES = ["a", "b", "c"]
 
 
 def name_of(value):
-    """Chunks are named by their number."""
+    """Return the name of a chunk by its number."""
     return f"{len(value)} chunks" if isinstance(value, tuple) else str(value)
 
 
@@ -133,7 +133,7 @@ def test_dataframes(rows, dtype):
 
 
 def test_columns_of_files(rows, tmp_path):
-    """Dask reads several files at once where it takes few of their columns."""
+    """Dask reads several files together if it needs few of their columns."""
     X, y, weights = rows
     own = pd.DataFrame(X, columns=NAMES).fillna(0.0).assign(more=1.0, y=y, w=weights)
     dd.from_pandas(own, npartitions=5).to_parquet(tmp_path)
@@ -194,9 +194,9 @@ def test_fourier_features_and_gram(rows, chunks, gamma):
     Z, features = here.fit_transform(X), there.fit_transform(chunked(X, chunks))
     assert_same_map(there, here)
     assert features.chunks == (tuple(n for n in chunks if n), (40,))
-    np.testing.assert_allclose(features.compute(), Z, atol=1e-14)  # BLAS rounds the product of a single row its own way
+    np.testing.assert_allclose(features.compute(), Z, atol=1e-14)  # BLAS rounds products of a single row differently
     np.testing.assert_array_equal(there.transform(X), Z)
-    weights = np.where(np.arange(N) < 400, 0, weights)  # the first chunk of one of the cases has none
+    weights = np.where(np.arange(N) < 400, 0, weights)  # in one case the first chunk has weights of 0
     for intercept in (True, False):
         machine = remote.CGRidge(fit_intercept=intercept).fit(features, y, weights)
         expected = binfeat.CGRidge(fit_intercept=intercept).fit(Z, y, weights)
@@ -333,7 +333,7 @@ def test_traffic_is_one_block_out_and_one_sum_back(rows):
 
 
 def lying(parts, meta):
-    """An array or a frame of these chunks, which says that they are like `meta`."""
+    """Return an array or a frame of these chunks, with a wrong `meta`."""
     if isinstance(meta, pd.DataFrame):
         return dd.from_delayed([delayed(part) for part in parts], meta=meta, verify_meta=False)
     return da.concatenate([da.from_delayed(delayed(part), (len(part), 3), meta=meta) for part in parts])

@@ -1,4 +1,4 @@
-"""Dask on processes: workers that are killed, join late or lack memory; a client or a scheduler that goes away."""
+"""Dask on processes: workers that are killed, join late or lack memory; a lost client or scheduler."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def small_sample(sampled_rows, limits):
-    """Tables of some hundred rows are beyond memory; a search of few steps."""
+    """Treat tables of some hundred rows as larger than memory, with a short search."""
     sampled_rows(400)
     limits(n_steps=5)
 
@@ -81,7 +81,7 @@ def kill(process):
 
 
 def kill_a_worker_in(monkeypatch, client, home, name, call=1):
-    """Kill the worker with most chunks in a call of a function of this process; gives the list of killed workers."""
+    """Kill the worker with most chunks in a call of a function of this process; yield the list of killed workers."""
     real, calls, killed = getattr(home, name), [], []
 
     def killing(*arguments, **options):
@@ -108,7 +108,7 @@ def test_maps_and_ridge_machines(rows, client):
     Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X))
     dask_distributed.wait(blocks.to_delayed())
     held = {key for keys in client.has_what().values() for key in keys}
-    assert {block.key for block in blocks.to_delayed()} <= held  # the codes are where they were made
+    assert {block.key for block in blocks.to_delayed()} <= held  # codes stay where they were computed
     np.testing.assert_array_equal(blocks.compute().codes, Z.codes)
     machine = remote.CGRidge(tol=1e-6).fit(blocks, y, weights)
     assert_same_ridge(machine, binfeat.CGRidge(tol=1e-6).fit(Z, y, weights))
@@ -178,7 +178,7 @@ def test_same_machine_by_processes_which_keep_nothing(rows, client):
 
 @pytest.mark.hard
 def test_workers_killed_in_each_stage(rows, client, monkeypatch):
-    """Length scales, growth, refit, predictions: what a worker held is made again."""
+    """Length scales, growth, refit, predictions: lost data of a worker is computed again."""
     X, y, _ = rows
     expected = binfeat.KernelMachineRegressor(**LEARNED).fit(binfeat.blocks(X, y))
     killed = [
@@ -200,7 +200,7 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
 
 
 def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
-    """The rows that it held are made again; nothing stays on the workers."""
+    """Its rows are computed again; nothing stays on the workers."""
     X, y, weights = rows
     options = with_options(LOCAL, n_trees=2)
     expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, y > 0, weights))
@@ -217,7 +217,7 @@ def _die(X):
 
 @pytest.mark.hard
 def test_a_task_that_ends_workers_is_named(rows, client):
-    """The task ends its worker, as the nanny ends a worker that needs more memory than it may have."""
+    """The task ends its worker, as the nanny ends a worker with too much memory."""
     dX = chunked(rows[0]).map_blocks(_die, meta=np.empty((0, 3)))
     before = client.run_on_scheduler(_allow_failures, n=0)
     with pytest.raises(
@@ -235,7 +235,7 @@ def _allow_failures(dask_scheduler, n):
 
 @pytest.fixture
 def commands(tmp_path):
-    """What starts `dask` with a command and its options, over TCP; all processes end with the test."""
+    """Yield a function that starts `dask` with a command and options, over TCP; all processes end with the test."""
     place, started = str(tmp_path / "scheduler.json"), []
 
     def start(*arguments):
@@ -245,13 +245,13 @@ def commands(tmp_path):
 
     yield start, place
     for process in reversed(started):
-        process.kill()  # a worker without its scheduler does not end at once
+        process.kill()  # a worker without scheduler does not end at once
         process.wait()
 
 
 @pytest.mark.hard
 def test_command_lines_a_late_worker_and_no_scheduler(rows, commands, monkeypatch):
-    """`dask scheduler` and `dask worker`; a worker joins in mid-fit, and in the end the scheduler goes away."""
+    """`dask scheduler` and `dask worker`; a worker joins during a fit, and the scheduler is killed at the end."""
     start, place = commands
     X, y, _ = rows
     scheduler, worker = start("scheduler", "--port", "0"), ("worker", "--nthreads", "1", "--no-nanny")

@@ -1,4 +1,4 @@
-"""Kernel machines on Dask decide what they decide on blocks of the same rows, for any chunks."""
+"""Kernel models on Dask make the same decisions as on blocks of the same rows, for any chunks."""
 
 from functools import partial
 
@@ -37,7 +37,7 @@ def rows():
 
 @pytest.fixture
 def small_sample(sampled_rows, limits):
-    """Tables of some hundred rows are beyond memory, and have enough for an overall length scale."""
+    """Treat tables of some hundred rows as larger than memory, and large enough for an overall length scale."""
     sampled_rows(N_SAMPLED)
     limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
 
@@ -47,7 +47,7 @@ def chunked(values, chunks):
 
 
 def assert_same_decisions(got, expected, X):
-    """Errors and predictions are those of memory, but for the order of sums, of which iterations make more."""
+    """Errors and predictions equal those in memory except for the order of sums, which iterations amplify."""
     assert decisions(got) == decisions(expected)
     np.testing.assert_allclose(got.decisions_["error"], expected.decisions_["error"], rtol=1e-3)
     np.testing.assert_allclose(got._scores(X), expected._scores(X), atol=1e-3)
@@ -90,7 +90,7 @@ def test_losses_are_those_of_blocks(rows, small_sample, loss):
 
 
 def test_error_is_that_of_all_rows_in_memory(rows, small_sample):
-    """Decided on a sample or on all rows: errors on new rows are a standard error apart at most."""
+    """With decisions on a sample or on all rows, errors on new rows differ by at most a standard error."""
     X, y, _ = rows
     rng = np.random.default_rng(1)
     new = rng.normal(size=(N, 3))
@@ -221,7 +221,7 @@ def test_transformed_targets(rows, small_sample):
 
 @pytest.mark.hard
 def test_warm_start(rows, small_sample):
-    """With a penalty that leaves few iterations, of which rounding makes little."""
+    """The penalty is large, so there are few iterations and little rounding."""
     X, y, _ = rows
     options = {**OPTIONS, "features": "binning", "warm_start": True, "alpha": 0.1}
     expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X[:900], y[:900]))

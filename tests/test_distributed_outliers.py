@@ -1,4 +1,4 @@
-"""OutlierDetector on Dask: the counts, the threshold and the scores of the same rows in memory."""
+"""OutlierDetector on Dask has the counts, threshold and scores of the same rows in memory."""
 
 import numpy as np
 import pandas as pd

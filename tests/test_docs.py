@@ -1,4 +1,4 @@
-"""The sources of the documentation: every public name has its place, and links name pages that are there."""
+"""Sources of the documentation: all public names are listed, and links lead to existing pages."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ SCRIPTS = [*sorted(DOCS.parent.glob("plot_*.py")), *GUIDE]
 
 
 def listed(home):
-    """Names in the reference under a module."""
+    """Return the names of a module in the reference."""
     text = (DOCS / "api.rst").read_text(encoding="utf-8")
     parts = re.split(r"^\.\. module:: (\S+)$", text, flags=re.MULTILINE)
     return {
@@ -52,7 +52,7 @@ def test_pages_of_the_guide_run_code(page):
 
 
 def code_cells(path):
-    """Parts of a script between comments that Sphinx-Gallery renders as text."""
+    """Return the parts of a script between comments that Sphinx-Gallery renders as text."""
     return re.split(r"^# %%.*$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 

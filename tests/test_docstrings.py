@@ -1,4 +1,4 @@
-"""Docstrings say what signatures do."""
+"""Docstrings agree with signatures."""
 
 import doctest
 import inspect
@@ -25,7 +25,7 @@ MACHINES = [
     (binfeat.KernelMachineRegressor, binfeat.KernelMachineClassifier),
     (binfeat.CGRidge, binfeat.CGRidgeClassifier),
 ]
-ON_DASK = [  # classes that leave parameters to the docstring of the class for rows in memory
+ON_DASK = [  # classes with parameters in the docstring of the class for rows in memory
     (binfeat.CGRidge, binfeat.distributed.CGRidge),
     (binfeat.CGRidgeClassifier, binfeat.distributed.CGRidgeClassifier),
     (binfeat.KernelMachineRegressor, binfeat.distributed.KernelMachineRegressor),
@@ -51,7 +51,7 @@ DIFFERENT = {
     "loss",
     "solver_",
     "y",
-}  # in a pair of machines, one for numbers and one for labels
+}  # in pairs of models, one for numbers and one for labels
 SOLVERS = {"tol", "max_iter", "n_iter_"}  # of eigenvectors or of a linear system
 
 
@@ -60,7 +60,7 @@ def name_of(call):
 
 
 def stated(docstring):
-    """What the docstring says of defaults, by parameter."""
+    """Return the documented defaults by parameter."""
     found = {}
     for line in re.findall(r"^([\w, ]+ : .*default=.*)$", inspect.cleandoc(docstring or ""), re.MULTILINE):
         names, _, rest = line.partition(" : ")
@@ -69,7 +69,7 @@ def stated(docstring):
 
 
 def entries(docstring, title):
-    """Text of each entry of a section, by name."""
+    """Return the text of each entry of a section, by name."""
     parts = re.split(r"^(\w[\w ]*)\n-+\n", inspect.cleandoc(docstring), flags=re.MULTILINE)
     section = parts[parts.index(title) + 1] if title in parts else ""
     found = re.split(r"^([\w*][\w, *]*)(?=$| :)", section.rstrip(), flags=re.MULTILINE)
@@ -83,7 +83,7 @@ def entries(docstring, title):
 @pytest.mark.hard
 @pytest.mark.parametrize("call", [call for call in CALLS if call.__module__ == "binfeat"], ids=name_of)
 def test_examples_of_classes_that_name_the_package_as_their_module(call):
-    """A complete run collects them from `binfeat`; `pytest binfeat` alone passes over them."""
+    """A complete run collects them from `binfeat`; `pytest binfeat` does not."""
     runner = doctest.DocTestRunner()
     tests = [test for test in doctest.DocTestFinder().find(call, module=False, globs={}) if test.examples]
     assert tests
@@ -103,7 +103,7 @@ def test_defaults_are_those_of_the_docstring(call):
 
 @pytest.mark.parametrize("call", [*CALLS, *METHODS], ids=name_of)
 def test_annotations_print_in_a_line(call):
-    """NumPy's `ArrayLike` prints as 300 characters, in every signature that `help` and editors show."""
+    """NumPy's `ArrayLike` prints as 300 characters in `help` and in editors."""
     signature = inspect.signature(call)
     kinds = [parameter.annotation for parameter in signature.parameters.values()] + [signature.return_annotation]
     printed = [inspect.formatannotation(kind) for kind in kinds if kind is not inspect.Signature.empty]

@@ -1,4 +1,4 @@
-"""Figures that pages repeat are those of the code, and are the same on every page."""
+"""Figures on pages equal those of the code and of records, and are the same on all pages."""
 
 import csv
 import re
@@ -23,7 +23,7 @@ EXACT_ROWS = f"{current_limits().exact_rows:,} rows"
 
 
 def words_of(path):
-    """Text of a page in one line, without marks of comments."""
+    """Return the text of a page in one line, without comment characters."""
     text = re.sub(r"^# ?", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return " ".join(text.split())
 
@@ -120,7 +120,7 @@ def test_one_version():
 
 
 def test_pictures_of_the_readme_are_there():
-    """Links are absolute, so that PyPI shows them, too."""
+    """Links are absolute, so that PyPI also shows them."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)]*)\)", text)
     homes = ("https://raw.githubusercontent.com/binfeat/binfeat/main/", f"{PROJECT['urls']['Homepage']}/blob/main/")
@@ -130,7 +130,7 @@ def test_pictures_of_the_readme_are_there():
 
 
 def rows_of_tables(path):
-    """Cells of all rows of the Markdown tables of a file."""
+    """Return the cells of all rows of the Markdown tables of a file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
@@ -140,7 +140,7 @@ def percent_lower(ratio):
 
 
 def standings(part, title=None):
-    """Rows of a table of the benchmarks: the first one of a part of the page, or the one with a title."""
+    """Return the rows of a table of the benchmarks: the first table of a part, or the table with a title."""
     text = (DOCS / "standings.rst").read_text(encoding="utf-8").partition(f".. perf: {part}\n")[2]
     own = text if title is None else text.partition(f"<summary>{title}</summary>")[2]
     (header, *rows) = csv.reader(
@@ -151,7 +151,7 @@ def standings(part, title=None):
 
 
 def beside(part, title):
-    """Our figures over those of each peer, on a group of tables."""
+    """Return our figures divided by each peer's, on a group of tables."""
     return {row["other model"]: row for row in standings(part, title)}
 
 
@@ -220,7 +220,7 @@ def test_features_of_the_readme_are_those_that_were_measured():
     assert f"{features.N_ROWS:,} training rows, 54 standardized inputs" in README
 
 
-MEASURED = [  # sentences of the benchmarks of each part, and the figures that they repeat
+MEASURED = [  # sentences of each part of the benchmarks, and their figures
     ("``fit_transform`` with 50 grids takes {} s.", "binning", "fit_transform / NumPy, integer dot", "ours"),
     ("It is {} times faster than NumPy code", "binning", "fit_transform / NumPy, integer dot", "measured"),
     ("and {} times faster than", "binning", "fit_transform / RandomTreesEmbedding.transform", "measured"),

@@ -1,4 +1,4 @@
-"""Warnings of kernel machines: what a fit ends with, but a user would want to know."""
+"""Warnings of kernel models about questionable fits."""
 
 import re
 import warnings
@@ -56,7 +56,7 @@ def test_copies_that_are_few(table):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KernelMachineRegressor(**FIXED).fit(X, y, groups=np.append(np.arange(120), np.arange(30)))
-        KernelMachineRegressor(**FIXED).fit(X, y + np.arange(150))  # measured again
+        KernelMachineRegressor(**FIXED).fit(X, y + np.arange(150))  # repeated measurements
         KernelMachineRegressor(**FIXED).fit(np.round(X), np.round(y))  # equal by chance
 
 

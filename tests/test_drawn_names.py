@@ -1,4 +1,4 @@
-"""Names in displays and pictures: drawn as they are, without mathematics and control characters, and never cut."""
+"""Names in displays and pictures are drawn without mathematics and control characters, and never truncated."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ SHOWN = ["price $, cost $", "$x_{$", "$$", r"a\$b$c", r"evil\u202egnp\x1b[31m", 
 
 
 def displays():
-    """Each display with these names wherever it takes names."""
+    """Return each display with these names wherever it accepts names."""
     values = np.arange(1.0, 13.0).reshape(2, 6)
     yield RelevanceDisplay(values[0], feature_names=NAMES)
     yield ShapleyDisplay(values, [0.0, 0.0], feature_names=NAMES)
@@ -36,7 +36,7 @@ def displays():
 
 
 def texts_of(figure):
-    """All texts of a figure that can be drawn, as readers see them."""
+    """Return all texts of a figure as they are drawn."""
     figure.draw_without_rendering()
     texts = [text.get_text() for text in figure.findobj(Text) if text.get_text()]
     assert not any(map(is_math_text, texts))

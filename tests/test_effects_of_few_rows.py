@@ -1,4 +1,4 @@
-"""Effects of levels next to an exact kernel, for tables of few rows."""
+"""Effects of levels in addition to an exact kernel, for tables of few rows."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_few_rows_have_effects_if_these_reduce_the_error(monkeypatch, limits, mo
 
 @pytest.mark.parametrize("case", ["features", "loss", "groups", "cv", "levels"])
 def test_few_rows_without_effects_are_exact(limits, case):
-    """Bitwise, if a parameter excludes effects, or if they gain nothing."""
+    """Models are bitwise equal if a parameter excludes effects, or if they gain nothing."""
     numbers, codes, y = panel(300)
     options, given = {**FEW}, {}
     if case == "features":
@@ -61,7 +61,7 @@ def test_a_warm_start_with_few_rows_keeps_the_variances():
 
 
 def test_effects_of_a_category_with_two_levels():
-    """A large difference between two groups, which a product of kernels has to learn for every number."""
+    """A large difference between two groups, which a product of kernels would have to learn for each number."""
     numbers, codes, y = panel(200, sizes=(2,))
     y = y + 10 * codes[:, 0]
     options = {**FEW, "gamma": GAMMA[:3]}

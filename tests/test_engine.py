@@ -1,4 +1,4 @@
-"""Kernels of the engine alone: values in place of distances, Walsh-Hadamard transforms, sines and cosines."""
+"""Kernels of the engine: values from distances, Walsh-Hadamard transforms, sines and cosines."""
 
 import mpmath
 import numpy as np
@@ -10,7 +10,7 @@ from binfeat._engine import decays, hadamard, trig
 pytestmark = pytest.mark.engine
 
 
-# Kernels' values in place of distances, beside float64.
+# Kernel values from distances, compared with float64.
 
 
 ULP = np.finfo(np.float32).eps
@@ -18,7 +18,7 @@ NO_FALLS = np.empty((0, 0), np.float32)
 
 
 def test_exponentials():
-    """To two units in the last place of the result, and of the argument's rounding nothing is added."""
+    """Accurate to two units in the last place, without an error from rounding the argument."""
     t = np.concatenate([np.linspace(0, 87, 3001), np.logspace(-8, 1.9, 1000), [0.0]]).astype(np.float32)[np.newaxis]
     found = t.copy()
     decays.decays(found)
@@ -35,7 +35,7 @@ def test_far_away_nothing_is_subnormal_or_infinite():
 
 @pytest.fixture
 def squares(rng):
-    """Products and squares of rows, and their squared distances."""
+    """Return products and squares of rows, and their squared distances."""
     A, B = rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(7, 3)).astype(np.float32)
     of_A, of_B = (rows.astype(np.float64) ** 2 for rows in (A, B))
     parts = -2 * A @ B.T, of_A.sum(axis=1).astype(np.float32), of_B.sum(axis=1).astype(np.float32)
@@ -79,7 +79,7 @@ def test_rows_that_do_not_differ_have_no_fall():
 
 
 def test_a_row_and_itself(rng):
-    """What rounding leaves of its distance is not below 0."""
+    """Its rounded distance is not negative."""
     A = (100 * rng.normal(size=(50, 4))).astype(np.float32)
     products, squares = -2 * A @ A.T, np.einsum("ij,ij->i", A, A)
     decays.matern_values(products, squares, squares, 1, NO_FALLS)
@@ -94,7 +94,7 @@ def test_a_row_and_itself(rng):
 @pytest.mark.parametrize("bits", range(11))
 def test_hadamard_against_scipy(rng, bits, dtype):
     n = 2**bits
-    x = rng.integers(-8, 9, n).astype(dtype)  # integers, so that sums are exact in any order
+    x = rng.integers(-8, 9, n).astype(dtype)  # integers, so sums are exact in any order
     y = x.copy()
     hadamard.hadamard_row(y)
     np.testing.assert_array_equal(y, linalg.hadamard(n).astype(dtype) @ x)
@@ -145,7 +145,7 @@ def shifted(x, shift, scale=1):
 
 
 def assert_exact(x, tolerance):
-    """Both kernels, sign by sign, row by row of 53: whole vectors and a remainder."""
+    """Check both kernels for each sign and rows of 53 numbers: whole vectors and a remainder."""
     x = np.concatenate([x, -x])
     x = np.resize(x, (-(-x.size // 53), 53))
     cos, sin = exact(mpmath.cos, x.ravel()).reshape(x.shape), exact(mpmath.sin, x.ravel()).reshape(x.shape)
@@ -154,7 +154,7 @@ def assert_exact(x, tolerance):
 
 
 def near_quarter_turns(dtype, most):
-    """The floats nearest to multiples of pi/2, and their neighbours."""
+    """Return the floats nearest to multiples of pi/2, and their neighbors."""
     with mpmath.workprec(200):
         k = np.concatenate([np.arange(1, 30), np.geomspace(30, most, 60).astype(int)])
         x = np.array([float(mpmath.pi / 2 * int(i)) for i in k]).astype(dtype)
@@ -176,7 +176,7 @@ def test_near_quarter_and_eighth_turns(dtype):
 
 
 def test_hardest_arguments_of_float64():
-    """Nearest of all float64 to a multiple of pi/2, within reach and at all."""
+    """The float64 numbers nearest to a multiple of pi/2, within the range of the kernel and in general."""
     assert_exact(np.array([2.0**-1022 * 1.5, 6381956970095103.0 * 2.0**797, 884279719003555.0]), 1e-12)
 
 
@@ -187,7 +187,7 @@ def test_tiny_and_denormal(dtype):
     assert_exact(x, TOLERANCE[dtype])
     out = pairs(np.concatenate([x, -x]))[0]
     np.testing.assert_array_equal(out[:10], 1)
-    np.testing.assert_array_equal(out[10:], np.concatenate([x, -x]))  # the sine of what is tiny is itself
+    np.testing.assert_array_equal(out[10:], np.concatenate([x, -x]))  # the sine of a tiny number is the number
 
 
 @DTYPES

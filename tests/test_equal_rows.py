@@ -1,4 +1,4 @@
-"""Cells of rows that do not differ, which no tree can split: they may be more than a cell takes."""
+"""Cells of equal rows, which no tree can split, also with more rows than a cell can have."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def kernel():
 
 @pytest.fixture
 def equal(rng):
-    """Columns, targets and weights of rows that do not differ."""
+    """Return columns, targets and weights of equal rows."""
     X = np.tile(np.float32([[0.4], [-1.3]]), N_ROWS)
     return X, rng.normal(size=(N_ROWS, 2)).astype(np.float32), rng.uniform(0.5, 2, size=N_ROWS)
 
@@ -50,11 +50,11 @@ def test_one_row_stands_for_labels(kernel, equal, loss, is_weighted):
     np.testing.assert_allclose(few.scores, whole.scores, atol=2e-3)
     np.testing.assert_allclose(few.intercept, whole.intercept, atol=2e-3)
     np.testing.assert_array_equal(few.residuals, Y - few.scores)
-    np.testing.assert_allclose(few.residuals, whole.residuals, atol=0.1)  # of 59 other rows
+    np.testing.assert_allclose(few.residuals, whole.residuals, atol=0.1)  # with 59 other rows
 
 
 def places(n_of_each, counts):
-    """Inputs 0 and 1, and as many labels of 1 as are counted, last."""
+    """Return inputs 0 and 1, and labels with this number of ones at the end."""
     labels = [np.arange(n_of_each) >= n_of_each - count for count in counts]
     return np.repeat([[0.0], [1.0]], n_of_each, axis=0), np.concatenate(labels).astype(int)
 

@@ -1,4 +1,4 @@
-"""Error bars of kernel machines: standard deviations, samples, intervals."""
+"""Error bars of kernel models: standard deviations, samples, intervals."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
 from binfeat.models.fitted import exact, local
 
-# Nothing to choose: one kernel, its gamma, the penalty.
+# All hyperparameters are given: one kernel, its gamma, the penalty.
 GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}
 GAMMA = [0.5, 0.2, 0.0, 0.1]
 
@@ -27,7 +27,7 @@ def fitted(table):
 
 
 def by_hand(X, y, alpha=0.3, weights=None):
-    """Standardised noise and scores of leave-one-out predictions, row by row."""
+    """Return standardized noise and scores of leave-one-out predictions, row by row."""
     K, Y = kernels.Laplacian()(X, gamma=GAMMA), ((y - y.mean()) / y.std()).reshape(-1, 1)
     residuals = naive.left_out_residuals(K, Y, alpha, weights)[:, 0]
     scaled = np.abs(residuals) / np.sqrt(1 + naive.left_out_variances(K, alpha, weights))
@@ -60,7 +60,7 @@ def test_standard_deviations_and_intervals_of_an_exact_machine(table, weighted):
 
 
 def test_standard_deviations_are_those_of_a_gaussian_process(rng):
-    """scikit-learn's, with the same kernel and noise."""
+    """They equal scikit-learn's Gaussian process with the same kernel and noise."""
     X = rng.uniform(-3, 3, size=(150, 1))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=150)
     machine = KernelMachineRegressor(**GIVEN, gamma=[0.5]).fit(X, y)
@@ -97,12 +97,12 @@ def test_intervals_hold_where_noise_varies(rng):
     for coverage in (0.5, 0.8, 0.95):
         low, high = machine.predict_interval(X[300:], coverage).T
         inside = ((low <= y[300:]) & (y[300:] <= high)).mean()
-        # Of 3,000 rows, and of the 300 that the reach of the intervals comes from.
+        # 3,000 rows, and the 300 rows that determine the width of intervals.
         assert abs(inside - coverage) < 3 * np.sqrt(coverage * (1 - coverage) * (1 / 3000 + 1 / 300))
 
 
 def test_transformed_targets(table):
-    """Intervals are those of the logarithms, and standard deviations those of the log-normal distribution."""
+    """Intervals are transformed from logarithms; standard deviations are those of the log-normal distribution."""
     X, y, _ = table
     plain = KernelMachineRegressor(**GIVEN, gamma=GAMMA, target_transform=None).fit(X[:120], y[:120])
     machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], np.exp(2 * y[:120]))
@@ -113,7 +113,7 @@ def test_transformed_targets(table):
         np.log(machine.predict_interval(X[120:])) / 2, plain.predict_interval(X[120:]), atol=1e-6
     )
     machine._target_shifts = np.zeros((1, 1))
-    machine = pickle.loads(pickle.dumps(machine))  # what is made of attributes is made anew
+    machine = pickle.loads(pickle.dumps(machine))  # derived quantities are computed again
     mean, std = plain.predict(X[120:], return_std=True)
     variances = (2 * std) ** 2
     wanted = np.exp(2 * mean + variances / 2) * np.sqrt(np.expm1(variances))
@@ -197,7 +197,7 @@ def test_bad_arguments(fitted, table):
     assert not hasattr(KernelMachineClassifier, "predict_interval")
 
 
-# Machines of random features.
+# Models of random features.
 
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know
@@ -262,7 +262,7 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
 
 
 def test_bins_of_validation_rows_have_the_variance_of_the_prior(table, few_grids):
-    """Their coefficients are 0 until the model is fitted to all rows; error bars do not change."""
+    """Their coefficients are 0 until the refit to all rows; error bars do not change."""
     X, y, _ = table
     before, after = (KernelMachineRegressor(**BINS, refit=refit).fit(X, y) for refit in (False, True))
     assert after._posterior["coef"].shape == (N_SAMPLES, after.feature_coef_.shape[1])
@@ -314,7 +314,7 @@ def test_samples_change_nothing_else(table, threads, limits):
 
 
 def test_samples_from_blocks(table, sampled_rows):
-    """Rows that are held out stand among the others."""
+    """Validation rows are among the other rows."""
     X, y, _ = table
     sampled_rows(300)
     machines = (KernelMachineRegressor(**BINS).fit(*each) for each in ((blocks(X, y, block_rows=150),), (X, y)))
@@ -355,7 +355,7 @@ def test_one_factor_for_all_threads(table, monkeypatch):
 
 @pytest.fixture
 def many_rows_are(monkeypatch):
-    """Machines of a hundred rows take cells of about so many, and so many landmarks."""
+    """Let models of a hundred rows use this number of landmarks and of rows per cell."""
 
     def set_to(n_rows, n_landmarks):
         monkeypatch.setattr(exact, "MOST_IN_CLOSED_FORM", 100)
@@ -367,7 +367,7 @@ def many_rows_are(monkeypatch):
 
 @pytest.mark.parametrize("most", [1500, 300])
 def test_deviations_have_the_same_bits_for_any_number_of_threads(rng, threads, many_rows_are, most):
-    """BLAS's too; with the whole kernel matrix, and by cells."""
+    """Also for any number of BLAS threads, with the whole kernel matrix and by cells."""
     X = rng.uniform(size=(1300, 6))
     matern = GIVEN | {"kernel": kernels.Matern(1.5), "gamma": 0.3}
     machine = KernelMachineRegressor(**matern).fit(X[:500], np.sin(6 * X[:500, 0]))
@@ -381,7 +381,7 @@ def test_deviations_have_the_same_bits_for_any_number_of_threads(rng, threads, m
 
 
 def test_many_rows_whose_landmarks_know_all(table, many_rows_are, monkeypatch):
-    """Deviations, intervals and samples are those of the whole kernel matrix."""
+    """Standard deviations, intervals and samples equal those with the whole kernel matrix."""
     X, y, _ = table
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=200)
     machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:200], y[:200], sample_weight=weights)
@@ -400,7 +400,7 @@ def test_many_rows_whose_landmarks_know_all(table, many_rows_are, monkeypatch):
 
 
 def test_many_rows_of_which_cells_know_most(rng, many_rows_are):
-    """Deviations are a little too large, and intervals hold what they should."""
+    """Standard deviations are slightly too large, and intervals have their coverage."""
     X = rng.uniform(-1, 1, size=(1600, 2))
     y = np.sin(3 * X[:, 0]) + (0.1 + np.abs(X[:, 1])) * rng.normal(size=1600)
     machine = KernelMachineRegressor(**GIVEN, gamma=[2.0, 2.0]).fit(X[:400], y[:400])
@@ -416,7 +416,7 @@ def test_many_rows_of_which_cells_know_most(rng, many_rows_are):
 
 
 def test_many_rows_of_which_cells_know_little(rng, many_rows_are, monkeypatch):
-    """The approximated inverse alone overestimates leave-one-out residuals by 40 % here, and deviations by 25 %."""
+    """The approximated inverse overestimates leave-one-out residuals by 40 % here, and standard deviations by 25 %."""
     X = rng.uniform(-1, 1, size=(3600, 3))
     y = np.sin(6 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.03 * rng.normal(size=3600)
     many_rows_are(100, 20)

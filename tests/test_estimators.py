@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, on default and other parameters."""
+"""scikit-learn's estimator checks, with default and other parameters."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -21,7 +21,7 @@ ESTIMATORS = [
     RandomBinning(kernel=kernels.GammaPitch(8), gamma=0.1, n_features=200, n_grids=7, n_jobs=1),
     RandomFourier(n_components=50),
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
-    CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-7, max_iter=200),  # below, rounding makes iterations
+    CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-7, max_iter=200),  # rounding limits smaller tol
     KernelMachineRegressor(solver_params={"max_grids": 20}, random_state=0),
     KernelMachineClassifier(solver_params={"max_grids": 20}, random_state=0),
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
@@ -29,7 +29,7 @@ ESTIMATORS = [
     LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
     OutlierDetector(n_grids=20, contamination=0.1, random_state=0),
 ]
-OTHERS = [  # of estimators that stand above
+OTHERS = [  # other parameters of the estimators above
     RandomBinning(),
     RandomBinning(kernel="hat", gamma=0.05, min_count=2, n_jobs=2),
     RandomFourier(kernel=kernels.Matern(1.5), n_components=50, sampler="fastfood", n_jobs=2),
@@ -61,9 +61,9 @@ EQUAL_WEIGHTS = (
 
 
 def expected_failures(estimator):
-    """What cannot hold, and why."""
+    """Return checks that cannot pass, and the reasons."""
     if isinstance(estimator, RandomFourier) and estimator.phase == "pair":
-        # These checks set n_components to 1, which pairs refuse; test_fourier.py has what they check.
+        # These checks set n_components to 1, which pairs refuse; test_fourier.py tests the same.
         return dict.fromkeys(ONE_COMPONENT, "n_components must be even with phase='pair'")
     if isinstance(estimator, RandomBinning) and estimator.n_features is None:
         return dict.fromkeys(EQUAL_WEIGHTS, "bins count rows; weights are used by gamma='scale' and 'learn' only")
@@ -72,11 +72,11 @@ def expected_failures(estimator):
 
 @pytest.fixture(autouse=True)
 def small_searches(limits):
-    """A fit in tenths of a second; the checks make hundreds."""
+    """Let fits take tenths of a second; the checks make hundreds."""
     limits(n_steps=2, sample_grids=(5, 10), n_fourier=32)
 
 
-# A few rows of the checks' data seldom share a bin, which is not what is checked.
+# The few rows of the checks rarely share a bin, and fits would warn.
 @pytest.mark.filterwarnings("ignore:Grids are too")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator(estimator, check):

@@ -1,4 +1,4 @@
-"""Linear functions of binning features, row by row, against a slow twin."""
+"""Linear functions of binning features, compared with a slow twin."""
 
 import naive
 import numpy as np
@@ -24,7 +24,7 @@ def table(rng, n_rows):
 
 @pytest.fixture
 def learned(rng):
-    """Tables of the bins of some rows, weights for them, and the same weights by grid and cells."""
+    """Return tables of the bins of some rows, their weights, and the same weights by grid and cells."""
     X = table(rng, 25)
     drawn = grids.Grids.draw(Laplacian(), GAMMA, N_GRIDS, SEED, np.isin(np.arange(4), list(CATEGORICAL)))
     codes = np.empty((N_GRIDS, len(X)), np.uint32)
@@ -38,7 +38,7 @@ def learned(rng):
 
 
 def value(known, row):
-    """Sum over grids of the weights of the row's bins; nothing for bins that are not known."""
+    """Return the sum over grids of the weights of the row's bins; unknown bins have weight 0."""
     total = np.zeros(2)
     for p, (cells,) in enumerate(naive.cells([row], "laplacian", GAMMA, N_GRIDS, SEED, CATEGORICAL)):
         total += known.get((p, cells), 0.0)
@@ -47,7 +47,7 @@ def value(known, row):
 
 def test_evaluate(rng, learned):
     arguments, known = learned
-    X = table(rng, 12)  # most of its rows have bins of their own
+    X = table(rng, 12)  # most of its rows are alone in their bins
     expected = np.array([value(known, row) for row in X])
     assert np.count_nonzero(expected[:, 0]) > 3
     out = np.full((12, 2), np.nan)

@@ -1,4 +1,4 @@
-"""Kernel matrices of few rows and their derivatives, against slow twins and the kernels themselves."""
+"""Kernel matrices of few rows and their derivatives, compared with slow twins and the kernels."""
 
 import math
 
@@ -43,7 +43,7 @@ OTHERS = (
     kernels.Skip(kernels.GammaPitch(8.0), 0.2),
     kernels.Product(lambda t: 1 / (1 + t)),
 )
-# Derivatives of the hat's profile jump; those of its products are not what is tested here.
+# Derivatives of the hat's profile jump; derivatives of its products are not tested here.
 SMOOTH = [kernel for kernel in (*PROFILES, *OTHERS) if kernel not in (kernels.Hat(), kernels.Cauchy(), OTHERS[-1])]
 
 
@@ -58,7 +58,7 @@ def table(rng, n_rows):
 
 
 def pairwise(A, B, value):
-    """A value of each pair of columns in each input, (n_inputs, n, m)."""
+    """Return a value for each pair of columns in each input, (n_inputs, n, m)."""
     return np.array([[[value(j, a, b) for b in B[j]] for a in A[j]] for j in range(len(A))])
 
 
@@ -74,7 +74,7 @@ def n_jobs(request, threads):
 
 @pytest.fixture
 def columns(rng):
-    """Rows as columns, twice."""
+    """Return rows as columns, twice."""
     return columns_of(table(rng, 9), 0.0), columns_of(table(rng, 7), 0.0)
 
 
@@ -86,7 +86,7 @@ def test_weighted_distances(columns, n_jobs):
 
 
 def test_squared_distances(columns, n_jobs):
-    """Those of rows that nearly agree have all digits."""
+    """Distances of nearly equal rows have all digits."""
     A, B = columns
     B[:, 0] = A[:, 0] + np.float32(1e-4)
     out = np.full((9, 7), np.nan, np.float32)
@@ -173,7 +173,7 @@ def test_each_kernel_has_its_kind():
 
 
 def test_a_table_of_the_laplacian_is_the_laplacian(rng):
-    """Its two ways, values and slopes."""
+    """Values and slopes agree."""
     X, M = columns_of(table(rng, 12), 0.0), np.tril(rng.normal(size=(12, 12))).astype(np.float32)
     kinds = matrices.LaplacianMatrix, matrices.ProfileMatrix
     found = [kind(kernels.Laplacian(), CATEGORICAL).with_slopes(X, GAMMA, Scratch()) for kind in kinds]
@@ -185,7 +185,7 @@ def test_a_table_of_the_laplacian_is_the_laplacian(rng):
 @pytest.mark.parametrize(("categorical", "weighted"), each_value_once([set(), {3}], [False, True]))
 @pytest.mark.parametrize("kernel", SMOOTH, ids=lambda kernel: repr(kernel).split(" at ")[0])
 def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng):
-    """Against differences of the error of machines that are fitted again without each row."""
+    """It equals differences of the error of models that are refitted without each row."""
     X, Y = table(rng, 14), rng.normal(size=(14, 2))
     X -= 0 if categorical else X.mean(axis=0)
     weights = rng.uniform(0.3, 2, size=14) if weighted else None
@@ -213,7 +213,7 @@ def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng)
     ids=repr,
 )
 def test_gradient_in_a_linear_map(kernel, categorical, weighted, rng):
-    """Values and leave-one-out errors of linearly mapped inputs, and their differences by every entry of the map."""
+    """It equals differences of leave-one-out errors for each entry of the map."""
     X, Y, linear_map = table(rng, 12), rng.normal(size=(12, 2)), rng.normal(size=(5, 4))
     weights, alpha = (rng.uniform(0.3, 2, size=12) if weighted else None), 0.3
     weights = None if weights is None else weights / weights.mean()
@@ -234,7 +234,7 @@ def test_gradient_in_a_linear_map(kernel, categorical, weighted, rng):
     np.testing.assert_allclose(found.error, error(linear_map), rtol=1e-4)
     slopes = naive.slopes_by_entries(error, linear_map)
     np.testing.assert_allclose(found.slopes, slopes, rtol=2e-3, atol=2e-3 * np.abs(slopes).max())
-    assert (found.slopes[[1, *categorical]] == 0.0).all()  # they have no part in the distances of numbers
+    assert (found.slopes[[1, *categorical]] == 0.0).all()  # they do not affect distances of numbers
 
 
 def test_only_radial_kernels_have_a_linear_map(rng):

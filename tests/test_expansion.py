@@ -1,4 +1,4 @@
-"""Sums of kernel values times coefficients in compiled calls, beside sums pair by pair in float64."""
+"""Compiled sums of kernel values times coefficients, compared with sums pair by pair in float64."""
 
 import naive
 import numpy as np
@@ -81,7 +81,7 @@ def test_a_sum_with_a_linear_map_a_linear_part_and_rows_that_do_not_count(rng):
 
 
 def machines(rng):
-    """Exact machines with a sum of kernels, a linear map, categories, several classes."""
+    """Return exact models with a sum of kernels, a linear map, categories, several classes."""
     X = np.column_stack([rng.normal(size=(700, 5)), rng.integers(3, size=700)])
     y = np.sin(X[:, 0] + X[:, 1]) + X[:, 2] + (X[:, 5] == 1)
     given = {"features": "exact", "random_state": 0, "categorical_features": [5]}
@@ -121,7 +121,7 @@ def smooth_model(noisy):
 
 
 def full_values(machine, X):
-    """Predictions by all rows, pair by pair."""
+    """Return predictions from all rows, pair by pair."""
     function = machine._fitted.function
     rows = machine._fitted.rows(machine, X)
     columns = function.frame.columns(rows)

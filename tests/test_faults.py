@@ -1,4 +1,4 @@
-"""Interrupts at any line, callbacks that raise, memory that runs out: a whole estimator, or the one before."""
+"""Interrupts at any line, callbacks that raise, lack of memory: a complete estimator, or the previous one."""
 
 import copy
 import os
@@ -21,13 +21,13 @@ from sklearn.exceptions import NotFittedError
 import binfeat
 
 PACKAGE = str(Path(binfeat.__file__).parent)
-LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "5"))  # moments of each call
+LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "5"))  # interrupts of each call
 
 
 class Lines:
-    """Counts lines of the package's Python code as they are reached, and raises KeyboardInterrupt at one of them.
+    """Count executed lines of the package's Python code, and raise KeyboardInterrupt at one of them.
 
-    Not in locks, where signals are seen behind calls only; see test_threads.py.
+    Locks are excluded, because signals arrive only after calls there; see test_threads.py.
     """
 
     _LOCKED = "_Pool.use", "_BlasLimits._set"
@@ -86,7 +86,7 @@ CALLS = {
 
 
 def answer(estimator, X):
-    """What the estimator makes of rows, or the name of the refusal."""
+    """Return the result of the estimator for rows, or the name of the error."""
     method = getattr(estimator, "transform", None) or estimator.predict
     try:
         Z = method(X)
@@ -158,7 +158,7 @@ def test_interrupts_of_predictions_change_nothing(name):
 
 @pytest.fixture
 def listening():
-    """Signals as in a terminal: what a shell starts in the background ignores Ctrl-C."""
+    """Handle signals as in a terminal: processes started in the background ignore Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -166,13 +166,13 @@ def listening():
 
 @contextmanager
 def ctrl_c_after(seconds):
-    """A real signal, as Ctrl-C sends it."""
+    """Send a real signal, as Ctrl-C does."""
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         yield
         timer.join()
-        time.sleep(0.01)  # if it came late, here
+        time.sleep(0.01)  # a late signal arrives here
     finally:
         timer.cancel()
         timer.join()
@@ -181,7 +181,7 @@ def ctrl_c_after(seconds):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX signals")
 @pytest.mark.usefixtures("listening")
 def test_real_ctrl_c_at_random_moments():
-    """On threads: arrays large enough for them."""
+    """Arrays are large enough for threads."""
     X = np.random.default_rng(0).normal(size=(40_000, 5))
     binning = binfeat.RandomBinning(gamma=0.5, n_grids=32, random_state=0, output="codes").fit(X)
     expected = binning.transform(X).codes

@@ -1,4 +1,4 @@
-"""Models in files: damaged, of newer versions, with foreign types. Refused in words, or the same predictions."""
+"""Models in files: damaged files, newer versions and foreign types raise errors or have the same predictions."""
 
 import copy
 import io
@@ -29,8 +29,8 @@ from binfeat._common import persistence, saved_types
 sio = pytest.importorskip("skops.io")
 
 FILES = Path(__file__).parent / "files"
-FLIPS = int(os.environ.get("BINFEAT_FLIPS", "60"))  # in each file
-TURNS = 4 if "BINFEAT_FLIPS" in os.environ else 1  # in which every array of a file is replaced
+FLIPS = int(os.environ.get("BINFEAT_FLIPS", "60"))  # flipped bits per file
+TURNS = 4 if "BINFEAT_FLIPS" in os.environ else 1  # replacements of each array of a file
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] + (X[:, 1] > 0)
@@ -65,7 +65,7 @@ def machines():
 
 @pytest.fixture(scope="module")
 def saved():
-    """Machines with their files, the types in them, and what they answer."""
+    """Return models with their files, the types in the files, and their predictions."""
     with limited(n_fourier=8):
         made = list(machines())
     found = []
@@ -97,12 +97,12 @@ def answer(machine, rows):
     return Z.toarray() if hasattr(Z, "toarray") else Z
 
 
-# What zipfile and skops say of a damaged file: its check sums, names, versions; and the package of arrays.
+# Messages of zipfile, skops and NumPy about damaged files: check sums, names, versions, arrays.
 REFUSALS = zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError, ValueError, TypeError
 
 
 def same_or_refused(data, trusted, rows, expected):
-    """Whether it was loaded, which must be as it was, or else refused."""
+    """Return True if the file was loaded with the same predictions, False if it was refused."""
     try:
         machine = sio.loads(data, trusted=trusted)
         found = answer(machine, rows)
@@ -122,7 +122,7 @@ def test_trusted_types_are_those_of_the_package(saved, number):
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_load_accepts_all_estimators_under_their_old_and_new_names(saved, number, tmp_path):
-    """Files of version 0.2.0 contain the modules in which the classes were then."""
+    """Files of version 0.2.0 contain old names of modules."""
     _, machine, rows, data, _ = saved[number]
     old = {new: before for before, new in saved_types._RENAMED.items()}
 
@@ -167,7 +167,7 @@ def test_any_bit_flipped(saved, number):
     _, machine, rows, data, trusted = saved[number]
     expected = answer(machine, rows)
     rng = np.random.default_rng(number)
-    # The directory at the end and the description before it are what a reader trusts; the arrays have check sums.
+    # Readers trust the directory at the end and the description before it; arrays have check sums.
     anywhere, at_the_end = rng.integers(0, len(data), FLIPS // 2), len(data) - rng.integers(1, 3000, FLIPS // 2)
     places = np.concatenate([anywhere, at_the_end])
     loaded = 0
@@ -187,7 +187,7 @@ def test_cut_short(saved, number):
 
 
 def rewritten(data, change):
-    """The file with arrays changed, and check sums that fit."""
+    """Return the file with changed arrays, and correct check sums."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
         for item in old.namelist():
@@ -196,7 +196,7 @@ def rewritten(data, change):
 
 
 def changed_array(array, rng):
-    """An array for the place of another array, of another type or shape, or with other numbers."""
+    """Return a replacement of an array, with another type or shape, or other numbers."""
     kind = rng.integers(5)
     if kind == 0 and array.size:
         return array.ravel()[:-1] if array.ndim == 1 else array[:-1]
@@ -217,7 +217,7 @@ def changed_array(array, rng):
     ids=NAMES.__getitem__,
 )
 def test_arrays_that_do_not_fit_together(saved, number):
-    """Whoever changes numbers on purpose gets other predictions or an error, and nothing reads outside an array."""
+    """Deliberate changes lead to other predictions or an error, and never to reads outside an array."""
     _, _, rows, data, trusted = saved[number]
     rng = np.random.default_rng(number)
     arrays = [name for name in zipfile.ZipFile(io.BytesIO(data)).namelist() if name.endswith(".npy")]
@@ -244,7 +244,7 @@ def one_knot(state):
 
 
 def one_knot_of_a_scaler(state):
-    """As files of version 0.2.0 have some."""
+    """Some files of version 0.2.0 contain such scalers."""
     starts, knots = np.array([0, 1]), np.zeros(1)
     state["_scaler"] = {"columns": np.zeros(1, np.int64), "starts": starts, "knots": knots, "ranks": knots}
 
@@ -314,7 +314,7 @@ def test_machines_without_a_fit_persist(saved, number):
 
 @pytest.fixture
 def version(monkeypatch):
-    """Set the version that reads and writes."""
+    """Set the version of binfeat."""
     return lambda number: monkeypatch.setattr(persistence, "_version", lambda: number)
 
 
@@ -338,9 +338,9 @@ def test_newer_versions_are_refused(saved, number, version):
 @pytest.mark.parametrize(
     ("saved_by", "here", "refused"),
     [
-        ("1.2.0", "1.2.0.dev7", True),  # a development build comes before its release
+        ("1.2.0", "1.2.0.dev7", True),  # a development build is older than its release
         ("1.2.0.dev7", "1.2.0", False),
-        ("1.2.0.dev7", "1.2.0.dev3", False),  # which the number of the format tells apart
+        ("1.2.0.dev7", "1.2.0.dev3", False),  # distinguished by the number of the format
         ("1.3.dev0", "1.2.9", True),
         ("1.10", "1.9.1", True),
         ("1.2.0+local", "1.2.0", False),
@@ -440,7 +440,7 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
 
 
 KEPT = sorted(path for path in FILES.glob("format_*/*.skops"))
-# All models of the oldest and the newest format, and the frame of each.
+# All models of the oldest and the newest format, and the model of a frame of the others.
 KEPT_FIRST = [own for own in KEPT if own.stem == "frame" or own.parent in (KEPT[0].parent, KEPT[-1].parent)]
 
 
@@ -455,15 +455,15 @@ def test_files_of_this_and_older_formats_give_the_same_predictions(path):
     found = machine.predict(rows)
     if expected.dtype.kind == "U":
         np.testing.assert_array_equal(found, expected)
-    else:  # of kernel values in float32
+    else:  # kernel values in float32
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     again = sio.loads(sio.dumps(machine), trusted=binfeat.TRUSTED_TYPES)
     np.testing.assert_array_equal(again.predict(rows), found)
-    assert str(again) == str(machine)  # has all parameters
+    assert str(again) == str(machine)  # prints all parameters
 
 
 def test_files_with_warped_inputs_predict():
-    """Version 0.2.0 could learn values in place of ranks."""
+    """Version 0.2.0 could learn values for ranks."""
     path = FILES / "format_4" / "binning.skops"
     rows, machine = np.load(path.with_name("X.npy"))[:5], binfeat.load(path)
     state = machine.__getstate__() | {"scaling_": "warped", "_binfeat_format": 4}
@@ -474,7 +474,7 @@ def test_files_with_warped_inputs_predict():
 
 @pytest.fixture
 def mapped():
-    """An exact model with mapped columns, as version 0.2.0 could save it."""
+    """Return an exact model with mapped columns, as version 0.2.0 could save it."""
     grids, exact = (binfeat.load(FILES / "format_4" / f"{name}.skops") for name in ("binning", "exact"))
     machine = type(exact).__new__(type(exact))
     machine.__setstate__(exact.__getstate__() | {"scaling_": "quantile", "_scaler": grids._scaler})
@@ -500,7 +500,7 @@ def test_models_with_mapped_columns_have_no_onnx_graph(mapped):
     [("local", {"n_trees": 2, "cell_rows": 20}), ("binning", {"n_grids": 4}), ("exact", None)],
 )
 def test_options_of_older_files_become_solver_params(name, expected):
-    """Parameters of their own up to format 5; "auto" and other defaults are left out."""
+    """Up to format 5 they were parameters; "auto" and other defaults are omitted."""
     machine = binfeat.load(FILES / "format_5" / f"{name}.skops")
     assert machine.solver_params == expected
     assert not {"n_trees", "cell_rows", "n_grids", "max_grids", "n_posterior_samples"} & vars(machine).keys()
@@ -511,14 +511,14 @@ def test_options_of_older_files_become_solver_params(name, expected):
 
 
 def test_files_of_a_loss_that_is_gone_are_refused():
-    """Their predictions would be means."""
+    """Their predictions would be means instead."""
     machine = binfeat.load(FILES / "format_4" / "exact.skops")
     with pytest.raises(ValueError, match=r"saved with loss='quantile', .*loss='squared', and call predict_quantiles"):
         machine.__setstate__(machine.__getstate__() | {"loss": "quantile"})
 
 
 def test_files_of_every_format_are_kept():
-    """But for the second one, which no release wrote; a new format wants new files here, and a line in the guide."""
+    """Except format 2, which no release wrote; a new format needs new files here, and a line in the guide."""
     formats = {int(path.parent.name.removeprefix("format_")) for path in KEPT}
     assert formats == set(range(1, persistence._FORMAT + 1)) - {2}
 

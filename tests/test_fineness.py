@@ -1,4 +1,4 @@
-"""Warnings about features that cannot generalise, are nearly constant, collide or are empty, and when there is none."""
+"""Warnings about features that cannot generalize, are nearly constant, collide or are empty; no other warnings."""
 
 import warnings
 
@@ -20,14 +20,14 @@ COARSE = r"too coarse: 500 rows occupy kappa = [\d.]+ bins per grid.*nearly cons
 
 @pytest.fixture(autouse=True)
 def silence_fails():
-    """A warning that a test does not expect is an error."""
+    """Treat unexpected warnings as errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
 
 
 def fits(**parameters):
-    """Every way to make features of training rows."""
+    """Yield all ways to compute features of training rows."""
     return {
         "fit": lambda X: RandomBinning(**parameters).fit(X),
         "fit_transform": lambda X: RandomBinning(**parameters).fit_transform(X),
@@ -56,7 +56,7 @@ def test_useful_features_do_not_warn(rng, call):
 @pytest.mark.hard
 @pytest.mark.parametrize(("scaled", "least"), [(False, 0.96), *hard((True, 0.93))])
 def test_defaults_work_on_digits(scaled, least):
-    """Raw pixels, scaled pixels: features by defaults, and a linear model that reads them."""
+    """Raw and scaled pixels: default features and a default linear model."""
     X, y = load_digits(return_X_y=True)
     Z = transform(StandardScaler().fit_transform(X) if scaled else X)
     assert CGRidgeClassifier().fit(Z[:1200], y[:1200]).score(Z[1200:], y[1200:]) > least - 0.03  # one split
@@ -65,7 +65,7 @@ def test_defaults_work_on_digits(scaled, least):
 
 
 def test_sampled_fineness_is_the_fineness_of_all_rows(rng):
-    """A sample decides only where more rows would decide the same."""
+    """A sample warns only if more rows would, too."""
     X = rng.normal(size=(5000, 3))
     for gamma in (0.3, 3.0, 30.0, 300.0):
         binning = RandomBinning(gamma=gamma, n_grids=16, random_state=0)
@@ -91,7 +91,7 @@ def test_shared_bins_are_the_mean_of_the_kernel(rng):
 
 
 def test_partial_fit_warns_of_all_rows_so_far(rng):
-    """Later batches fill bins of earlier ones: a single warning, at the first batch that is too fine."""
+    """Later batches share bins with earlier ones: one warning, at the first batch that is too fine."""
     binning = RandomBinning(gamma=50.0, n_grids=4)
     batches = [rng.normal(size=(200, 5)) for _ in range(3)]
     with pytest.warns(UserWarning, match="too fine: 200 rows"):
@@ -103,7 +103,7 @@ def test_partial_fit_warns_of_all_rows_so_far(rng):
 
 
 def test_a_search_warns_with_one_text(rng):
-    """Candidates of a search share one text, which Python shows once; the final fit has its own."""
+    """Candidates of a search have the same text, which Python shows once; the final fit has its own."""
     X = rng.normal(size=(600, 5))
     pipeline = make_pipeline(RandomBinning(n_grids=4, random_state=0), CGRidgeClassifier())
     search = GridSearchCV(pipeline, {"randombinning__gamma": [40.0, 50.0, 60.0]}, cv=3)
@@ -154,4 +154,4 @@ def test_kernel_error_is_within_theory_or_warned_of(rng):
     for n_grids in (2**8, 2**10, 2**12):
         Z = transform(X, gamma=0.2, n_grids=n_grids)
         error = np.sqrt(np.mean((np.asarray((Z @ Z.T).todense())[pairs] - exact) ** 2))
-        assert error < 1.2 * np.sqrt(np.mean(exact * (1 - exact)) / n_grids) * 1.25  # pairs share the grids
+        assert error < 1.2 * np.sqrt(np.mean(exact * (1 - exact)) / n_grids) * 1.25  # pairs share grids

@@ -1,4 +1,4 @@
-"""A fit whose errors, coefficients or predictions are not finite is an error that names the cause, never a model."""
+"""Fits with infinite or missing errors, coefficients or predictions raise an error that names the cause."""
 
 import warnings
 from dataclasses import replace

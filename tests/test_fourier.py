@@ -1,4 +1,4 @@
-"""RandomFourier: estimates, promises, errors, and life inside scikit-learn."""
+"""RandomFourier: estimates, promises, errors, and use within scikit-learn."""
 
 import multiprocessing
 import pickle
@@ -32,21 +32,21 @@ KERNELS = [
     kernels.Hat(),
 ]
 SAMPLERS = [(kernel, sampler) for kernel in KERNELS for sampler in kernel.samplers]
-# Every law in pairs, and every sampler with offsets, which know nothing of the law.
+# Each law in pairs, and each sampler with offsets, which do not depend on the law.
 LAWS = [(*each, "pair") for each in SAMPLERS] + [(KERNELS[0], name, "offset") for name in KERNELS[0].samplers]
 PHASES = pytest.mark.parametrize("phase", ["pair", "offset"])
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def estimates(X, Y, seeds, **parameters):
-    """z(x)'z(y) of each pair of rows for each seed."""
+    """Return z(x)'z(y) of each pair of rows for each seed."""
     both, n = np.vstack([X, Y]), len(X)
     Z = (RandomFourier(random_state=seed, **parameters).fit_transform(both) for seed in seeds)
     return np.array([np.sum(z[:n] * z[n:], axis=1) for z in Z])
 
 
 def worst_z(runs, exact):
-    """Largest deviation of the runs' mean in standard errors."""
+    """Return the largest deviation of the mean over runs, in standard errors."""
     return np.max(np.abs(runs.mean(axis=0) - exact) / (runs.std(axis=0, ddof=1) / np.sqrt(len(runs))))
 
 
@@ -130,7 +130,7 @@ def test_fastfood_against_its_matrices(rng, n_inputs, n_frequencies):
 
 
 def test_fastfood_has_the_laws_norms_and_even_directions():
-    """In 8 inputs, which need no padding; a coordinate of an even direction follows a beta law."""
+    """With 8 inputs, which need no padding, a coordinate of a uniform direction follows a beta law."""
     drawn = [Fastfood.draw(kernels.RBF(), np.ones(8), 8, seed) for seed in range(300)]
     w = np.array([naive.fastfood_frequencies(*parts.arrays)[3] for parts in drawn])
     norms = np.linalg.norm(w, axis=1)
@@ -166,7 +166,7 @@ def read_only_csr(X):
 
 
 def with_duplicates(X):
-    """Every entry in two halves, in falling order of inputs."""
+    """Return each entry as two halves, in decreasing order of inputs."""
     X = sparse.csr_array(X)
     backwards = [np.repeat(X.indices[a:b], 2)[::-1] for a, b in zip(X.indptr, X.indptr[1:])]
     values = [np.repeat(X.data[a:b] / 2, 2)[::-1] for a, b in zip(X.indptr, X.indptr[1:])]
@@ -202,7 +202,7 @@ def test_csr_of_any_density(rng, density, phase):
 
 @pytest.mark.parametrize("sampler", ["orthogonal", "fastfood"])
 def test_a_rows_features_are_its_own(rng, sampler):
-    """Whatever the other rows and their order, but for rounding."""
+    """They do not depend on other rows and their order, except for rounding."""
     X = rng.normal(size=(60, 7))
     fourier = RandomFourier(sampler=sampler, n_components=2, random_state=0).fit(X)
     Z, order = fourier.transform(X), rng.permutation(60)
@@ -255,7 +255,7 @@ def test_float32_is_near_float64(rng, sampler, phase):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("sampler", ["iid", "fastfood"])
 def test_same_features_for_any_number_of_threads(rng, threads, sampler, container, phase, dtype):
-    """Bit for bit where no product of BLAS is involved, whose threads may round otherwise."""
+    """Bitwise without products of BLAS, which rounds differently with other threads."""
     X = container(table(rng, 3000).astype(dtype))
     parameters = {"sampler": sampler, "phase": phase, "n_components": 200}
     expected = features(X, n_jobs=1, **parameters)
@@ -328,7 +328,7 @@ def test_auto():
 
 
 def test_heavy_tails(rng):
-    """Frequencies beyond the trig kernel's reach, and inputs of all sizes."""
+    """Frequencies outside the range of the trig kernel, and inputs of all magnitudes."""
     X = rng.normal(size=(50, 5)) * 10.0 ** np.arange(5)
     Z = features(X, kernel="laplacian", gamma=1.0, n_components=2000)
     np.testing.assert_allclose(np.sum(Z**2, axis=1), 1, rtol=1e-12)
@@ -476,7 +476,7 @@ def test_memory_is_estimated_first(memory_of):
 def test_few_frequencies_of_many_inputs_take_little_memory(n_components):
     X = sparse.random(20, 10**5, density=1e-4, format="csr", random_state=0)
     peak, fourier = peak_bytes(lambda: RandomFourier(gamma=1.0, n_components=n_components, random_state=0).fit(X))
-    assert peak < 40 * 8 * 10**5 * n_components  # a matrix of all pairs of inputs has 10^10 entries
+    assert peak < 40 * 8 * 10**5 * n_components  # a matrix of all pairs of inputs would have 10^10 entries
     frequencies = fourier.random_weights_.T
     np.testing.assert_allclose(frequencies @ frequencies.T * (1 - np.eye(len(frequencies))), 0, atol=1e-9)
     assert fourier.transform(X).shape == (20, n_components)

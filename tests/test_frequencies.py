@@ -1,4 +1,4 @@
-"""Frequencies of every kernel and sampler: unbiased, of the right law, and less varied where promised."""
+"""Frequencies of all kernels and samplers: unbiased, with the correct law, and lower variance if promised."""
 
 import warnings
 
@@ -29,7 +29,7 @@ ids = [f"{kernel}-{sampler}" for kernel, sampler in PAIRS]
 
 
 def estimates(kernel, sampler, differences, gamma, n_frequencies, seeds):
-    """Kernel estimates of shape (seeds, differences)."""
+    """Return kernel estimates, (seeds, differences)."""
     n_inputs = differences.shape[1]
     scale = kernel.frequency_scale(np.broadcast_to(gamma, n_inputs))
     return np.array(
@@ -41,14 +41,14 @@ def estimates(kernel, sampler, differences, gamma, n_frequencies, seeds):
 
 
 def assert_unbiased(estimates, exact):
-    """Within four standard errors, from the spread over independent seeds."""
+    """Check that estimates are within four standard errors, from the spread over independent seeds."""
     error = estimates.std(axis=0, ddof=1) / np.sqrt(len(estimates))
     assert (np.abs(estimates.mean(axis=0) - exact) <= 4 * error).all()
 
 
 @pytest.mark.parametrize(("kernel", "sampler"), PAIRS, ids=ids)
 def test_unbiased(kernel, sampler):
-    """Characteristic functions against exact kernels; 50 frequencies of 3 inputs leave an incomplete block."""
+    """Characteristic functions equal exact kernels; 50 frequencies of 3 inputs have an incomplete block."""
     differences = np.array([[0.1, 0, 0], [0.5, -0.3, 0.2], [1, 0, 0], [0.5, 0.5, -0.5], [2, 1, -1.5], [0, 4, 0]])
     gamma = np.array([0.3, 0.6, 1.2])
     got = estimates(kernel, sampler, differences, gamma, 50, range(50))
@@ -63,7 +63,7 @@ def test_one_input(sampler):
 
 
 def differences_at(kernel, n_inputs, rng):
-    """Random differences at which the kernel is between .2 and .9."""
+    """Return random differences with kernel values between 0.2 and 0.9."""
     directions = rng.normal(size=(20, n_inputs))
     lengths = np.sqrt(-np.log(np.linspace(0.2, 0.9, 20)))
     return directions / np.linalg.norm(directions, axis=1, keepdims=True) * lengths[:, None]
@@ -74,18 +74,18 @@ def differences_at(kernel, n_inputs, rng):
     [("orthogonal", 4), ("qmc", 2), *hard(("orthogonal", 10), ("orthogonal", 54), ("qmc", 5), ("qmc", 10))],
 )
 def test_variance_below_iid(rng, sampler, n_inputs):
-    """At each of 20 differences, by more than four standard errors of a variance's estimate."""
+    """The variance is lower at each of 20 differences, by four standard errors of its estimate."""
     kernel, seeds = kernels.RBF(), np.arange(300)
     differences = differences_at(kernel, n_inputs, rng)
     iid = estimates(kernel, "iid", differences, 1.0, 128, seeds).var(axis=0, ddof=1)
     other = estimates(kernel, sampler, differences, 1.0, 128, seeds + 1000).var(axis=0, ddof=1)
     ratio = other / iid
-    error = ratio * np.sqrt(4 / len(seeds))  # of a ratio of two chi-squared variances
+    error = ratio * np.sqrt(4 / len(seeds))  # standard error of a ratio of two chi-squared variances
     assert (ratio + 4 * error < 1).all()
 
 
 def test_a_products_law_is_biased_by_even_directions():
-    """The Laplacian's frequencies in even directions, at L1 distance 1: .156 and .433 instead of .368."""
+    """The Laplacian's frequencies in uniform directions, at L1 distance 1: 0.156 and 0.433 instead of 0.368."""
     differences = np.array([[1, 0, 0, 0, 0], [0.2, 0.2, 0.2, 0.2, 0.2]])
     norms = np.linalg.norm(draw_frequencies(kernels.Laplacian(), "iid", 200_000, 5, 0), axis=1)
     w = draw_frequencies(kernels.RBF(), "orthogonal", 200_000, 5, 1)
@@ -98,7 +98,7 @@ def test_a_products_law_is_biased_by_even_directions():
 
 @pytest.mark.parametrize(("kernel", "sampler"), PAIRS, ids=ids)
 def test_marginal_law(kernel, sampler):
-    """Each coordinate of the first frequency of 80 seeds against the law's own samples."""
+    """Coordinates of the first frequency of 80 seeds follow the samples of the law."""
     first = np.array([draw_frequencies(kernel, sampler, 1, 2, seed)[0] for seed in range(80)])
     law = draw_frequencies(kernel, "iid", 4000, 2, 12345)
     for j in range(2):
@@ -117,7 +117,7 @@ def test_first_frequencies_do_not_depend_on_their_number(kernel, sampler, monkey
     assert many.shape == (101, 4)
     assert np.isfinite(many).all()
     np.testing.assert_allclose(draw_frequencies(kernel, sampler, 30, 4, 3), many[:30], rtol=1e-12, atol=1e-12)
-    monkeypatch.setattr("binfeat.features.fourier.frequencies._CHUNK", 40)  # nor on how many are drawn at a time
+    monkeypatch.setattr("binfeat.features.fourier.frequencies._CHUNK", 40)  # nor on the number drawn at a time
     np.testing.assert_allclose(draw_frequencies(kernel, sampler, 101, 4, 3), many, rtol=1e-12, atol=1e-12)
     assert not np.isclose(draw_frequencies(kernel, sampler, 101, 4, 4), many).any()
 
@@ -132,7 +132,7 @@ def test_blocks_are_orthogonal(n_frequencies, n_inputs):
 
 
 def test_norms_are_independent_of_directions_and_of_one_another():
-    """Frequencies in a block keep norms of their own, with the law of the kernel."""
+    """Frequencies in a block have independent norms, with the law of the kernel."""
     w = draw_frequencies(kernels.RBF(), "orthogonal", 3000, 3, 0)
     norms = np.linalg.norm(w, axis=1)
     assert stats.kstest(norms, stats.chi(3).cdf).pvalue > 1e-4

@@ -1,4 +1,4 @@
-"""Anything that a user could pass, to every public name: the slow twin's answer, or an error that says what is wrong.
+"""Arbitrary arguments of all public names: the slow twin's result, or an error that names the cause.
 
 A long run: ``BINFEAT_EXAMPLES=4000 pytest tests/test_fuzz*.py``.
 """
@@ -197,7 +197,7 @@ def test_ridge_against_dense_least_squares(both, data, alpha, fit_intercept):
     best = objective(expected, coef[0])
     own = machine.coef_.astype(float)
     if machine.coef_.dtype == np.float32 and alpha < 1e-6 * (X**2).sum():
-        own = 0 * own  # what rounding of the Gram matrix adds along inputs that hardly vary shows in no prediction
+        own = 0 * own  # rounding of the Gram matrix along nearly constant inputs does not affect predictions
     assert objective(predicted, own) <= best + 1e-3 * (1e-3 + best)
 
 
@@ -239,7 +239,7 @@ PARAMETRISED = {
 
 
 OF_PARAMETERS = [(name, own) for name, made in PARAMETRISED.items() for own in made.get_params(deep=False)]
-SECOND = {  # settings of an estimator that is tested above, and the parameters that have other code there
+SECOND = {  # settings of an estimator above, and the parameters that use other code then
     "RandomBinning, hashed": {"n_features", "random_state"},
     "CGRidge, alphas": {"alphas", "cv"},
     "CGRidgeClassifier, hinge": {"loss", "max_iter"},

@@ -1,4 +1,4 @@
-"""Anything that a user could pass to Dask's faces: what the same rows give in memory, or an error that says why."""
+"""Arbitrary arguments of estimators on Dask: the results of the same rows in memory, or an error with the cause."""
 
 import os
 
@@ -29,7 +29,7 @@ def one_thread():
 
 @st.composite
 def chunked(draw):
-    """A Dask array and what it holds."""
+    """Strategy for a Dask array and its content."""
     values = draw(tables.arrays(min_inputs=1, finite=False))
     cuts = draw(st.lists(st.integers(0, len(values)), max_size=3))
     lengths = np.diff([0, *sorted(cuts), len(values)])
@@ -57,7 +57,7 @@ def test_waves_of_chunks_are_those_of_memory(both):
     there = outcome(lambda: remote.RandomFourier(**options).fit_transform(table).compute())
     assert (here is None) == (there is None)
     if here is not None:
-        # BLAS may round the angles of large numbers by more than a turn.
+        # BLAS can round the angles of large numbers by more than a turn.
         moderate = (np.abs(values.astype(np.float64)) < 1e6).all(axis=1)
         np.testing.assert_allclose(there[moderate], here[moderate], atol=1e-5)
         assert there.dtype == here.dtype

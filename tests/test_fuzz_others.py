@@ -1,4 +1,4 @@
-"""Anything that a user could pass to displays, kernels and unions: an answer, or an error that says what is wrong."""
+"""Arbitrary arguments of displays, kernels and unions: a result, or an error that names the cause."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def binning():
 
 
 def drawn(draw):
-    """The picture as well: errors may come as late as when it is drawn."""
+    """Draw the figure, too, because errors can occur then."""
     display = draw()
     display.figure_.draw_without_rendering()
     return display

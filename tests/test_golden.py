@@ -1,6 +1,6 @@
-"""The numbers of today on fixed seeds: the same on other machines, other processors and in later versions.
+"""Stored results for fixed seeds: the same on other computers and processors, and in later versions.
 
-Bins bit for bit are in test_binning.py. Those who change a map or a machine on purpose write the file anew:
+test_binning.py compares bins bitwise. After a deliberate change of a map or a model, write the file again:
 ``python tests/test_golden.py``.
 """
 
@@ -56,7 +56,7 @@ MADE = {
     "learned length scales": lambda: binfeat.learn_gamma(X, Y, max_steps=10, random_state=0).relevances,
 }
 
-# Float32, whose sums differ by processor; a calibration, which is minimised to a tolerance.
+# Sums in float32 differ between processors; a calibration is minimized to a tolerance.
 LOOSE = {"machine, exact": 1e-3, "learned length scales": 0.02, "machine, classes": 1e-3}
 
 

@@ -1,4 +1,4 @@
-"""Ridge from the Gram matrix: the same answers as the iterations, and when it is taken."""
+"""Ridge from the Gram matrix: the same results as iterations, and when it is used."""
 
 import naive
 import numpy as np
@@ -19,7 +19,7 @@ def table(rng):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Let sums be of so many rows, and of so many columns of the matrix."""
+    """Set the numbers of rows and of matrix columns of partial sums."""
 
     def set_sizes(n_rows, n_columns):
         for name, size in (("_BLOCK_BYTES", 0), ("_FEWEST_ROWS", n_rows), ("_PANEL", n_columns)):
@@ -48,7 +48,7 @@ def test_answers_are_those_of_conjugate_gradients(table, rng, small_blocks, alph
 
 
 def test_features_far_from_zero(table):
-    """Centring loses nothing to features whose mean is a million times their spread."""
+    """Centering is accurate for features with a mean of a million times their spread."""
     Z, Y = table
     near, far = (CGRidge(alpha=0.5).fit(form, Y) for form in (Z, Z + 1e7))
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-5, atol=1e-6)
@@ -68,7 +68,7 @@ def test_systems_of_parts_of_the_rows_add_up(table, rng, fit_intercept):
 
 
 def test_no_penalty_and_dependent_features(table):
-    """The shortest of the least squares solutions, with fewer independent features than features."""
+    """With dependent features, it is the shortest least squares solution."""
     Z, Y = table
     Z = np.hstack([Z, Z[:, :10], np.zeros((len(Z), 2))])
     machine = CGRidge(alpha=0.0).fit(Z, Y)
@@ -110,7 +110,7 @@ def test_float32_features(table):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_are_within_the_bound_of_their_blocks(rng, small_blocks, dtype):
-    """An entry is off by the roundings of a block's rows, of centring and of weights, however many rows there are."""
+    """The error of an entry depends on rounding in a block, centering and weights, not on the number of rows."""
     Z, Y = rng.normal(size=(2000, 30)).astype(dtype), rng.normal(size=(2000, 2))
     small_blocks(16, 7)
     system = gram.gram_system(ProcessRows(Z, Y, weights := rng.random((2000, 1))), True)
@@ -126,7 +126,7 @@ def test_sums_are_within_the_bound_of_their_blocks(rng, small_blocks, dtype):
 
 
 def test_blocks_are_summed_in_float64(small_blocks):
-    """2^26 and 99 ones: in float32 the ones would be lost."""
+    """2^26 plus 99 ones: float32 would lose the ones."""
     Z = np.zeros((16 * 100, 3), np.float32)
     Z[::16], Z[0] = 1, 2**13
     small_blocks(16, 2)
@@ -147,7 +147,7 @@ def test_sums_are_bitwise_the_same_however_rows_come(rng, small_blocks, dtype, b
 
 
 def test_computed_features_take_the_memory_of_one_matrix(rng, small_blocks, bytes_computed_at_a_time):
-    """Beside it blocks of rows, and products of a few columns; the features of all rows would take 4 times as much."""
+    """In addition, only blocks of rows and products of a few columns; all features would take 4 times as much."""
     Z, y = rng.normal(size=(400, 400)).astype(np.float32), rng.normal(size=(3200, 1))
     small_blocks(128, 32)
     bytes_computed_at_a_time(Z[:128].nbytes)
@@ -175,8 +175,8 @@ def test_route_goes_by_cost(rng, memory_of):
     assert pays(10**5, 5000, n_targets=10, tol=1e-6)
     assert not pays(100, 5000)
     assert pays(10**5, 10**4, n_targets=1000)
-    assert not pays(10**5, 12_000, n_targets=1000)  # a quarter of the memory holds 11,585 columns
-    # Where (D^2 n + .5 D^3 alphas, 8 D^3 at most) / 20 meets 30 or, for a path, 60 iterations of 2 n D multiplications.
+    assert not pays(10**5, 12_000, n_targets=1000)  # a quarter of the memory is enough for 11,585 columns
+    # The limit: (D^2 n + .5 D^3 alphas, 8 D^3 at most) / 20 equals 30 (a path: 60) iterations of 2 n D multiplications.
     assert pays(10**5, 1150)
     assert not pays(10**5, 1250)
     assert pays(10**5, 2300, n_alphas=2)
@@ -190,7 +190,7 @@ def test_route_goes_by_cost(rng, memory_of):
 
 
 def test_path_that_keeps_one_solution(rng, monkeypatch):
-    """A small memory bound makes a path slower, not different."""
+    """A small memory limit makes a path slower, but does not change it."""
     Z, y = rng.normal(size=(100, 20)), rng.normal(size=(100, 3))
     system, alphas = NormalEquations(ProcessRows(Z, y), True), [100.0, 10.0, 1.0, 0.1]
     options = SolverOptions(tol=1e-10, max_iter=500)

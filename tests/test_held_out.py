@@ -1,4 +1,4 @@
-"""Groups of rows: one name for each row, or an error that names `groups`."""
+"""Groups of rows: one label per row, or an error that names `groups`."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Files that somebody else made: bombs, files without content, of other classes, with damaged parts inside."""
+"""Files from others: zip bombs, empty files, other classes, damaged parts."""
 
 import copy
 import io
@@ -28,7 +28,7 @@ def machine():
 
 
 def changed(estimator, change, path):
-    """A file in which the description of the estimator is changed."""
+    """Return a file with a changed description of the estimator."""
     with zipfile.ZipFile(io.BytesIO(sio.dumps(estimator))) as old, zipfile.ZipFile(path, "w") as new:
         for item in old.namelist():
             content = old.read(item)

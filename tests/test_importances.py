@@ -1,4 +1,4 @@
-"""Importances of inputs: rises of the error of rows left out, against refits, and against new rows."""
+"""Importances of inputs: increases of the leave-one-out error, compared with refits and with new rows."""
 
 import pickle
 
@@ -26,7 +26,7 @@ def rows_of(n_rows, seed=0):
 
 
 def left_out(X, Y, weights, alpha, i, row):
-    """Prediction for a row, of a machine of all rows but the i-th, whose weights keep their mean."""
+    """Return the prediction of row i by a model of all other rows with the same mean weight."""
     others = np.arange(len(X)) != i
     coef = naive.kernel_ridge(Laplacian()(X[others], gamma=0.5), Y[others], alpha, weights[others])
     return (Laplacian()(row[np.newaxis], X[others], gamma=0.5) + 1.0) @ coef
@@ -91,7 +91,7 @@ def test_a_local_machine_without_each_row():
 
 
 def table_of(n_rows):
-    """Two inputs that are bent, one that is not, and two that do nothing."""
+    """Return rows with two nonlinear, one linear and two irrelevant inputs."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 5))
     return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + X[:, 1] + 0.2 * rng.normal(size=n_rows)
@@ -111,8 +111,8 @@ def table_of(n_rows):
     ids=["exact", "more rows", "binning", "local", "fourier"],
 )
 def test_importances_are_rises_on_new_rows(n_rows, options, monkeypatch):
-    """Roots, within a tenth of the largest: some hundred rows tell no more, and shuffled twice even less."""
-    monkeypatch.setattr(importance, "_CELL_ROWS", 300)  # an exact machine is judged in cells, too
+    """RMS importances are within a tenth of the largest; a few hundred rows and two shuffles allow no more."""
+    monkeypatch.setattr(importance, "_CELL_ROWS", 300)  # use several cells for an exact model
     monkeypatch.setattr(importance, "_SHUFFLES", 6)
     X, y = table_of(n_rows + 1000)
     machine = KernelMachineRegressor(**options, random_state=0).fit(X[:-1000], y[:-1000])
@@ -125,7 +125,7 @@ def test_importances_are_rises_on_new_rows(n_rows, options, monkeypatch):
 
 @pytest.mark.hard
 def test_selection_keeps_what_is_of_use():
-    """A third of what shuffling takes away, by an input with a long length scale, was left out."""
+    """An input with a long length scale was missed that has a third of the importance."""
     X, y = table_of(900)
     machine = KernelMachineRegressor(random_state=0)
     kept = SelectFromModel(machine).fit(X[:600], y[:600]).get_support()
@@ -169,7 +169,7 @@ def test_losses_of_labels(loss, features):
 
 @pytest.mark.hard
 def test_labels_of_several_columns(monkeypatch):
-    """Squares of all targets are in the mean."""
+    """The mean includes the squared errors of all targets."""
     monkeypatch.setattr(importance, "_SHUFFLES", 30)
     X, y = table_of(400)
     labels = np.column_stack([np.digitize(y, [-0.5, 0.5]), 2 + (X[:, 3] > 0)])
@@ -193,7 +193,7 @@ def test_files_without_importances_have_relevances():
 
 
 def test_wide_tables_of_random_features_take_no_time_for_them(monkeypatch, few_steps):
-    """Each of 10,000 inputs was shuffled in fit, for a minute where `max_seconds` was 5."""
+    """`fit` shuffled each of 10,000 inputs, for a minute with `max_seconds=5`."""
     X, y = table_of(300)
     shuffled = []
     monkeypatch.setattr(importance, "_rises", lambda *args: shuffled.append(args))

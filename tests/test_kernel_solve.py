@@ -1,4 +1,4 @@
-"""Exact kernel ridge systems: by Cholesky and by iterations, against a dense solve."""
+"""Exact kernel ridge systems: by Cholesky factors and by iterations, compared with a dense solve."""
 
 import naive
 import numpy as np
@@ -25,7 +25,7 @@ def packed_of(K):
 
 @pytest.fixture(params=["cholesky", "iterations"])
 def way(request):
-    """Both ways; only iterations are inexact."""
+    """Use both methods; only iterations are inexact."""
     return request.param
 
 
@@ -34,7 +34,7 @@ def given(K, way):
 
 
 def relative_error(K, Y, alpha, weights, coef):
-    """Of the solution's values at the rows."""
+    """Return the relative error of the solution's values at the rows."""
     expected = naive.kernel_ridge(K, Y, alpha, weights)
     assert coef.shape == Y.shape
     assert coef.dtype == np.float32
@@ -61,7 +61,7 @@ def test_the_factor_takes_the_place_of_the_matrix(rows):
 
 @pytest.mark.parametrize(("n_rows", "n_targets"), [(2500, 1), (6500, 4), *hard((4500, 1), (11_500, 12))])
 def test_memory_is_known_first(rng, n_rows, n_targets):
-    """Within a fifth: of a factor, and of iterations."""
+    """Estimates are within a fifth, for factors and for iterations."""
     X, Y = rng.normal(size=(1, n_rows)).astype(np.float32), rng.normal(size=(n_rows, n_targets)).astype(np.float32)
     kernel = kernel_sum.KernelValues(
         [matrices.kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2
@@ -80,11 +80,11 @@ def test_few_targets_and_many(rows, rng):
 
 
 def test_a_singular_kernel_is_solved(rows, way):
-    """Of rows that are all alike, without a penalty: the mean."""
+    """Equal rows without a penalty have the mean as solution."""
     Y = rows[1] + [3.0, 0.0]
     K = np.ones((N_ROWS, N_ROWS), np.float32)
     coef, _ = solve.solve_kernel(given(K, way), 0.0, None, Y.astype(np.float32), 0.1)
-    rounding = 2.0 * N_ROWS * np.abs(coef).max() * np.finfo(np.float32).eps  # of the sum that the mean is
+    rounding = 2.0 * N_ROWS * np.abs(coef).max() * np.finfo(np.float32).eps  # rounding of the sum
     np.testing.assert_allclose(2.0 * coef.sum(axis=0, dtype=np.float64), Y.mean(axis=0), atol=rounding)
 
 
@@ -98,7 +98,7 @@ def test_targets_of_very_different_size(rows, way):
 
 
 def test_the_preconditioner_helps(rows, monkeypatch):
-    """With it a tenth of the iterations is enough."""
+    """It reduces the iterations to a tenth."""
     X, Y = rows
     K, alpha = RBF()(X, gamma=0.1), 0.1
     errors = {}
@@ -113,7 +113,7 @@ def test_the_preconditioner_helps(rows, monkeypatch):
 
 
 def test_the_preconditioner_stays_definite(rng):
-    """However small the penalty: what float32 cannot tell from 0 is left to the iterations."""
+    """For any penalty: eigenvalues that float32 cannot distinguish from 0 are left to the iterations."""
     K = RBF()(rng.normal(size=(N_ROWS, 5)), gamma=0.02).astype(np.float32)
     R = ((K + 1.0) @ rng.normal(size=(N_ROWS, 50))).astype(np.float32)
     for shift in (1e-3, 1e-4, 1e-5):
@@ -123,7 +123,7 @@ def test_the_preconditioner_stays_definite(rng):
 
 @pytest.mark.parametrize(("side", "part"), [(1152, 384), (64, 24), (700, 700), (701, 24)])
 def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part):
-    """Products and first rows are those of the matrix but for rounding: to half a step of 16 bits, and float32's."""
+    """Products and first rows equal those of the matrix up to half a step of 16 bits and float32 rounding."""
     monkeypatch.setattr(kernel_sum, "_PACKED_SIDE", side)
     K = Laplacian()(rows[0], gamma=0.5).astype(np.float32)
     V = rng.normal(size=(N_ROWS, 3)).astype(np.float32)
@@ -141,7 +141,7 @@ def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part):
 
 
 def test_iterations_go_on_to_a_part_of_what_the_machine_leaves(rows):
-    """Targets without noise are met more closely than the error says, so that leave-one-out residuals are right."""
+    """Targets without noise are solved more accurately than the error requires, for correct leave-one-out residuals."""
     K, Y = packed_of(RBF()(rows[0], gamma=0.1)), np.sin(rows[0][:, :2]).astype(np.float32)
     coef, alpha = solve.solve_kernel(K, 0.02, None, Y, 1.0)
     left = np.linalg.norm(K @ coef + coef.sum(axis=0) + alpha * coef - Y, axis=0)

@@ -1,4 +1,4 @@
-"""Sums of exact kernels, by tiles, against sums pair by pair."""
+"""Sums of exact kernels in tiles, compared with sums pair by pair."""
 
 import naive
 import numpy as np

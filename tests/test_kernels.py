@@ -52,7 +52,7 @@ def test_special_shapes(rng):
 
 @pytest.mark.parametrize("name", easy(BINNING, *(name for name in BINNING if name not in ("rational", "exponential"))))
 def test_pitch_law_gives_the_profile(name):
-    """``k(t) = E[max(0, 1 - t / pitch)]``, by the midpoint rule over the law's quantiles."""
+    """``k(t) = E[max(0, 1 - t / pitch)]``, by the midpoint rule over quantiles of the law."""
     kernel = BINNING[name]
     pitch = kernel.pitch_quantile((np.arange(200_000) + 0.5) / 200_000)
     for t in [0.01, 0.3, 1.0, 2.5]:
@@ -156,7 +156,7 @@ def test_matern_against_its_mixture_of_gaussians(nu):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("nu", [1e-8, 0.01, 0.5, 1, 5, 29.9, 30, 1e3, 1e8, 1e15, 1e300, np.inf])
 def test_matern_at_the_ends(nu):
-    """From 1 down to 0 through everything a distance can be, with neither NaN nor warning."""
+    """Values decrease from 1 to 0 over all possible distances, without NaN or warning."""
     s = np.concatenate([[0.0], np.logspace(-300, 300, 2401), [np.inf]])
     value = kernels.Matern(nu).profile(s)
     assert value[0] == 1
@@ -186,7 +186,7 @@ def test_spectral_quantiles_against_scipy():
         (kernels.Cauchy(), stats.laplace),
     ]:
         np.testing.assert_allclose(kernel.frequencies(u[:, None])[:, 0], law.ppf(u), rtol=1e-9, atol=1e-15)
-    # SciPy's Cauchy loses its tail where ours keeps it: 1 / (pi u).
+    # SciPy's Cauchy quantiles lose their tail; ours keep it: 1 / (pi u).
     assert kernels.Laplacian().frequencies(np.array([1 - 2.0**-53]))[0] == pytest.approx(2.0**53 / np.pi, rel=1e-14)
 
 
@@ -202,7 +202,7 @@ def test_radii_against_scipy(n_inputs):
 
 
 def test_matern_frequencies_are_students():
-    """In one dimension, by the midpoint rule over the scale, the law is Student's t with 2 nu degrees."""
+    """In one dimension, the law is Student's t with 2 nu degrees of freedom, by the midpoint rule over the scale."""
     scale = (np.arange(4000) + 0.5) / 4000
     for nu in (0.5, 2.0, 20.0):
         factor = kernels.Matern(nu).frequencies(np.column_stack([scale, np.full(4000, special.ndtr(1.0))]))[:, 0]
@@ -221,7 +221,7 @@ def test_heaviest_tails_stay_finite(nu):
 
 
 def test_hats_spectral_quantile():
-    """It inverts the integral of the density, also beside the zeros of the density at multiples of 2 pi."""
+    """It inverts the integral of the density, also near its zeros at multiples of 2 pi."""
     w = np.concatenate([[1e-9, 0.1, 1.0, 5.0, 40.3, 200.1], 2 * np.pi * np.array([1, 2, 9]), [6.28, 6.2831853]])
     u = 0.5 + np.array([naive.oscillating_integral(each) for each in w])
     flat = 1 - np.cos(w) < 1e-4

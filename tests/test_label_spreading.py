@@ -1,4 +1,4 @@
-"""Label spreading: beside a dense solve, on shapes, new rows, scikit-learn's conventions, refusals."""
+"""Label spreading: a dense solve, shapes, new rows, scikit-learn's conventions, errors."""
 
 import naive
 import numpy as np
@@ -28,7 +28,7 @@ def one_hot(labels):
 @pytest.mark.parametrize("alpha", [0.3, 0.99])
 def test_scores_are_those_of_a_dense_solve(alpha, clamp, rows_met_in_a_bin):
     rows_met_in_a_bin(60)
-    rows = X[alike_together(MAP.fit_transform(X))]  # the first ones of equally similar rows are taken
+    rows = X[alike_together(MAP.fit_transform(X))]  # the first of equally similar rows are used
     labels = np.where(rows[:, 0] > 0, 1, 0)
     few = np.where(np.arange(60) < 12, labels, -1)
     W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, 1.0), 20, 0)[0])
@@ -221,7 +221,7 @@ def test_labels_reach_rows_that_are_rounded_and_rows_that_are_far(rng):
     y = np.full(4000, -1)
     for k in (0, 1):
         y[np.flatnonzero(labels == k)[:3]] = k
-    for rows in (X, np.round(X, 2)):  # a third of the rows had no label at a residual of 1e-3
+    for rows in (X, np.round(X, 2)):  # with a residual of 1e-3, a third of the rows had no label
         spread = LabelSpreading(random_state=0).fit(rows, y)
         assert (spread.transduction_ == labels).mean() > 0.98
         assert (spread.label_distributions_.sum(axis=1) == 0).mean() < 0.01

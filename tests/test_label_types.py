@@ -1,4 +1,4 @@
-"""Classes keep the type that NumPy has for labels of pandas' nullable, Arrow and categorical types."""
+"""Classes of pandas' nullable, Arrow and categorical labels have the corresponding NumPy type."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Learned length scales: what they find, for which targets, on which rows, and what is refused."""
+"""Learned length scales: results, targets, rows, and errors."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_finds_the_inputs_that_matter(table):
 
 def test_units_of_inputs_and_targets_do_not_matter(table):
     X, y = table
-    units = 2.0 ** np.arange(-6, 6, 2)  # of two, as shifts of rounding are not what is tested
+    units = 2.0 ** np.arange(-6, 6, 2)  # powers of two, because rounding is not tested here
     plain, scaled = learn_gamma(X, y, **QUICK), learn_gamma(X * units, 1024 * y, **QUICK)
     np.testing.assert_allclose(scaled.gamma * units, plain.gamma, rtol=1e-6)
     np.testing.assert_allclose(scaled.relevances, plain.relevances, rtol=1e-6)
@@ -115,7 +115,7 @@ def test_steps_and_rows_are_bounded(table):
     few = learn_gamma(X, y, **options)
     assert few.errors.shape == (3,)
     changed = X.copy()
-    changed[np.random.default_rng(0).permutation(600)[150:]] += 5.0  # rows that no step has
+    changed[np.random.default_rng(0).permutation(600)[150:]] += 5.0  # rows that no step uses
     np.testing.assert_array_equal(learn_gamma(changed, y, **options).gammas, few.gammas)
 
 
@@ -165,7 +165,7 @@ def test_maps_accept_the_result_as_gamma(rng):
 
 
 def test_integers_with_few_values_are_classes(rng):
-    """Digits are labels and not numbers: the result for integer labels is the result for their names."""
+    """Digits are labels and not numbers: integer labels have the result of their names."""
     X = rng.normal(size=(300, 3))
     labels = np.digitize(X[:, 1], [-1, 0, 1])[::-1].copy()
     of_names = learn_gamma(X, np.array(list("abcd"))[labels], **QUICK)

@@ -1,4 +1,4 @@
-"""Maps with ``gamma="learn"``: which length scales they find, for which targets and tables, and what is refused."""
+"""Maps with ``gamma="learn"``: length scales, targets, tables, and errors."""
 
 import warnings
 
@@ -24,7 +24,7 @@ MAPS = {
 
 @pytest.fixture(scope="module")
 def friedman():
-    """Five inputs matter and five do not; their units differ by factors of 1,000."""
+    """Return rows with five relevant and five irrelevant inputs, in units that differ by factors of 1,000."""
     X, y = make_friedman1(1500, noise=0.3, random_state=0)
     return X * 1000.0 ** (np.arange(10) % 3 - 1), y
 
@@ -41,7 +41,7 @@ def test_learned_scales_beat_given_ones(friedman, name):
 
 @pytest.mark.parametrize("name", ["bins", *hard("fourier")])
 def test_a_common_factor_times_learned_ratios(friedman, name):
-    """The ratios of the length scales are those of `learn_gamma`, times a power of 2 in every length."""
+    """Ratios of length scales equal those of `learn_gamma`, times a common power of 2."""
     X, y = (own[:400] for own in friedman)
     fitted = clone(MAPS[name]).fit(X, y)
     power = 2 if name == "fourier" else 1

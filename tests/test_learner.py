@@ -1,4 +1,4 @@
-"""Steps of a penalty and of a factor: down while that lowers the error, otherwise up."""
+"""Steps of a penalty and of a factor: down while the error decreases, otherwise up."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ STEP, ENDS = np.sqrt(10.0), (0.03, 33.0)
 
 
 def ends(optimum, may_try=lambda best: True):
-    """The penalty where steps end, and the penalties that were tried."""
+    """Return the final penalty, and the penalties that were tried."""
     tried = []
 
     def make(kernel):
@@ -111,7 +111,7 @@ def test_cells_of_many_rows_are_split_again(rng, monkeypatch, many_rows, n_split
 
 
 def test_steps_for_length_scales_are_as_many_as_in_memory(rng, limits, sampled_rows, monkeypatch):
-    """More rows than the sample has take finer kernels, and so more steps."""
+    """More rows than in the sample need finer kernels, and so more steps."""
     limits(n_steps=4)
     monkeypatch.setattr("binfeat.length_scales.search.SEARCH", replace(learner.SEARCH, many_rows=300))
     X = rng.uniform(-1, 1, size=(1200, 2))

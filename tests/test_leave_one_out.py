@@ -1,4 +1,4 @@
-"""The leave-one-out error of exact kernel ridge: against refits, and of kernels that are nearly singular."""
+"""The leave-one-out error of exact kernel ridge: compared with refits, and for nearly singular kernels."""
 
 import naive
 import numpy as np
@@ -57,7 +57,7 @@ def test_the_factor(rng):
 
 @pytest.fixture
 def tiles(monkeypatch):
-    """Matrices of 40 columns or more are factorised by tiles of 16."""
+    """Factorize matrices of 40 columns or more in tiles of 16."""
     monkeypatch.setattr(leave_one_out, "_SIDE", 16)
     monkeypatch.setattr(leave_one_out, "_MANY", 40)
 
@@ -86,7 +86,7 @@ def test_tiles_find_what_is_not_positive_definite(rng, tiles):
 @pytest.mark.engine
 @pytest.mark.parametrize("n_rows", [1, 2, 95, 96, 97, 193, 400])
 def test_triangles_of_any_size(rng, n_rows):
-    """In place, within a larger matrix that stays as it is."""
+    """They are inverted in place, within a larger matrix that does not change."""
     whole = rng.normal(size=(n_rows + 2, n_rows + 5)).astype(np.float32)
     before, U = whole.copy(), whole[1 : n_rows + 1, 2 : n_rows + 2]
     clear_below_diagonal(U)
@@ -103,7 +103,7 @@ def test_triangles_of_any_size(rng, n_rows):
 @pytest.mark.parametrize("n_rows", [1, 31, 32, 33, 70])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_norms_of_the_rows_of_a_triangle(rng, n_rows, dtype):
-    """In float64; what is below the diagonal is not read."""
+    """Norms are computed in float64; entries below the diagonal are not read."""
     U = rng.normal(size=(n_rows, n_rows)).astype(dtype)
     expected = (np.triu(U).astype(np.float64) ** 2).sum(axis=1)
     U[np.tril_indices(n_rows, -1)] = np.nan
@@ -126,7 +126,7 @@ def test_products_with_an_inverse_by_its_root(rng, n_columns, dtype, order):
 
 @pytest.mark.parametrize("kernel", KINDS, ids=repr)
 def test_rows_that_repeat_at_a_tiny_penalty(rng, kernel):
-    """Float32 cannot tell the matrix from a singular one: the penalty is raised, and all is finite."""
+    """The matrix is singular in float32: the penalty is increased, and results are finite."""
     X, Y = rows(rng)
     X, Y = np.repeat(X, 3, axis=0), np.repeat(Y, 3, axis=0)
     found = with_slopes(matrices.kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, np.full(3, 0.5), 1e-12)
@@ -135,7 +135,7 @@ def test_rows_that_repeat_at_a_tiny_penalty(rng, kernel):
 
 @pytest.mark.engine
 def test_the_penalty_is_raised_in_place_too():
-    """Of a matrix with negative eigenvalues, beyond which it takes one more power of ten."""
+    """The penalty is a power of ten above the magnitude of negative eigenvalues."""
     K = np.ones((60, 60), np.float32) - 5e-4 * np.eye(60, dtype=np.float32)
     before = K.copy()
     U, raised = leave_one_out.factor(K, 1e-12)
@@ -148,7 +148,7 @@ def test_the_penalty_is_raised_in_place_too():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_penalties_below_what_float32_can_tell(rng, weighted):
-    """In float64 residuals are those of refits with the same values of the kernel, which are float32's."""
+    """In float64, residuals equal those of refits with the same float32 kernel values."""
     X, Y = rows(rng, 150)
     weights = rng.uniform(0.2, 2.0, size=150) if weighted else None
     K, alpha = kernels.RBF()(X, gamma=0.01).astype(np.float32), 3e-6
@@ -175,7 +175,7 @@ def test_penalties_are_raised_above_the_rounding_of_large_values(rng):
 
 
 def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
-    """With as many probes as rows they are exact, as tests of gradients show; with few ones they are unbiased."""
+    """With few probes they are unbiased; other tests check that they are exact with as many probes as rows."""
     X, Y = rows(rng, 100)
     matrix, gamma = matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS), np.array([0.2, 0.5, 1.0])
     X, weights = columns_of(X, 0.0), rng.uniform(0.5, 1.5, size=100)
@@ -199,7 +199,7 @@ def test_inputs_that_are_constant(rng, kernel):
     found = with_slopes(matrix, columns_of(X, X.mean(axis=0)), Y, gamma, 0.1)
     assert found.slopes[1] == 0.0
     assert found.slopes[[0, 2]].all()
-    X[:] = 2.0  # the error is that of the mean of the other rows
+    X[:] = 2.0  # the error of the mean of the other rows
     found = with_slopes(matrix, columns_of(X, X.mean(axis=0)), Y, gamma, 1.0)
     np.testing.assert_array_equal(found.slopes, 0.0)
     np.testing.assert_allclose(found.error, naive.left_out_error(np.ones((20, 20)), Y, 1.0), rtol=1e-3)
@@ -212,7 +212,7 @@ def test_two_rows_and_one(rng, kernel):
     found = with_slopes(matrix, columns_of(X, 0.0), Y, gamma, 0.5)
     np.testing.assert_allclose(found.error, naive.left_out_error(kernel(X, gamma=0.5), Y, 0.5), rtol=1e-3)
     alone = with_slopes(matrix, columns_of(X[:1], 0.0), Y[:1], gamma, 0.5)
-    np.testing.assert_allclose(alone.error, np.mean(Y[:1] ** 2), rtol=1e-3)  # of no rows nothing is known
+    np.testing.assert_allclose(alone.error, np.mean(Y[:1] ** 2), rtol=1e-3)  # no other rows
     np.testing.assert_allclose(alone.slopes, 0.0, atol=1e-6)
 
 

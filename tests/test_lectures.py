@@ -1,4 +1,4 @@
-"""What the lectures on random features teach: the Gaussian process mean, and the SVM with random features."""
+"""Statements of lectures on random features: the Gaussian process mean, and the SVM with random features."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def ridge_mean(X, y, X_test, n_components, seed):
 
 
 def test_ridge_is_the_gaussian_process_of_its_own_kernel(waves):
-    """The posterior mean of the process whose covariance is the features' inner product."""
+    """It is the posterior mean of the process with the features' inner product as covariance."""
     X, y, X_test = waves
     features = RandomFourier(gamma=GAMMA, n_components=400, random_state=0).fit(X)
     Z, Z_test = features.transform(X), features.transform(X_test)
@@ -39,7 +39,7 @@ def test_ridge_is_the_gaussian_process_of_its_own_kernel(waves):
 
 @pytest.mark.hard
 def test_more_features_come_nearer_to_the_gaussian_process(waves):
-    """Sixteen times the features, a quarter of the distance, within the scatter of eight draws."""
+    """Sixteen times the features have a quarter of the distance, within the spread of eight draws."""
     X, y, X_test = waves
     process = GaussianProcessRegressor(RBF(1 / np.sqrt(2 * GAMMA)), alpha=NOISE, optimizer=None).fit(X, y)
     exact = process.predict(X_test)
@@ -54,7 +54,7 @@ def test_more_features_come_nearer_to_the_gaussian_process(waves):
 
 
 def test_squared_hinge_on_random_features_is_as_good_as_the_exact_machine():
-    """Errors on a thousand rows within four standard errors of a paired difference."""
+    """Errors on a thousand rows are within four standard errors of a paired difference."""
     X, y = make_moons(2000, noise=0.2, random_state=0)
     X, y, X_test, y_test = X[:1000], y[:1000], X[1000:], y[1000:]
     exact = SVC(gamma=2.0, C=1.0).fit(X, y)

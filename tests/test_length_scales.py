@@ -1,4 +1,4 @@
-"""The search for length scales: what it finds, and where nothing can be found."""
+"""The search for length scales: its results, and tables without any."""
 
 import naive
 import numpy as np
@@ -40,7 +40,7 @@ def test_finds_the_inputs_that_matter(rows, kernel):
 
 
 def test_where_it_begins(rows):
-    """Each input has the same share of a mean exponent of 0.3, or all have the same gamma."""
+    """All inputs have the same share of a mean exponent of 0.3, or the same gamma."""
     X, y = rows
     X = X * [1, 10, 100, 1, 1e-3]
     by_input, one = search(X, y, categorical=CATEGORICAL), search(X, y, categorical=CATEGORICAL, scaled=False)
@@ -55,7 +55,7 @@ def test_where_it_begins(rows):
 
 @pytest.mark.parametrize("kernel", easy(KINDS, KINDS[2], KINDS[3]), ids=repr)
 def test_it_begins_shorter_where_wide_kernels_tell_nothing(rng, kernel):
-    """They have no slopes towards waves much shorter than they are wide; noise is no reason to begin shorter."""
+    """Wide kernels have no slope towards short oscillations; noise alone does not shorten them."""
     X = rng.normal(size=(400, 2))
     waves, noise = np.sin(6 * X[:, 0]) * np.cos(6 * X[:, 1]), rng.normal(size=400)
     found, first = (search(X, y / y.std(), kernel).run(40, 240) for y in (waves, noise))
@@ -70,7 +70,7 @@ def test_it_begins_shorter_where_wide_kernels_tell_nothing(rng, kernel):
 @pytest.mark.parametrize("kernel", easy(KINDS, KINDS[0], KINDS[2]), ids=repr)
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.1])
 def test_weak_signals_are_no_reason_to_begin_shorter(rng, kernel, share):
-    """First length scales that tell little of them are better than others that tell more by chance."""
+    """Initial length scales with a small gain are better than others that gain more by chance."""
     for seed in range(20):
         X = rng.normal(size=(200, 10))
         signal, noise = X @ rng.normal(size=10), rng.standard_t(3, size=200)
@@ -167,7 +167,7 @@ def test_in_parts_as_at_once(rows):
 
 @pytest.mark.hard
 def test_going_on_with_another_kernel(rows):
-    """It begins where the first one stands, which it leaves alone."""
+    """It starts from the result of the first kernel, and does not change it."""
     X, y = rows
     first = search(X, y, kernels.Matern(1.5)).run(20, 150, 10)
     before = first.gamma.copy()

@@ -1,4 +1,4 @@
-"""Effects of levels that all cells of a local machine share."""
+"""Effects of levels shared by all cells of a local model."""
 
 import naive
 import numpy as np
@@ -26,13 +26,13 @@ GIVEN = {
 
 @pytest.fixture(autouse=True)
 def short(limits):
-    """Searches for penalties of few steps."""
+    """Shorten searches for penalties."""
     limits(n_steps=6)
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A machine with effects, and rows with levels that it has not seen."""
+    """Return a model with effects, and rows with new levels."""
     numbers, codes, y = panel(420)
     codes[400:410, 0] = 100  # not in fit
     rows = table(numbers, codes)
@@ -94,7 +94,7 @@ def test_samples_have_the_standard_deviations(fitted):
 
 
 def test_shapley_values_add_up_and_have_the_effects(fitted):
-    """In one cell, as base values of a local machine are means over the row's cells."""
+    """The model has one cell, because base values of a local model are means over the row's cells."""
     _, rows, _, y = fitted
     options = {**with_options(GIVEN, cell_rows=400, n_trees=1), "alpha": 0.3, "on_unseen": "ignore"}
     machine = KernelMachineRegressor(**options).fit(rows[:400], y[:400])
@@ -107,7 +107,7 @@ def test_shapley_values_add_up_and_have_the_effects(fitted):
 
 
 def sampled_values(machine, rows, background):
-    """Shapley values by permutations."""
+    """Return Shapley values by permutations."""
     from binfeat.models.served import shapley
 
     fitted = machine._fitted
@@ -216,12 +216,12 @@ def test_cells_that_are_not_kept_are_computed_again(monkeypatch):
     assert_same_state(kept, KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y))
 
 
-# The choice.
+# When effects are used.
 
 
 @pytest.mark.hard
 def test_additive_levels_in_many_cells_are_learned(limits):
-    """Kernels and penalty are learned, too: the error of the noise-free targets, over their standard deviation."""
+    """Kernels and penalty are learned, too; the error is relative to the standard deviation of noise-free targets."""
     limits(n_steps=15)
     sizes = (150,)
     numbers, codes, y = panel(2400, sizes=sizes)
@@ -244,7 +244,7 @@ def test_additive_levels_in_many_cells_are_learned(limits):
 
 
 def test_effects_replace_categories_with_many_levels_in_the_kernel(limits):
-    """Those with few levels remain in the kernel; smaller cells suffice."""
+    """Categories with few levels stay in the kernel; cells can be smaller."""
     limits(n_steps=6, cell_rows=400)
     numbers, codes, y = panel(1500, sizes=(60, 4))
     options = {"features": "local", "kernel": "laplacian", "random_state": 0}
@@ -257,7 +257,7 @@ def test_effects_replace_categories_with_many_levels_in_the_kernel(limits):
 
 
 def noise_free(n_rows, sizes, seed=0):
-    """The targets of `panel` without noise."""
+    """Return the targets of `panel` without noise."""
     rng = np.random.default_rng(seed)
     numbers = rng.uniform(-1, 1, (n_rows, 2))
     codes = np.column_stack([rng.integers(n, size=n_rows) for n in sizes])
@@ -270,7 +270,7 @@ def noise_free(n_rows, sizes, seed=0):
 
 @pytest.mark.parametrize("kind", ["numbers", "irrelevant levels", "few levels"])
 def test_machines_that_gain_nothing_are_as_without_effects(limits, kind):
-    """Bitwise: the search leaves nothing behind."""
+    """Models are bitwise equal: the search has no side effects."""
     numbers, codes, y = panel(400, sizes=(40,))
     rng = np.random.default_rng(5)
     labels = {"numbers": codes[:, 0], "irrelevant levels": rng.integers(40, size=400), "few levels": codes[:, 0] % 4}
@@ -365,7 +365,7 @@ def test_a_memory_limit_reduces_the_levels(monkeypatch):
 
 
 def test_rows_that_do_not_differ_go_without(rng):
-    """More of them than a cell takes."""
+    """There are more equal rows than a cell can have."""
     numbers, codes, y = panel(300)
     numbers[:100], codes[:100] = numbers[0], codes[0]
     weights = rng.uniform(0.5, 2.0, 300)
@@ -381,7 +381,7 @@ def test_choices_by_some_levels_of_the_largest_category(monkeypatch):
     assert machine._local["level_weights"].shape[1] == 45
 
 
-# Pieces.
+# Parts of the algorithm.
 
 
 def test_columns_of_rows():
@@ -394,12 +394,12 @@ def test_columns_of_rows():
 
 
 def test_variances_are_found(rng):
-    """Those of simulated effects, by the equations of uncorrelated rows."""
+    """They equal those of simulated effects, by the equations of uncorrelated rows."""
     from scipy import sparse
 
     drawn = np.array([rng.integers(200, size=1500), 200 + rng.integers(100, size=1500)])
     effects = np.append(rng.normal(size=200) * np.sqrt(0.5), rng.normal(size=100) * np.sqrt(2.0))
-    K = np.eye(1500, dtype=np.float32)  # of variance 1, of which noise has another 0.1
+    K = np.eye(1500, dtype=np.float32)  # variance 1, plus noise of 0.1
     y = effects[drawn].sum(axis=0) + np.sqrt(1.1) * rng.normal(size=1500)
     part = level_effects.CellPart.of(K, 0.1, None, y.astype(np.float32)[:, np.newaxis], drawn)
     equations = level_effects.LevelEquations(300, 1)

@@ -1,4 +1,4 @@
-"""Kernel machines whose radial kernel has a linear map of the inputs: what they are, and what files keep of them."""
+"""Kernel models with a linear map of the inputs of their radial kernel: predictions, and files."""
 
 import pickle
 
@@ -14,7 +14,7 @@ EXACT = {"features": "exact", "random_state": 0}
 
 
 def diagonal(rng, n_rows):
-    """A wave along the diagonal of two inputs, and an input that does not matter."""
+    """Return rows with a sine along the diagonal of two inputs, and an irrelevant input."""
     X = rng.uniform(-2, 2, size=(n_rows, 3))
     return X, np.sin(3 * X[:, 0] + 3 * X[:, 1]) + 0.05 * rng.normal(size=n_rows)
 
@@ -26,7 +26,7 @@ def fitted():
 
 
 def test_predictions_are_a_kernel_expansion(fitted):
-    """Of the public attributes: gammas, linear map and penalty."""
+    """Predictions follow from the public attributes: gammas, linear map and penalty."""
     machine, X, y = fitted
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
     mapped = (X * np.sqrt(machine.gamma_)) @ machine.linear_map_
@@ -41,13 +41,13 @@ def test_public_attributes(fitted):
     machine, _, _ = fitted
     assert machine.linear_map_.shape == (3, 3)
     np.testing.assert_allclose(np.linalg.norm(machine.linear_map_, axis=1), 1.0)
-    assert abs(machine.linear_map_[0] @ machine.linear_map_[1]) > 0.9  # both move along one direction
+    assert abs(machine.linear_map_[0] @ machine.linear_map_[1]) > 0.9  # both inputs have the same direction
     np.testing.assert_array_less(machine.feature_relevances_[2], 0.1)
     assert "linear map" in machine.decisions_["what"]
 
 
 def test_both_inputs_of_a_diagonal_are_as_relevant(fitted):
-    """In the mean of four seeds: a single fit has 0.39 to 0.61."""
+    """On average over four seeds; a single fit has 0.39 to 0.61."""
     machine, X, y = fitted
     others = [KernelMachineRegressor(**EXACT | {"random_state": s}).fit(X[:400], y[:400]) for s in (1, 2, 3)]
     mean = np.mean([own.feature_relevances_ for own in (machine, *others)], axis=0)
@@ -74,7 +74,7 @@ def test_round_trips_and_files_of_older_versions(fitted):
 
 def test_error_bars(fitted):
     machine, X, _ = fitted
-    far = [[2.0, -2.0, 0.0], [20.0, 20.0, 0.0]]  # only the second one is far in the direction that matters
+    far = [[2.0, -2.0, 0.0], [20.0, 20.0, 0.0]]  # only the second one is far in the relevant direction
     _, near = machine.predict(X[400:], return_std=True)
     _, std = machine.predict(far, return_std=True)
     assert std[1] > 3 * near.mean()

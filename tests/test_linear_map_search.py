@@ -1,4 +1,4 @@
-"""The search for a linear map of the inputs: what it finds, and where there is nothing to find."""
+"""The search for a linear map of the inputs: its results, and tables without a useful map."""
 
 import naive
 import numpy as np
@@ -22,7 +22,7 @@ def searched(X, y, *, weights=None, categorical=CATEGORICAL, alpha=None, n_steps
 
 @pytest.fixture
 def rows(rng):
-    """The target is a wave along the diagonal of two inputs; the last input is a category."""
+    """Return rows with a sine along the diagonal of two inputs as target; the last input is a category."""
     X = rng.uniform(-2, 2, size=(600, 4)) * [1, 100, 1, 1]
     X[:, 3] = rng.integers(3, size=600)
     return X, np.sin(2 * X[:, 0] + X[:, 1] / 50) + 0.5 * (X[:, 3] == 1) + 0.1 * rng.normal(size=600)
@@ -34,7 +34,7 @@ def test_finds_a_diagonal(rows):
     scales = found.found.kernel.main
     assert found.found.error == found.error < 0.8 * search.error_on(200)
     np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
-    np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category stays as it is
+    np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category is not mapped
     np.testing.assert_array_equal(scales.linear_map[:3, 3], 0.0)
     assert scales.gamma[3] == search.gamma[3]
     steepest = np.linalg.svd(np.sqrt(scales.gamma[:3, None]) * scales.linear_map[:3] * [[1], [100], [1]])[0][:, 0]
@@ -43,7 +43,7 @@ def test_finds_a_diagonal(rows):
 
 @pytest.mark.hard
 def test_does_not_pay_where_it_fits_noise(rng):
-    """Of many inputs and few rows, those that the steps see are left out with less error; others are not."""
+    """With many inputs and few rows, only rows used by the steps have lower leave-one-out errors."""
     X = rng.normal(size=(300, 30))
     found, search = searched(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
     X, Y, weights = search.part(found._seen)
@@ -76,7 +76,7 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
     assert not np.isin(found._unseen, found._seen).any()
     assert found._n_rows <= 0.6 * 400
     np.testing.assert_array_equal(found.linear_map, np.eye(4))
-    assert not found.pays()  # it is the same kernel
+    assert not found.pays()  # the kernel is the same
     np.testing.assert_allclose(found.found.kernel.main.gamma, search.gamma)
 
 
@@ -94,7 +94,7 @@ def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
 
 
 def naive_squares(matrix, known, unseen, gamma, alpha):
-    """Squared errors of rows that kernel ridge regression of other rows predicts."""
+    """Return squared errors of rows, predicted by kernel ridge regression of other rows."""
     (X, Y, _), (X_unseen, Y_unseen) = known, unseen
     K, K_unseen = (matrix(rows, X, gamma).astype(np.float64) for rows in (X, X_unseen))
     return ((Y_unseen - (K_unseen + 1.0) @ naive.kernel_ridge(K, Y, alpha)) ** 2).mean(axis=1)
@@ -132,7 +132,7 @@ def test_where_it_is_tried(rows, n_rows, suits):
     X, y = rows
     _, search = searched(X[:n_rows], y[:n_rows], n_steps=0)
     assert linear_maps.LinearMapSearch.suits(search, CATEGORICAL) == suits
-    assert not linear_maps.LinearMapSearch.suits(search, np.arange(4) > 0)  # one number
+    assert not linear_maps.LinearMapSearch.suits(search, np.arange(4) > 0)  # one numeric input
 
 
 @pytest.mark.hard

@@ -1,4 +1,4 @@
-"""Local machines of rows that come from a source of blocks: the same machines as in memory, and their limits."""
+"""Local models of sources of blocks: the same models as in memory, and their limits."""
 
 import pickle
 
@@ -20,13 +20,13 @@ pd = pytest.importorskip("pandas")
 
 N_ROWS, N_SAMPLED = 2000, 600
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 150}, "random_state": 0}
-# Nothing to choose: one kernel, its gamma, the penalty.
+# All hyperparameters are given: one kernel, its gamma, the penalty.
 GIVEN = {**with_options(LOCAL, n_trees=1), "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3}
 
 
 @pytest.fixture(autouse=True)
 def small_samples(sampled_rows, limits, rows_of_a_pass):
-    """Samples of 600 rows, and a short search."""
+    """Use samples of 600 rows and a short search."""
     limits(n_steps=6, sample_grids=(5, 20), sample_rows=300)
     sampled_rows(N_SAMPLED)
     rows_of_a_pass(700)
@@ -44,8 +44,8 @@ def noisy():
 
 
 def assert_as_in_memory(options, X, y, weights=None):
-    """The same predictions as of the machine of the same rows in memory; both machines."""
-    if weights is not None:  # rows come as they are ordered in memory
+    """Check that predictions equal those of the model in memory; return both models."""
+    if weights is not None:  # the order of rows is the same as in memory
         rows = unique_rows(TableRows(X, y, y[:, np.newaxis], weights[:, np.newaxis]))[1]
         X, y, weights = X[rows], y[rows], weights[rows]
     weights_of_blocks = () if weights is None else (weights,)
@@ -57,7 +57,7 @@ def assert_as_in_memory(options, X, y, weights=None):
     return whole, streamed
 
 
-# The same machines.
+# The same models as in memory.
 
 
 @pytest.mark.parametrize(("n_trees", "weighted"), each_value_once([1, 3], [False, True]))
@@ -66,7 +66,7 @@ def test_machines_are_those_of_rows_in_memory(noisy, weighted, n_trees):
     whole, streamed = assert_as_in_memory(with_options(GIVEN, n_trees=n_trees), X, y, weights if weighted else None)
     assert streamed.n_trees_ == n_trees
     np.testing.assert_array_equal(streamed.apply(X), whole.apply(X))
-    # Errors are those of leaving out the rows of the sample only.
+    # Leave-one-out errors are of the sample only.
     error, standard_error = streamed.held_out_error_
     assert abs(error - whole.held_out_error_[0]) < 4 * standard_error
 
@@ -83,12 +83,12 @@ def test_rows_without_weight(noisy):
     assert streamed._local["support"].shape[1] == np.count_nonzero(lighter)
     whole = KernelMachineRegressor(**GIVEN).fit(X, y, lighter)
     errors = [np.mean((machine.predict(X) - smooth(X)) ** 2) for machine in (streamed, whole)]
-    assert abs(np.log(errors[0] / errors[1])) < 0.2  # other cells
+    assert abs(np.log(errors[0] / errors[1])) < 0.2  # cells differ
 
 
 @pytest.mark.parametrize("loss", [*hard("poisson"), "huber"])
 def test_other_losses(noisy, loss):
-    """Whose targets or weights follow from a machine of the sample, by one pass over the blocks."""
+    """Their targets or weights follow from a model of the sample, by one pass over the blocks."""
     X, y, weights = (values[:1000] for values in noisy)
     wanted = np.exp(0.5 * smooth(X)) if loss == "poisson" else smooth(X)
     given = np.random.default_rng(0).poisson(wanted) if loss == "poisson" else np.where(weights > 1.98, 50.0, y)
@@ -144,7 +144,7 @@ def test_all_rows_are_worth_more_than_the_sample(noisy):
 
 def test_rows_held_out_are_learned_from_in_the_end(noisy):
     X, y, _ = noisy
-    cv = [(np.arange(500), np.arange(500, N_SAMPLED))]  # of the sample
+    cv = [(np.arange(500), np.arange(500, N_SAMPLED))]  # rows of the sample
     whole, part = (
         KernelMachineRegressor(**GIVEN, cv=cv, refit=refit).fit(blocks(X, y, block_rows=330)) for refit in (True, False)
     )
@@ -153,7 +153,7 @@ def test_rows_held_out_are_learned_from_in_the_end(noisy):
     np.testing.assert_array_equal(whole.held_out_error_, part.held_out_error_)
 
 
-# Rows as columns.
+# Columns of rows.
 
 
 def test_rows_that_are_kept_as_columns(rng):
@@ -204,9 +204,9 @@ def test_too_little_memory_for_all_rows_is_refused(noisy, memory_of):
 
 @pytest.mark.parametrize("n_inputs", [7, 40])
 def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, n_inputs):
-    """By a fit and by its machine: what a row takes beside that are its targets, coefficients and residuals."""
+    """In a fit and in its model; in addition, a row needs its targets, coefficients and residuals."""
     peaks, counted = [], []
-    for n_rows in (1000, 3000, 9000):  # the first fit loads modules and kernels, which need memory, too
+    for n_rows in (1000, 3000, 9000):  # the first fit also loads modules and kernels
         X = rng.normal(size=(n_rows, n_inputs))
         machine = KernelMachineRegressor(**{**GIVEN, "gamma": np.full(n_inputs, 0.1)})
         source = blocks(X, X[:, 0].copy(), block_rows=2000)
@@ -219,7 +219,7 @@ def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, 
     assert abs((counted[2] - counted[1]) / 6000 / of_row - 1) < 0.3, ((counted[2] - counted[1]) / 6000, of_row)
 
 
-# Stops, and going on.
+# Interrupts and warm starts.
 
 
 def test_a_callback_stops_it(noisy):
@@ -231,7 +231,7 @@ def test_a_callback_stops_it(noisy):
 
 @pytest.mark.parametrize(("call", "n_rows"), [(2, N_ROWS), *hard((1, N_SAMPLED))])
 def test_interrupted(noisy, call, n_rows):
-    """Ctrl-C leaves the trees so far; before there is one, a machine of the sample."""
+    """Ctrl-C stores the trees so far, or a model of the sample before the first tree."""
     X, y, _ = noisy
     machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=3))
     with interrupted(forest.Forest, "grow", call, once=True), pytest.raises(KeyboardInterrupt):

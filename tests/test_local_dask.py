@@ -1,4 +1,4 @@
-"""Local machines of rows on Dask: those of the same rows in blocks, for any chunks."""
+"""Local models of rows on Dask equal those of the same rows in blocks, for any chunks."""
 
 import numpy as np
 import pandas as pd
@@ -21,15 +21,15 @@ from binfeat.distributed import _all_rows  # noqa: E402
 
 N_ROWS, N_SAMPLED = 1500, 500
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 150, "n_trees": 2}, "random_state": 0}
-# Nothing to choose: one kernel, its gamma, the penalty.
+# All hyperparameters are given: one kernel, its gamma, the penalty.
 GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3}
-ROUNDING = 1e-5  # moments of the targets are sums in another order
+ROUNDING = 1e-5  # moments of the targets are summed in another order
 CHUNKS = [(N_ROWS,), (700, 0, 799, 1), (200, 200, 200, 200, 200, 200, 300)]
 
 
 @pytest.fixture(autouse=True)
 def small_samples(sampled_rows, limits):
-    """Samples of 500 rows, and a short search."""
+    """Use samples of 500 rows and a short search."""
     limits(n_steps=10, sample_grids=(5, 20), sample_rows=200)
     sampled_rows(N_SAMPLED)
 
@@ -44,7 +44,7 @@ def noisy():
 
 
 def assert_alike(got, expected):
-    """Machines that decide the same and learn from as many rows."""
+    """Check that models make the same decisions and learn from as many rows."""
     assert decisions(got) == decisions(expected)
     assert (got.features_, got.n_trees_, got.status_) == ("local", expected.n_trees_, "converged")
     assert got.feature_coef_.shape == expected.feature_coef_.shape
@@ -83,7 +83,7 @@ def test_classes(noisy):
 
 
 def test_parts_without_weights_have_a_size():
-    """By which Dask decides what goes to its disks."""
+    """Dask uses it to decide what to store on disk."""
     Z, Y = np.zeros((100, 20), np.float32), np.zeros((100, 1))
     plain, weighted = (dask_sizeof.sizeof(Part(Z, Y, weights)) for weights in (None, np.ones((100, 1))))
     assert Z.nbytes + Y.nbytes < plain < weighted - 500
@@ -91,7 +91,7 @@ def test_parts_without_weights_have_a_size():
 
 @pytest.mark.parametrize(("most_pieces", "n_jobs"), [(1, None), *hard((20, 2))])
 def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
-    """Change nothing, and neither do threads."""
+    """They change nothing, and neither do threads."""
     X, y, weights = noisy
     dX, options = chunked(X, CHUNKS[2]), {**GIVEN, "cv": 3}
     machine = remote.KernelMachineClassifier(**options).fit(dX, y > 0, weights)
@@ -137,7 +137,7 @@ def test_effects_of_levels():
 
 @pytest.mark.parametrize("loss", hard("huber", "poisson"))
 def test_losses(noisy, loss):
-    """Whose targets or weights follow from a machine of the sample, on the workers."""
+    """Their targets or weights follow from a model of the sample, on the workers."""
     X, y, weights = noisy
     Y = np.column_stack([y, -y])
     Y = np.ceil(np.exp(Y)) if loss == "poisson" else Y + 100.0 * (np.arange(N_ROWS) % 50 == 0)[:, None]

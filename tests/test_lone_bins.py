@@ -1,4 +1,4 @@
-"""Bins that hold one row, merged while a ridge machine is solved for: the same machine from fewer columns."""
+"""Merged bins of one row: the same ridge model from fewer columns."""
 
 from functools import partial
 
@@ -18,13 +18,13 @@ OPTIONS = SolverOptions(tol=1e-10, max_iter=500)
 
 @pytest.fixture
 def merge_from(monkeypatch):
-    """Merge the bins of one row in matrices of at least so many columns."""
+    """Set the number of columns from which bins of one row are merged."""
     return partial(monkeypatch.setattr, lone_bins, "_WORTH_COLUMNS")
 
 
 @pytest.fixture
 def fine(rng, merge_from):
-    """Codes of rows of which most are alone in most bins, and some unseen."""
+    """Return codes of rows that are mostly alone in their bins, with some unknown bins."""
     merge_from(1)
     X = rng.normal(size=(150, 3))
     binning = RandomBinning(gamma=3.0, n_grids=12, output="codes", random_state=0).fit(X[:140])
@@ -94,7 +94,7 @@ def test_estimators_merge(fine, rng, merge_from):
 
 
 def test_some_rows_of_a_matrix(fine, rng):
-    """Bins that only rows held out had stay at 0."""
+    """Bins of validation rows only keep the coefficient 0."""
     some = fine[:100]
     Y = rng.normal(size=(100, 1))
     (result,) = solve_ridge(ProcessRows(some, Y), [0.5], OPTIONS)

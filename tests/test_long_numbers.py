@@ -1,4 +1,4 @@
-"""Numbers that float64 does not have: categories keep them apart, and numeric columns warn."""
+"""Integers beyond float64: categories distinguish them, and numeric columns warn."""
 
 import warnings
 from decimal import Decimal

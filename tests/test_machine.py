@@ -1,4 +1,4 @@
-"""Kernel machines: what they learn, and from which tables."""
+"""Kernel models: what they learn, and from which tables."""
 
 import pickle
 
@@ -79,7 +79,7 @@ def test_a_given_kernel_and_gamma(table):
 
 @pytest.mark.hard
 def test_numbers_far_from_normal_enter_by_their_ranks_too(rng, limits):
-    """Of which the kernel learns what each is worth."""
+    """The kernel learns the relevance of each."""
     amounts = np.where(rng.random(600) < 0.6, 0.0, rng.lognormal(1.0, 1.0, size=600))
     X = np.column_stack([amounts, rng.normal(size=600)])
     y = (amounts > 0) * X[:, 1] + 0.1 * rng.normal(size=600)
@@ -103,7 +103,7 @@ def test_widths_of_another_machine_may_be_given(table):
     X, y, _ = table
     X = np.where(np.arange(400)[:, None] % 7 == np.arange(4), np.nan, X)
     learned = KernelMachineRegressor(**BINS).fit(X, y)
-    assert learned.gamma_.size == 8  # a flag for each input
+    assert learned.gamma_.size == 8  # 8 one-hot inputs
     given = KernelMachineRegressor(**{**FIXED, "gamma": learned.gamma_}).fit(X, y)
     np.testing.assert_array_equal(given.gamma_, learned.gamma_)
 
@@ -133,7 +133,7 @@ def test_a_refit_that_fails_leaves_the_machine(table):
         np.testing.assert_array_equal(machine.predict(X), before)
 
 
-# Columns.
+# Types of columns.
 
 
 def test_inputs_that_do_not_matter_get_small_gammas(rng):
@@ -151,7 +151,7 @@ def test_inputs_that_do_not_matter_get_small_gammas(rng):
 
 @pytest.mark.parametrize("features", ["auto", "exact", "binning", "fourier"])
 def test_inputs_that_are_all_constant(features):
-    """The mean of the targets, of whatever features."""
+    """Predictions are the mean of the targets, for all features."""
     machine = KernelMachineRegressor(features=features, random_state=0).fit(np.ones((60, 3)), np.arange(60.0))
     np.testing.assert_allclose(machine.predict(np.ones((2, 3))), 29.5)
 
@@ -168,7 +168,7 @@ def test_constant_and_duplicate_columns_are_harmless(table):
 @pytest.mark.hard
 @pytest.mark.parametrize("features", ["exact", "binning"])
 def test_categories_of_noise_cost_little(rng, features):
-    """On the average of some tables: what the search finds differs from draw to draw."""
+    """On average over some tables, because results of the search differ between draws."""
     losses = []
     for seed in range(6):
         X, y = make_friedman1(1400, noise=1.0, random_state=seed)
@@ -204,7 +204,7 @@ def test_a_table_of_ids_alone(rng, features):
 
 @pytest.mark.parametrize("features", ["exact", *hard("binning")])
 def test_dates(rng, features):
-    """A season, a weekday and an hour, of which only the first days of a year are known in another year."""
+    """A season, a weekday and an hour; only the first days of the next year are predicted."""
     when = pd.Series(pd.date_range("2021-01-01", periods=1500, freq="17h"))
     frame = pd.DataFrame({"x": rng.normal(size=1500), "when": when})
     y = (
@@ -227,10 +227,10 @@ def test_missing_numbers(table, rng):
     assert machine.score(holes[300:], y[300:]) > 0.6
     assert machine.gamma_.size == 8
     assert machine.feature_relevances_.size == 4
-    # A hole is worth knowing of where the target says so.
+    # Missing values are informative here.
     told = KernelMachineRegressor(**BINS).fit(holes, np.isnan(holes[:, 2]) * 1.0)
     assert told.score(holes, np.isnan(holes[:, 2]) * 1.0) > 0.9
-    # In a column that had none in fit, the median stands for it.
+    # In a column without missing values in fit, they are replaced by the median.
     machine = KernelMachineRegressor(**FIXED).fit(X, y)
     filled, gap = X[:3].copy(), X[:3].copy()
     gap[:, 1], filled[:, 1] = np.nan, np.median(X[:, 1])
@@ -327,7 +327,7 @@ def test_a_constant_target(table):
 
 
 def test_sample_weights(table):
-    """Rows of weight zero have no say, and heavy rows win where others contradict them."""
+    """Rows of weight zero have no influence, and heavy rows prevail over contradicting ones."""
     X, y, labels = table
     weights = np.tile([0.0, 1.0], 200)
     contradicted = np.where(weights > 0, y, -y)
@@ -374,7 +374,7 @@ def test_probabilities(three, table, limits):
         np.testing.assert_allclose(softmax(odds, axis=1), p)
         np.testing.assert_allclose(odds.sum(axis=1), 0.0, atol=1e-12)
         raw = machine._scores(X)
-        raw = softmax(raw if raw.shape[1] == 3 else np.column_stack([-raw, raw]), axis=1)  # not calibrated
+        raw = softmax(raw if raw.shape[1] == 3 else np.column_stack([-raw, raw]), axis=1)  # without calibration
         assert log_loss(labels[300:], p[300:]) < log_loss(labels[300:], raw[300:]) - 0.02
     np.testing.assert_array_equal(scores > 0, machine.predict(X) == "yes")
 
@@ -388,7 +388,7 @@ def test_labels_of_any_kind(table, kind):
     np.testing.assert_array_equal(numbers.predict(X), expected == "yes")
 
 
-# Rows held out.
+# Validation rows.
 
 
 def test_scores_choose(table, monkeypatch):
@@ -396,7 +396,7 @@ def test_scores_choose(table, monkeypatch):
     for scoring in ("neg_mean_absolute_error", lambda machine, X, y: -np.abs(machine.predict(X) - y).max()):
         machine = KernelMachineRegressor(**with_options(BINS, max_grids=80), scoring=scoring).fit(X, y)
         assert machine.score(X, y) > 0.9
-    assert machine.learning_curve_[0, 1] > 0.1  # the largest error, in the units of y
+    assert machine.learning_curve_[0, 1] > 0.1  # the first and largest error, in units of y
     for scoring in ("roc_auc", "neg_log_loss"):
         machine = KernelMachineClassifier(**with_options(BINS, max_grids=160), scoring=scoring).fit(X, labels)
         assert machine.score(X, labels) > 0.9
@@ -407,7 +407,7 @@ def test_scores_choose(table, monkeypatch):
 
 @pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(2.5)], ids=repr)
 def test_fourier_features_of_a_given_kernel(rng, kernel):
-    """Their machine is near the exact one with the same kernel and length scales."""
+    """The model is near the exact one with the same kernel and length scales."""
     X = rng.normal(size=(500, 2))
     y = np.sin(2 * X[:, 0]) + X[:, 1]
     options = {"kernel": kernel, "gamma": 0.5, "random_state": 0}

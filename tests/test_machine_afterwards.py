@@ -1,4 +1,4 @@
-"""Fitted kernel machines: files, memory, one row and many, what they say of themselves."""
+"""Fitted kernel models: files, memory, one row and many, reports."""
 
 import pickle
 
@@ -91,7 +91,7 @@ def test_attributes_hold_arrays_numbers_and_strings(fitted):
 
 
 def test_memory(rng):
-    """16 bytes per occupied bin, the grids, rows held out and their sizes for intervals, hashes, and little else."""
+    """A model needs 16 bytes per occupied bin, grids, validation rows and their sizes, hashes, and little else."""
     X = rng.normal(size=(5000, 6))
     machine = KernelMachineRegressor(**{**FIXED, "gamma": 2.0}).fit(X, X[:, 0])
     grids = sum(a.nbytes for a in (machine._scale, machine._shift, machine._keys, machine._nan_keys))
@@ -139,7 +139,7 @@ def test_summary_and_html(table):
 
 
 def test_held_out_error_and_its_standard_error(table):
-    """Of the rows that are held out, by the formula; a score has the value alone."""
+    """They follow the formula for the validation rows; a score has no standard error."""
     X, y, _ = table
     machine = KernelMachineRegressor(**FIXED, refit=False, cv=[(np.arange(300), np.arange(300, 400))]).fit(X, y)
     squares = ((machine.predict(X[300:]) - y[300:]) / y.std()) ** 2

@@ -1,4 +1,4 @@
-"""Exact machines that are judged by rows which the user holds out: the last ones, or folds."""
+"""Exact models with validation rows from the user: the last rows, or folds."""
 
 import numpy as np
 import pytest
@@ -17,25 +17,25 @@ GIVEN = {
     "alpha": 0.3,
     "random_state": 0,
 }
-EARLIER, LAST = np.arange(250), np.arange(270, 350)  # rows between and after are in neither
+EARLIER, LAST = np.arange(250), np.arange(270, 350)  # other rows are in neither
 CV = [(EARLIER, LAST)]
 
 
 @pytest.fixture
 def short(limits):
-    """Searches of few steps."""
+    """Shorten searches."""
     limits(n_steps=6)
 
 
 def matrix_of(machine, X):
-    """Kernel values of all pairs of rows, and the constant."""
+    """Return kernel values of all pairs of rows, plus the constant."""
     function = machine._fitted.function
     columns = function.frame.columns(machine._fitted.rows(machine, X))
     return function.kernel()(columns, columns).astype(float) + 1
 
 
 def losses_of(K, Y, alpha, train, out, weights=None):
-    """Squared errors of held-out rows by the machine of others."""
+    """Return squared errors of validation rows by a model of other rows."""
     v = np.ones(len(Y)) if weights is None else weights / weights[train].mean()
     coef = np.linalg.solve(K[np.ix_(train, train)] + np.diag(alpha / v[train]), Y[train])
     return (K[np.ix_(out, train)] @ coef - Y[out]) ** 2
@@ -63,7 +63,7 @@ def test_weights_of_rows_held_out(table, rng):
 
 def test_few_rows_with_cv_have_an_exact_machine_that_the_last_rows_judge(rng, short):
     X = np.c_[rng.normal(size=(300, 2)), np.arange(300) / 300]
-    y = np.where(np.arange(300) < 240, X[:, 0], -X[:, 0])  # what the last rows say, no other does
+    y = np.where(np.arange(300) < 240, X[:, 0], -X[:, 0])  # the last rows contradict all others
     machine = KernelMachineRegressor(cv=[(np.arange(240), np.arange(240, 300))], random_state=0).fit(X, y)
     assert machine.features_ == "exact"
     assert machine.held_out_error_[0] > 0.8
@@ -122,7 +122,7 @@ def test_deviance_of_rows_held_out(table, rng):
 
 def test_deviance_of_groups(table, rng, short):
     X = np.repeat(table[0][:60], 3, axis=0) + 1e-6 * rng.normal(size=(180, table[0].shape[1]))
-    counts = np.repeat(rng.poisson(rng.gamma(0.5, 10, size=60)), 3).astype(float)  # which only a group's own rows tell
+    counts = np.repeat(rng.poisson(rng.gamma(0.5, 10, size=60)), 3).astype(float)  # known from its own rows only
     groups = np.repeat(np.arange(60), 3)
     alone, together = (
         KernelMachineRegressor(random_state=0, loss="poisson").fit(X, counts, groups=given).held_out_error_[0]

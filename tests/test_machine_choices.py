@@ -1,4 +1,4 @@
-"""Kernel machines: which rows they choose by, repeatability, and their size."""
+"""Kernel models: validation rows, repeatability, and size."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def test_without_refit_the_rows_held_out_only_choose(table, rng):
     assert not np.array_equal(clone(with_all).fit(X, changed).feature_coef_, with_all.feature_coef_)
 
 
-# Repetition.
+# Repeatability.
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_fit_again_forgets(table):
     np.testing.assert_array_equal(machine.fit(X, y).predict(X), expected)
 
 
-# Size, budgets, interruption.
+# Size, time limits, interrupts.
 
 
 def test_grids_are_added_until_they_gain_little(table):
@@ -148,7 +148,7 @@ def test_budget_of_grids(table):
 
 
 class Clock:
-    """Ticks whenever it is read."""
+    """A clock that ticks whenever it is read."""
 
     def __init__(self, tick):
         self.tick, self.now = tick, 0.0
@@ -160,7 +160,7 @@ class Clock:
 
 @pytest.mark.parametrize("max_seconds", [0, 100, 500, 1000])
 def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
-    """Of a second for each new grid, and half a second for each grid in a solve."""
+    """Each new grid takes a second, and each grid in a solve half a second."""
     X, y, _ = table
     clock = Clock(0.0)
     clock_of_fits(clock)
@@ -179,7 +179,7 @@ def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
     machine = KernelMachineRegressor(**with_options(GROWING, max_grids=50_000), max_seconds=max_seconds).fit(X, y)
     assert machine.status_ == "budget"
     assert ("limit", "max_seconds") in machine.decisions_[["what", "choice"]].tolist()
-    if max_seconds <= 100:  # with fewer grids there is no machine
+    if max_seconds <= 100:  # with fewer grids there is no model
         assert machine.n_grids_ == (40 if max_seconds else 20)
     else:
         assert max_seconds / 2 < clock.now <= max_seconds
@@ -196,7 +196,7 @@ def test_an_ample_budget_changes_nothing(table):
 def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits, limits):
     limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     X, y, _ = table
-    looks = {}  # at the clock, after the first steps
+    looks = {}  # readings of the clock after the first steps
     for seconds in (6, 30, 1000):
         clock_of_fits(Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds).fit(X, y)
@@ -230,4 +230,4 @@ def test_a_search_ends_where_nothing_is_left_to_gain(rng, limits, features):
     machine = KernelMachineClassifier(**options).fit(X[:450], noisy[:450])
     assert len(machine.length_scale_errors_) == n_steps
     machine = KernelMachineClassifier(**options, scoring="neg_log_loss").fit(X[:450], clear[:450])
-    assert len(machine.length_scale_errors_) == n_steps  # what that score still gains is not known
+    assert len(machine.length_scale_errors_) == n_steps  # the possible gain in this score is unknown

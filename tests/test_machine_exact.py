@@ -1,4 +1,4 @@
-"""Exact kernel machines: what they are, what they take and refuse, and how they stop."""
+"""Exact kernel models: definition, inputs, errors, and interrupts."""
 
 import pickle
 
@@ -23,24 +23,24 @@ from binfeat.models.machines import exact
 pd = pytest.importorskip("pandas")
 
 EXACT = {"features": "exact", "random_state": 0}
-# Nothing to choose: one kernel, its gamma, the penalty.
+# All hyperparameters are given: one kernel, its gamma, the penalty.
 GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha": 0.3}
 
 
 @pytest.fixture
 def short(limits):
-    """Searches of few steps."""
+    """Shorten searches."""
     limits(n_steps=6)
 
 
 def by_hand(X, y, rows, kernel, gamma, alpha, weights=None):
-    """Predictions for rows of kernel ridge regression on standardised targets."""
+    """Return predictions of kernel ridge regression on standardized targets."""
     mean, std = moments(y, weights)
     coef = naive.kernel_ridge(kernel(X, gamma=gamma), (y - mean) / std, alpha, weights)
     return mean + std * ((kernel(rows, X, gamma=gamma) + 1.0) @ coef)
 
 
-# What it is.
+# Definition.
 
 
 def test_predictions_are_a_kernel_expansion(table):
@@ -63,7 +63,7 @@ def test_weighted_predictions_are_a_kernel_expansion(table):
 
 
 def kernel_of(nu):
-    """The kernel that a number stands for."""
+    """Return the kernel with a number."""
     if nu == -1:
         return linear
     return kernels.Laplacian() if nu == 0 else kernels.RBF() if np.isinf(nu) else kernels.Matern(nu)
@@ -74,7 +74,7 @@ def linear(A, B, gamma):
 
 
 def test_learned_machines_are_sums_of_kernels(table):
-    """The predictions of what was learned, from the public kernels."""
+    """Predictions follow from the public kernels."""
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT).fit(X[:300], y[:300])
     assert machine.score(X[300:], y[300:]) > 0.97
@@ -94,7 +94,7 @@ def test_learned_machines_are_sums_of_kernels(table):
 
 
 def test_sums_of_kernels_where_they_are_better(rng):
-    """A step along one input and a wave along the other: each kernel has its part; of the wave alone, one is enough."""
+    """A step along one input and a sine along the other need both kernels; for a sine, one is enough."""
     X = rng.normal(size=(400, 2))
     wave = np.sin(3 * X[:, 0])
     both = KernelMachineRegressor(**EXACT, gamma=[3.0, 0.3]).fit(X, wave + (X[:, 1] > 0))
@@ -137,7 +137,7 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, limits):
 @pytest.mark.parametrize("value", [1e9, 1e18])
 @pytest.mark.parametrize("kernel", ["rbf", "auto"])
 def test_one_huge_value_leaves_digits_to_the_other_rows(kernel, value):
-    rng = np.random.default_rng(2)  # the rows of the search are without it
+    rng = np.random.default_rng(2)  # the rows of the search do not contain it
     X = rng.normal(size=(700, 4))
     y = X[:, 0] + X[:, 1]
     X[3, 0] = value
@@ -158,7 +158,7 @@ def test_smooth_targets_without_noise_take_a_tiny_penalty():
     assert machine.alpha_ < leave_one_out.LEAST_ALPHA * 200
     assert error < 0.3 * errors(leave_one_out.LEAST_ALPHA * 200)[1]
     low, high = machine.predict_interval(X[200:], 0.9).T
-    assert 0.8 < np.mean((low <= y[200:]) & (y[200:] <= high)) < 0.97  # 200 scores: a standard error of .02
+    assert 0.8 < np.mean((low <= y[200:]) & (y[200:] <= high)) < 0.97  # 200 rows: a standard error of 0.02
 
 
 # Decisions.
@@ -214,7 +214,7 @@ def test_without_refit_rows_held_out_have_no_say(table, rng):
     assert kept.feature_coef_.shape == (1, 300)
     with_all = clone(machine).set_params(refit=True).fit(X, y)
     assert with_all.feature_coef_.shape == (1, 400)
-    assert with_all.alpha_ <= kept.alpha_  # more rows take less
+    assert with_all.alpha_ <= kept.alpha_  # more rows need a smaller penalty
     labels, other = y > 0, changed > 0
     one, two = (
         KernelMachineClassifier(**GIVEN, cv=cv, refit=False).fit(X, target).feature_coef_ for target in (labels, other)
@@ -245,7 +245,7 @@ def test_groups_of_few_rows_have_exact_machines_that_no_copy_deceives(rng, short
     assert machine.held_out_error_[0] > 0.9
 
 
-# Input.
+# Inputs.
 
 
 def test_round_trips(table, short):
@@ -299,7 +299,7 @@ def test_sample_weights(table, short):
     X, y, _ = table
     weights = np.tile([0.0, 1.0], 200)
     machine = KernelMachineRegressor(**EXACT).fit(X, np.where(weights > 0, y, -y), sample_weight=weights)
-    assert machine.feature_coef_.shape == (1, 200)  # rows of weight 0 are no part of it
+    assert machine.feature_coef_.shape == (1, 200)  # rows of weight 0 are not part of the model
     assert machine.score(X[::2], y[::2]) > 0.9
     alike = [KernelMachineRegressor(**EXACT).fit(X, y, sample_weight=w).predict(X) for w in (None, 1.0, np.ones(400))]
     np.testing.assert_array_equal(alike[1], alike[2])
@@ -371,7 +371,7 @@ def test_a_source_of_blocks_is_refused(table, sampled_rows):
         KernelMachineRegressor(**EXACT).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
 
 
-# Repetition, and stops.
+# Repeatability and interrupts.
 
 
 @pytest.mark.parametrize("kernel", ["auto", *hard("laplacian")])
@@ -400,7 +400,7 @@ def test_the_same_bits_of_many_rows_for_any_number_of_threads(rng, threads, n_ro
 
 
 def test_iterations_give_the_same_machine(table, monkeypatch):
-    """But for what the tolerance of the residual leaves: of it predictions of these rows have a part at most."""
+    """The same except for the tolerance of the residual, which bounds the differences of predictions."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 4))
     y = np.sin(X[:, 0]) + X[:, 1]
@@ -411,7 +411,7 @@ def test_iterations_give_the_same_machine(table, monkeypatch):
 
 
 def test_the_last_rows_of_cholesky(monkeypatch):
-    """As many rows as the limit are solved by Cholesky, one more by iterations."""
+    """Cholesky factors solve up to the limit; one more row uses iterations."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     used, packed = [], kernel_sum.KernelValues.packed
     monkeypatch.setattr(kernel_sum.KernelValues, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
@@ -486,7 +486,7 @@ def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
 
 
 def of_groups_that_nearly_agree(seed, n_groups):
-    """Inputs and targets of groups of six rows; each has a level of its own, of variance 1."""
+    """Return inputs and targets of groups of six rows; each group has an effect with variance 1."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(n_groups), 6)
     X = rng.normal(size=(n_groups, 3))[groups] + 0.02 * rng.normal(size=(groups.size, 3))
@@ -495,7 +495,7 @@ def of_groups_that_nearly_agree(seed, n_groups):
 
 @pytest.mark.parametrize("seed", hard(1, 6))
 def test_rows_that_nearly_agree_do_not_decide_for_their_groups(seed):
-    """Leaving out single rows, a kernel that interpolates seemed perfect, and all others far worse."""
+    """By leave-one-out errors of single rows, an interpolating kernel seemed perfect, and all others far worse."""
     X, y, groups = of_groups_that_nearly_agree(seed, 120)
     X_new, y_new, _ = of_groups_that_nearly_agree(100 + seed, 300)
     machine = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
@@ -509,7 +509,7 @@ def test_rows_that_nearly_agree_do_not_decide_for_their_groups(seed):
 
 @pytest.mark.parametrize("features", hard("auto", "local"))
 def test_intervals_of_many_rows_hold_new_groups(features):
-    """Rows of a group are off by nearly the same, which seemed to tell where noise is large."""
+    """Rows of a group have nearly the same error, which looked like large noise."""
     X, y, groups = of_groups_that_nearly_agree(0, 300)
     X_new, y_new, _ = of_groups_that_nearly_agree(100, 300)
     machine = KernelMachineRegressor(features=features, random_state=0).fit(X, y, groups=groups)

@@ -1,4 +1,4 @@
-"""Kernel machines: what they refuse, in which words, and the smallest tables."""
+"""Kernel models: errors and their messages, and the smallest tables."""
 
 import datetime
 import re

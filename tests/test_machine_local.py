@@ -1,4 +1,4 @@
-"""Local machines: cells of trees, exact machines in them, what they take and refuse, and how they stop."""
+"""Local models: cells of trees, exact models in them, inputs, errors, and interrupts."""
 
 import pickle
 import re
@@ -25,18 +25,18 @@ pd = pytest.importorskip("pandas")
 
 GAMMA = [0.5, 0.2, 0.0, 0.1]
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 50}, "random_state": 0}
-# Nothing to choose: one kernel, its gamma, the penalty, two trees.
+# All hyperparameters are given: one kernel, its gamma, the penalty, two trees.
 GIVEN = {**with_options(LOCAL, n_trees=2), "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.3}
 
 
 @pytest.fixture
 def short(limits):
-    """Searches of few steps."""
+    """Shorten searches."""
     limits(n_steps=6)
 
 
 def splits_of(machine):
-    """The trees of a machine as the slow twin reads them."""
+    """Return the trees of a model for the slow twin."""
     arrays = machine._local
     splits = list(zip(arrays["inputs"], arrays["places"], *arrays["children"].T, strict=True))
     return [(splits, root) for root in arrays["roots"]]
@@ -121,7 +121,7 @@ def test_cells_are_a_partition(rng, disorder, n_rows):
         assert 1 <= len(rows) <= 20
         np.testing.assert_array_equal(found[rows], number)
     assert len(trees.inputs) == len(cells) - 1
-    assert 2 not in trees.inputs  # which is constant
+    assert 2 not in trees.inputs  # input 2 is constant
     splits = list(zip(trees.inputs, trees.places, *trees.children.T, strict=True))
     np.testing.assert_array_equal(found, [naive.cell_of(row, splits, trees.roots[0]) for row in X])
 
@@ -164,7 +164,7 @@ def test_a_cell_of_one_label_is_constant(rng):
     assert set(arrays["cell_intercepts"][constant, 0]) <= {-1.0, 1.0}
     assert machine.score(X, X[:, 0] > 0.8) > 0.97
     same = KernelMachineRegressor(**GIVEN).fit(np.ones((100, 4)), rng.normal(size=100))
-    np.testing.assert_array_equal(same._local["rows"], [0, 0])  # in each tree one stands for all that do not differ
+    np.testing.assert_array_equal(same._local["rows"], [0, 0])  # in each tree one row replaces all equal ones
 
 
 def test_apply_gives_the_cells(table):
@@ -182,7 +182,7 @@ def test_apply_gives_the_cells(table):
 @pytest.mark.engine
 @pytest.mark.parametrize("nu", [0, 0.5, 1.5, 2.5, np.inf])
 def test_expansions_of_cells(rng, nu):
-    """Compiled sums, beside matrices of kernel values; one cell has no coefficients."""
+    """Compiled sums equal products with kernel matrices; one cell has no coefficients."""
     n_inputs, categorical = 6, np.array([False] * 5 + [True])
     linear_map = rng.normal(size=(n_inputs, 3)) if nu == 2.5 else None
     radial = {0: kernels.Laplacian(), np.inf: kernels.RBF()}.get(nu) or kernels.Matern(nu)
@@ -225,11 +225,11 @@ def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, short, threads)
 
 
 def test_memory_of_a_first_prediction(rng):
-    """4 bytes for each input, kernel and tree of a row, and 8 for each coefficient."""
+    """A row needs 4 bytes per input, kernel and tree, and 8 per coefficient."""
     X = rng.normal(size=(4000, 4))
     given = {**with_options(LOCAL, cell_rows=500, n_trees=2), "gamma": "scale", "alpha": 0.1, "kernel": "laplacian"}
     machine = KernelMachineRegressor(**given).fit(X, X[:, 0])
-    machine.predict(X[:1])  # kernels are loaded
+    machine.predict(X[:1])  # loads kernels
     assert machine.n_trees_ == 2
     loaded = pickle.loads(pickle.dumps(machine))
     tracemalloc.start()
@@ -265,7 +265,7 @@ def test_slopes_of_a_sum(rng, with_map):
     np.testing.assert_allclose(K, sum(parts), atol=1e-6)
     slopes = slopes_of(M.copy())
     expected = naive.slopes_by_entries(value, np.log(whole), step=1e-2)
-    still = np.array([False] * 7 + [with_map] + [False] * 2)  # none of categories beside a map
+    still = np.array([False] * 7 + [with_map] + [False] * 2)  # no length scales of categories next to a map
     np.testing.assert_allclose(slopes[~still], expected[~still], rtol=0.02, atol=0.05)
     assert not slopes[still].any()
 
@@ -283,7 +283,7 @@ def test_length_scales_of_dense_cells_are_shorter(rng, short):
 
 @pytest.mark.hard
 def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
-    """With a longer scale, too: targets may change fast along one input and slowly along others."""
+    """The second has longer scales, because targets can vary fast along one input and slowly along others."""
     X = rng.uniform(-1, 1, size=(1200, 4))
     machine = KernelMachineRegressor(**with_options(LOCAL, cell_rows=300, n_trees=1))
     machine.fit(X, np.sin(8 * X[:, 0]) * X[:, 1] + X.sum(axis=1))
@@ -299,7 +299,7 @@ def test_few_rows_do_not_tell_that_a_function_is_smooth():
     assert (learner.second_kernel(beside).gamma < beside.gamma).all()
 
 
-# Beside other machines.
+# Compared with other models.
 
 
 def smooth(X):
@@ -333,7 +333,7 @@ def test_rows_of_a_group_are_left_out_together(rng, short):
 
 @pytest.mark.parametrize("seed", hard(0, 2))
 def test_the_penalty_is_chosen_by_groups_held_out(seed):
-    """Of rows whose groups have levels of their own the penalty is too small, if single ones are left out."""
+    """With effects of groups, leave-one-out errors of single rows select too small a penalty."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(400), 4)
     X = np.column_stack([rng.normal(size=(400, 5))[groups], rng.normal(size=1600)])
@@ -439,7 +439,7 @@ def test_intervals_hold_what_they_say(rng, short):
         assert abs(share - coverage) < 4 * error
 
 
-# Stops, and going on.
+# Interrupts and warm starts.
 
 
 def test_trees_are_added_while_they_pay(rng, short):
@@ -465,7 +465,7 @@ def test_trees_that_take_away_a_hundredth_of_what_is_negligible_do_not_pay(rng, 
 
 @pytest.mark.hard
 def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeypatch):
-    """An exact machine of as many rows would take all the seconds."""
+    """An exact model of as many rows would use the whole time."""
     monkeypatch.setattr(sizes, "SIZES", replace(sizes.SIZES, pair_seconds=1.0))
     X = rng.normal(size=(600, 3))
     free, limited = (
@@ -474,12 +474,12 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
     )
     assert sizes.exact_seconds(600, 3) > 3 * 600 * 50
     assert re.findall("[A-Z]\\w+", limited.kernel_) == re.findall("[A-Z]\\w+", free.kernel_)
-    np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search follow the seconds
+    np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search depend on the time
 
 
 @pytest.mark.hard
 def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):
-    """Where a tree takes 10 s, and three of twice as many rows in a cell are expected to take 120."""
+    """A tree takes 10 s, and three trees with cells of twice as many rows are expected to take 120 s."""
     limits(n_steps=3, cell_rows=50)
     now, grow = [0.0], forest.Forest.grow
 
@@ -502,7 +502,7 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
     assert "rows of a cell" in ample.summary()
     hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
     narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
-    monkeypatch.setattr(local.LocalMachine, "gain", 1.0)  # cannot be had
+    monkeypatch.setattr(local.LocalMachine, "gain", 1.0)  # cannot be reached
     for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
         np.testing.assert_array_equal(machine.predict(X), free.predict(X))
 
@@ -553,7 +553,7 @@ def test_a_warm_start_keeps_the_kernel(rng, short):
     assert "warm start" in machine.summary()
 
 
-# Refusals.
+# Errors.
 
 
 @pytest.mark.parametrize(
@@ -608,7 +608,7 @@ def test_seconds_of_a_cell_are_measured_and_grow_with_rows_and_inputs(monkeypatc
 
 
 def test_a_second_tree_that_separates_levels_is_not_added(limits):
-    """Without effects of levels, which all trees share."""
+    """Only without effects of levels, which all trees share."""
     limits(without=["global_part"])
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(rng.normal(size=(2000, 3)), columns=list("abc"))

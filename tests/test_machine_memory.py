@@ -1,4 +1,4 @@
-"""What machines take in memory: the number of grids and of targets at a time that `max_bytes` allows."""
+"""Memory of models: numbers of grids and of targets at a time that `max_bytes` allows."""
 
 import re
 
@@ -17,7 +17,7 @@ FLOAT32 = np.dtype(np.float32)
 
 @pytest.fixture
 def labelled(rng):
-    """Rows of six classes."""
+    """Return rows of six classes."""
     X = rng.normal(size=(1500, 3))
     values = np.sin(2 * X[:, 0]) + X[:, 1]
     return X, np.digitize(values, np.quantile(values, np.arange(1, 6) / 6))
@@ -38,7 +38,7 @@ def test_type_of_solutions():
 
 @pytest.mark.parametrize("n_targets", [1, 2, 3, 7, 8])
 def test_targets_at_a_time_are_all_or_pairs(n_targets):
-    """The more bytes, the more of them, in float64 in the end; a pair where grids are as many as `most_grids` says."""
+    """More bytes allow more targets, finally in float64; with `most_grids` grids, a pair."""
     bytes_of_all = 1000 * (64 + 8 * 7 * n_targets)
     n_bytes = np.linspace(1, bytes_of_all, 50).astype(int)
     dtypes, found = zip(*(sizes.dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in n_bytes), strict=True)
@@ -57,9 +57,9 @@ def test_targets_at_a_time_are_all_or_pairs(n_targets):
 
 @pytest.mark.hard
 def test_targets_solved_one_after_the_other(labelled):
-    """Say it in the decisions, and give the same machine.
+    """The decisions contain it, and the model is the same.
 
-    Of all classes together the last one follows from the others. So it differs as two solutions of one tolerance do.
+    For all classes together, the last one follows from the others, so it differs within the tolerance.
     """
     X, y = labelled
     options = {**with_options(FIXED, n_grids=40), "gamma": 2.0}
@@ -100,17 +100,17 @@ def test_bytes_bound_the_rows_of_an_exact_machine(labelled):
 
 
 def test_peak_is_within_the_limit(rng, limits):
-    """Beside the table's copies and blocks of hashes, of at most 64 MB, and what choices on samples take."""
+    """The limit excludes copies of the table, blocks of hashes (64 MB), and choices on samples."""
     limits(sample_rows=500, sample_out=100, row_grids=25_000)
     X = rng.normal(size=(20_000, 4))
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
     options = {**with_options(FIXED, n_grids=None, max_grids=60), "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01}
     limit = 10**7
-    KernelMachineRegressor(**options, max_bytes=limit).fit(X, y)  # imports, and loads compiled kernels
+    KernelMachineRegressor(**options, max_bytes=limit).fit(X, y)  # imports modules and loads compiled kernels
     peak, machine = peak_bytes(lambda: KernelMachineRegressor(**options, max_bytes=limit).fit(X, y))
     hashes = 8 * len(X) * machine.n_grids_
     assert 1 < machine.n_grids_ < 60
-    sizes = 12 * 1000 * 1000  # kernel values by which the sizes of residuals are learned
+    sizes = 12 * 1000 * 1000  # kernel values for the sizes of residuals
     assert peak <= 1.2 * limit + 3 * X.nbytes + hashes + sizes
 
 
@@ -186,7 +186,7 @@ def test_copies_are_compared_with_the_memory_of_the_computer(memory_of):
     ("shape", "refused"), [((4000, 1334), True), ((4000, 1333), False), ((4000,), False), ((), False)]
 )
 def test_small_copies_come_on_top(shape, refused):
-    """300 MB: seven copies of 1,334 columns take 299 MB, those of targets 1 MB."""
+    """Seven copies of 1,334 columns take 299 MB of 300 MB, copies of targets 1 MB."""
     if refused:
         with pytest.raises(ValueError, match="max_bytes must be at least"):
             sizes.require_table_bytes(shape, 4100, 1, 1)

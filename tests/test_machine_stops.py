@@ -1,4 +1,4 @@
-"""Kernel machines that Ctrl-C or a callback stops."""
+"""Kernel models stopped by Ctrl-C or a callback."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def test_ctrl_c_keeps_the_machine_so_far(table, home, name, call):
 
 
 def test_ctrl_c_says_where_the_machine_is(table):
-    """``machine = KernelMachineRegressor().fit(X, y)`` leaves no name for a machine that is worth keeping."""
+    """After ``machine = KernelMachineRegressor().fit(X, y)`` there is no variable with the interrupted model."""
     X, _, labels = table
     machine = KernelMachineClassifier(**GROWING)
     with interrupted(growth.Growth, "solve", 4, once=True), pytest.raises(KeyboardInterrupt) as stopped:
@@ -55,7 +55,7 @@ def test_ctrl_c_says_where_the_machine_is(table):
 
 
 def interrupted_solver(solve, call):
-    """The solver, one of whose calls meets Ctrl-C after an iteration."""
+    """Return the solver, with Ctrl-C after an iteration of one call."""
     left = [call]
 
     def stop(state):
@@ -69,7 +69,7 @@ def interrupted_solver(solve, call):
 
 
 def test_ctrl_c_in_a_solve(table, monkeypatch):
-    """Length scales are given: before there are grids, few of them are made quickly; later the iterate is kept."""
+    """With given length scales, a few grids are fitted quickly before there are any; later the iterate is stored."""
     X, y, _ = table
     real, machine = cg.solve, KernelMachineRegressor(**GROWING)
     statuses = []
@@ -88,7 +88,7 @@ def test_ctrl_c_in_a_solve(table, monkeypatch):
 
 
 def interrupt_a_fit(machine, table, place, call):
-    """Fit, with Ctrl-C at one call of a function."""
+    """Fit with Ctrl-C at one call of a function."""
     X, y, labels = table
     with interrupted(*place, call, once=True), pytest.raises(KeyboardInterrupt):
         machine.fit(X, labels if hasattr(machine, "predict_proba") else y)
@@ -112,7 +112,7 @@ def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng):
     machine = KernelMachineClassifier(features="exact", random_state=0, n_jobs=1)
     own = X, None, np.where(X[:, 0] > 0.3, "yes", "no")
     interrupt_a_fit(machine, own, SEARCH_STEP, 12)
-    assert machine.feature_coef_.shape == (1, 3460)  # 3,000 training rows and those held out
+    assert machine.feature_coef_.shape == (1, 3460)  # 3,000 training rows and the validation rows
     assert machine.score(X, own[2]) > 0.9
 
 

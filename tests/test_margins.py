@@ -1,4 +1,4 @@
-"""Log-loss and squared hinge of kernel machines for labels."""
+"""Log-loss and squared hinge of kernel models for labels."""
 
 import pickle
 
@@ -32,12 +32,12 @@ BESIDE = ColumnsLoss([(slice(0, 3), SoftmaxLoss()), (slice(3, 4), LogLoss())])
 
 @pytest.fixture
 def to_the_end(monkeypatch):
-    """Steps go on to the minimum."""
+    """Continue steps to the minimum."""
     monkeypatch.setattr(solve, "_ENOUGH", 1e-10)
 
 
 def drawn(rng, n_rows, n_classes):
-    """Labels with the softmax of smooth functions as probabilities."""
+    """Return labels with softmax probabilities of smooth functions."""
     X = rng.uniform(-1, 1, size=(n_rows, 3))
     odds = np.column_stack([np.sin(3 * X[:, k]) * (2 + X[:, 2 - k]) for k in range(n_classes)]) * 2
     return X, np.array([rng.choice(n_classes, p=p) for p in softmax(odds, axis=1)])
@@ -60,7 +60,7 @@ def test_derivatives_are_those_by_differences(loss, n_targets, rng):
     np.testing.assert_allclose(-loss.pulls(Y, S), naive.slopes_by_entries(total, S), rtol=1e-5, atol=1e-8)
     bends = naive.slopes_by_entries(lambda scores: -loss.pulls(Y, scores).sum(), S)
     if isinstance(loss, SoftmaxLoss):
-        # The trace of the Hessian, for scores that sum to 0: of each row, over one dimension less than classes.
+        # The trace of the Hessian for scores that sum to 0, per row, divided by the number of classes minus 1.
         own = np.array(
             [-(loss.pulls(Y, S + 1e-5 * unit) - loss.pulls(Y, S))[:, k] / 1e-5 for k, unit in enumerate(np.eye(3))]
         )
@@ -98,7 +98,7 @@ def test_the_minimum_is_that_of_a_dense_solver(loss, n_targets, weighted, rng, t
 @pytest.mark.parametrize("group_rows", [1, 3])
 @pytest.mark.parametrize(("loss", "n_targets"), KINDS)
 def test_rows_left_out_are_as_if_they_were(loss, n_targets, group_rows, rng, to_the_end):
-    """To first order: nearer the machine without the row, or its group, than that is to the one with it."""
+    """To first order: nearer to the refit without the row or group than the refit is to the whole model."""
     X = rng.uniform(-1, 1, size=(60, 3))
     S = 1.5 * np.sin(3 * X[:, :n_targets])
     Y = np.where(S + rng.logistic(size=S.shape) > 0, 1.0, -1.0)
@@ -137,7 +137,7 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
         labels = (X[:, :n_classes] + rng.gumbel(size=(150, n_classes))).argmax(axis=1)
         Y = 2.0 * np.eye(n_classes)[labels][:, [1] if n_classes == 2 else slice(None)] - 1
         loss = loss_of("log", Labels(np.arange(n_classes)))
-        K = (X @ X.T - 1).astype(np.float32)  # the ones that are added are the last input
+        K = (X @ X.T - 1).astype(np.float32)  # the added constant is the last input
         _, scores, *_ = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
         peer = LogisticRegression(C=(2 if n_classes == 2 else 1) / 0.7, fit_intercept=False, tol=1e-10, max_iter=10_000)
         odds = peer.fit(X, labels).decision_function(X)
@@ -147,7 +147,7 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
 
 @pytest.mark.parametrize("alpha", [0.1, 2.0])
 def test_scores_are_the_mode_of_a_gaussian_process(alpha, rng, to_the_end):
-    """Log-odds 2 s whose prior covariance is the kernel and that of a constant, times 2 / alpha."""
+    """Log-odds 2 s have the prior covariance of the kernel plus a constant, times 2 / alpha."""
     (X, labels), new = drawn(rng, 150, 2), rng.uniform(-1, 1, size=(50, 3))
     machine = KernelMachineClassifier(**{**GIVEN, "kernel": "rbf", "alpha": alpha}, loss="log").fit(X, labels)
     covariance = ConstantKernel(2 / alpha) * (ConstantKernel(1.0) + RBF(1 / np.sqrt(2 * np.array(GAMMA))))

@@ -1,4 +1,4 @@
-"""Masked values are missing values: in X as NaN is, in targets, weights and groups refused as NaN is."""
+"""Masked values are treated like NaN: missing in X, errors in targets, weights and groups."""
 
 import numpy as np
 import pytest
@@ -39,14 +39,14 @@ WEIGHTED = SUPERVISED[:4]
 
 @pytest.fixture
 def rows(rng):
-    """A table, the same with NaN, and the same with a mask over what NaN stands for."""
+    """Return a table, the table with NaN, and the table with a mask instead of NaN."""
     X = rng.normal(size=(60, 3))
     gaps = rng.random(X.shape) < 0.1
     return X, np.where(gaps, np.nan, X), np.ma.array(np.where(gaps, 1e9, X), mask=gaps)
 
 
 def outcome(function):
-    """What a call returns, as an array, or type and words of its error."""
+    """Return the result of a call as an array, or the type and message of its error."""
     try:
         found = function()
     except (TypeError, ValueError) as error:
@@ -102,7 +102,7 @@ def test_masked_targets_are_refused_as_nan(rows, name, kind):
     assert refused == outcome(lambda: estimator.fit(X, missing))
     assert refused[0] is ValueError
     assert "NaN" in refused[1]
-    estimator.fit(X, np.ma.array(y))  # nothing is masked
+    estimator.fit(X, np.ma.array(y))  # without masked values
     scored = outcome(lambda: estimator.score(X, np.ma.array(y, mask=mask)))
     assert scored == outcome(lambda: estimator.score(X, missing))
     assert scored[0] in (TypeError, ValueError)

@@ -17,7 +17,7 @@ def table(rng, n_rows=300):
 
 
 def grown(X, n_grids, then, **options):
-    """A map with some grids, to which others are added."""
+    """Return a map with added grids."""
     binning = RandomBinning(n_grids=n_grids, warm_start=True, random_state=0, **options).fit(X)
     return binning.set_params(n_grids=then)
 
@@ -52,7 +52,7 @@ def test_only_added_grids_are_counted(rng, monkeypatch):
     monkeypatch.setattr(more_grids, "count_bins", count)
     binning = grown(X, 10, 25).fit(X)
     assert counted == [15]
-    assert len(binning.fit(X).bin_offsets_) == 26  # nothing to add
+    assert len(binning.fit(X).bin_offsets_) == 26  # no grid is added
     assert counted == [15]
 
 
@@ -68,7 +68,7 @@ def test_gamma_and_bins_stay_for_other_rows(rng):
 def test_learned_gamma_is_not_learned_again(rng, monkeypatch):
     X = table(rng)
     binning = grown(X, 10, 25)
-    binning.set_params(gamma="learn").fit(X)  # without targets
+    binning.set_params(gamma="learn").fit(X)  # no targets
     assert len(binning.bin_offsets_) == 26
 
 

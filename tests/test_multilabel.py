@@ -1,4 +1,4 @@
-"""Rows with any number of labels: an indicator matrix as y, and as the answer."""
+"""Rows with any number of labels: an indicator matrix as y and as prediction."""
 
 import pickle
 
@@ -54,7 +54,7 @@ def test_kernel_machine(few_steps, features, scoring):
     np.testing.assert_array_equal(machine.predict(X), (p > 0.5).astype(int))
     assert (machine.predict(X)[200:] == Y[200:]).mean() > 0.6
     if scoring is None:
-        raw = expit(2 * machine._scores(X[200:]).ravel())  # the softmax of minus and plus a score, not calibrated
+        raw = expit(2 * machine._scores(X[200:]).ravel())  # softmax of -score and score, without calibration
         assert log_loss(Y[200:].ravel(), p[200:].ravel()) < log_loss(Y[200:].ravel(), raw) + 0.01
 
 
@@ -123,7 +123,7 @@ def test_each_column_of_labels_is_a_machine_of_its_own():
 
 @pytest.mark.parametrize(("features", "loss"), each_value_once(["exact", "local"], ["log", "squared_hinge"]))
 def test_each_column_of_labels_has_a_loss_of_its_own(loss, features, monkeypatch):
-    """Nothing but the solution of a machine alone, whose probabilities are calibrated as they are."""
+    """Solution and calibration equal those of a separate model."""
     monkeypatch.setattr(solve, "_ENOUGH", 1e-9)
     given = FIXED | {"features": features, "loss": loss, "solver_params": {"cell_rows": 100, "n_trees": 2}}
     machine = KernelMachineClassifier(**given).fit(X, COLUMNS)

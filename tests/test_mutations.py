@@ -1,11 +1,11 @@
-"""Saved models of which any part is replaced: refused when loaded, or every method works and gives finite numbers."""
+"""Saved models with a replaced part: loading is refused, or all methods work with finite results."""
 
 import os
 
 import mutations
 import pytest
 
-SHARE = float(os.environ.get("BINFEAT_MUTATIONS", "0.002"))  # of all mutants of each model; 1 in `.ci/hard mutations`
+SHARE = float(os.environ.get("BINFEAT_MUTATIONS", "0.002"))  # of all mutants; 1 in `.ci/hard mutations`
 
 
 @pytest.fixture(scope="module")

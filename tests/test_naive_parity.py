@@ -1,4 +1,4 @@
-"""The engine against plain Python: the same bins, the same order of columns, the same matrix."""
+"""The engine compared with plain Python: the same bins, order of columns, and matrix."""
 
 import warnings
 
@@ -111,7 +111,7 @@ def test_min_count_drops_the_tail(rng):
 
 
 def test_partial_fit_appends(rng):
-    """Codes of earlier batches stay; each batch's new bins follow by falling count."""
+    """Codes of earlier batches stay; new bins of each batch follow by decreasing count."""
     X = table(rng, n=300)
     whole = naive.cells(X, "laplacian", np.full(4, 0.5), 5, 3)
     binning = RandomBinning(gamma=0.5, n_grids=5, random_state=3, output="codes")
@@ -130,7 +130,7 @@ def test_partial_fit_appends(rng):
 
 @pytest.mark.parametrize("min_count", [2, 4])
 def test_partial_fit_counts_rows_of_all_batches(rng, min_count):
-    """A bin gets its column as soon as the batches together hold enough of its rows."""
+    """A bin gets a column as soon as all batches together have enough of its rows."""
     X = table(rng, n=400)
     binning = RandomBinning(gamma=0.3, n_grids=4, random_state=5, min_count=min_count)
     for start in range(0, 400, 50):

@@ -1,4 +1,4 @@
-"""The most similar rows of each row: beside the slow twin, in bins of many rows, in blocks of rows and threads."""
+"""The most similar rows of each row: the slow twin, bins of many rows, blocks of rows, threads."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ X = np.random.default_rng(0).normal(size=(60, 2))
 
 @pytest.fixture
 def kept_neighbours(monkeypatch):
-    """Set how many nearest rows are kept."""
+    """Set the number of nearest rows."""
     return partial(monkeypatch.setattr, neighbours, "N_NEAREST")
 
 
@@ -36,7 +36,7 @@ def matrix(graph, n_rows):
 def test_neighbours_are_those_of_the_twin(gamma, min_count, rows_met_in_a_bin):
     rows_met_in_a_bin(60)
     order = neighbours.alike_together(bins_of(X, gamma, min_count=min_count))
-    rows = X[order]  # the first ones of equally similar rows are neighbours
+    rows = X[order]  # the first of equally similar rows are neighbors
     W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, gamma), 20, 0)[0])
     expected = naive.normalised(naive.nearest_only(W, 15))
     np.testing.assert_allclose(matrix(graph_of(rows, gamma, min_count=min_count), 60), expected, atol=1e-12)
@@ -45,7 +45,7 @@ def test_neighbours_are_those_of_the_twin(gamma, min_count, rows_met_in_a_bin):
 @pytest.mark.engine
 def test_order_of_rows_does_not_matter(kept_neighbours, rows_met_in_a_bin):
     rows_met_in_a_bin(60)
-    kept_neighbours(60)  # all, so that it does not matter which of equal ones are kept
+    kept_neighbours(60)  # all, so the choice among equal ones does not matter
     order = np.random.default_rng(1).permutation(60)
     expected = matrix(graph_of(X), 60)[order][:, order]
     np.testing.assert_allclose(matrix(graph_of(X[order]), 60), expected, atol=1e-12)

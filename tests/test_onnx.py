@@ -1,4 +1,4 @@
-"""Machines as models of ONNX: predictions of its runtime beside those of the machines."""
+"""Models exported to ONNX: predictions of its runtime equal those of the model."""
 
 import json
 
@@ -23,7 +23,7 @@ def rows(rng):
 
 
 def answers(machine, X):
-    """What the runtime makes of rows, by the names of the outputs."""
+    """Return the results of the runtime by the names of the outputs."""
     model = machine.to_onnx()
     onnx.checker.check_model(model, full_check=True)
     session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -67,7 +67,7 @@ def test_missing_values_and_categories(rows, rng, given):
 
 @pytest.mark.hard
 def test_learned_machines_with_sums_and_maps(rng, limits):
-    """Whatever a search ends with; those below have ranks, a linear map."""
+    """Results of a search; the tests below have ranks and a linear map."""
     limits(n_steps=15)
     X = rng.uniform(-2, 2, size=(700, 3))
     skewed = np.column_stack([np.exp(2 * X[:, :2]), X[:, 2]])

@@ -1,4 +1,4 @@
-"""OutlierDetector against its slow twin, exact kernels and scikit-learn; one score for all inputs; drift; refusals."""
+"""OutlierDetector: slow twin, exact kernels, scikit-learn; one score for all inputs; drift; errors."""
 
 import pickle
 
@@ -149,7 +149,7 @@ def test_partial_fit_adds_and_forget_removes(most, rng, monkeypatch):
 
 
 def counting(n_rows, n_grids, most):
-    """The rows that each grid counts, by integers of Python: from its turn on, in the cycle of all orders."""
+    """Return the rows that each grid counts, with Python integers: an interval of the cycle of all orders."""
     orders = [int(order) for order in row_sample.orders_of(n_rows, SEED)]
     width = -(-most * 2**64 // n_rows)
     firsts = [p * min(width * n_grids, 2**64) // n_grids for p in range(n_grids)]
@@ -157,7 +157,7 @@ def counting(n_rows, n_grids, most):
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("most", [2, 30])  # intervals that are disjoint, and that overlap
+@pytest.mark.parametrize("most", [2, 30])  # disjoint and overlapping intervals
 def test_each_grid_counts_its_own_rows(most, X, rng):
     detector = OutlierDetector(**EXACT, max_samples=most).fit(X)
     rows, counted = np.concatenate([X, rng.normal(size=(20, D))]), counting(60, 12, most)
@@ -244,7 +244,7 @@ def test_contributions_are_differences_of_scores(X):
 
 @pytest.mark.engine
 def test_one_infinite_row_is_refused(X):
-    """The kernel of few rows finds infinity itself."""
+    """The kernel for few rows finds infinity itself."""
     detector = OutlierDetector(**EXACT).fit(X)
     for value in (np.inf, -np.inf):
         row = X[:1].copy()

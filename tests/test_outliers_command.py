@@ -1,4 +1,4 @@
-"""``binfeat outliers``: scores, labels and strangest inputs of the rows of files, and failures in one line."""
+"""``binfeat outliers``: scores, labels and most unusual inputs of rows of files, and failures in one line."""
 
 import numpy as np
 import pytest

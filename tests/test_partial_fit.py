@@ -1,4 +1,4 @@
-"""Ridge machines that are given their rows in parts: one fit of all, whatever the features are kept as."""
+"""Ridge models that receive their rows in parts: the same as one fit, for all kinds of features."""
 
 import pickle
 
@@ -83,7 +83,7 @@ def test_a_class_that_comes_late(table):
 
 @pytest.mark.parametrize("kind", FEATURES)
 def test_parts_are_one_fit_however_early_the_solver_stops(table, kind):
-    """A solve from the last coefficients ends elsewhere: .16 standard deviations away, at the default tol."""
+    """A solve from the last coefficients would differ by 0.16 standard deviations with the default tol."""
     X, y, labels, _ = table
     Z = FEATURES[kind](X)
     for machine, own, first in ((CGRidge(1e-3), y, {}), (CGRidgeClassifier(1e-3), labels, {"classes": [0, 1, 2]})):
@@ -118,7 +118,7 @@ def test_damaged_rows_are_refused(table, kind):
             state["_kept"] = {**machine._kept, name: array[:-1]}
             with pytest.raises(ValueError, match="damaged"):
                 pickle.loads(pickle.dumps(machine)).__setstate__(state)
-    if kind in ("codes", "csr"):  # numbers that point nowhere are found before they are used
+    if kind in ("codes", "csr"):  # invalid indices are found before use
         name = {"codes": "codes", "csr": "indices"}[kind]
         machine._kept = {**machine._kept, name: np.full_like(machine._kept[name], 60_000)}
         with pytest.raises(ValueError, match=r"codes of grid|indices must be <"):

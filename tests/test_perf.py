@@ -1,4 +1,4 @@
-"""The performance suite's own logic: statistics, records, guards, loaders, the report, the gate's decisions."""
+"""The performance suite: statistics, records, guards, loaders, the report, decisions of the gate."""
 
 import argparse
 import contextlib
@@ -32,7 +32,7 @@ ROWS = [
 
 @pytest.fixture
 def folder(tmp_path):
-    """Where records go."""
+    """Return the folder of records."""
     return tmp_path / "records"
 
 
@@ -108,7 +108,7 @@ def test_newest_full_record_of_each_case_is_taken(folder):
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """A method of Path fails as it does on a full disk."""
+    """Make a method of Path fail as on a full disk."""
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -227,7 +227,7 @@ def test_all_runs_every_case_and_none_lists_them(folder, capsys):
 
 
 class Cases(dict):
-    """Cases with summaries."""
+    """Stand-in for cases with summaries."""
 
     def summary(self, name):
         return f"the case {name}"
@@ -313,7 +313,7 @@ def test_floor_of_products_looks_into_tables_of_adjacent_columns():
 
 @pytest.mark.hard
 def test_work_of_the_floors_is_done():
-    """The sums are those of so many rounds."""
+    """Sums equal those of this number of rounds."""
     calls = floors._table_calls((256,)) | floors._arithmetic_calls(20)
     call, n_looks = calls["gather, 256 entries"]
     call()
@@ -331,7 +331,7 @@ def test_work_of_the_floors_is_done():
 
 
 class Constant(ClassifierMixin, BaseEstimator):
-    """A classifier that gives one answer, or none."""
+    """A classifier with a constant prediction, or an error."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -378,7 +378,7 @@ def test_missing_and_damaged_data_files(tmp_path, monkeypatch):
 
 
 def test_a_made_table_takes_the_place_of_forest_cover_in_quick_runs(monkeypatch, tmp_path):
-    """And the output says so; full runs need the table."""
+    """The output mentions it; full runs need the real table."""
     monkeypatch.delenv("BINFEAT_DATA", raising=False)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     monkeypatch.setattr(data, "_fetch_forest_cover", lambda **_: without_data(True))
@@ -413,7 +413,7 @@ def records(folder):
 
 @pytest.fixture
 def places(folder, tmp_path):
-    """Where the report is read from and written to."""
+    """Return the folders of the report."""
 
     def pictures(content):
         return {"case.png": plots.curves(content["rows"], "rows", "error")}
@@ -522,7 +522,7 @@ def test_report_on_a_full_disk(records, places, full_disk, capsys):
 
 
 def noisy_looks(rng, factor):
-    """Looks at a case of 20 ms on a machine that is at times twice as slow, for both sides of a round or for one."""
+    """Return measurements of a case of 20 ms on a computer that is sometimes twice as slow, for both sides or one."""
 
     def look(keys, rounds):
         def pair():
@@ -579,7 +579,7 @@ def test_changed_counters_need_a_new_reason():
 
 
 class Side:
-    """A side of the gate that runs nothing."""
+    """A stand-in for a side of the gate."""
 
     dependencies = ()
     n_signatures = 5
@@ -688,7 +688,7 @@ def test_sides_with_the_same_engine_share_its_kernels(tmp_path):
     engine = Path("binfeat", "_engine")
     shutil.copytree(sides.HEAD / engine, tmp_path / "repository" / engine, ignore=shutil.ignore_patterns("__pycache__"))
     commit(git)
-    binfeat.transform(np.zeros((2, 2)), n_grids=2)  # compiles it if nothing else has
+    binfeat.transform(np.zeros((2, 2)), n_grids=2)  # compiles it, if no other test has
     with sides.both("HEAD", tmp_path / "repository") as (base, head):
         assert base.cache is head.cache is None
         for source in (head.source / engine).glob("*.py"):

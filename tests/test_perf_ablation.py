@@ -1,4 +1,4 @@
-"""The ablation: mechanisms are switched off in one place, and figures compare fits with and without them."""
+"""The ablation: mechanisms are switched off in one place, and fits with and without them are compared."""
 
 import argparse
 from dataclasses import fields
@@ -87,7 +87,7 @@ def test_a_quick_run_compares_each_mechanism():
     rows = list(ablation.run(quick=True, off=[("ranks",), ("ranks", "averages"), ("averages",)]))
     assert [row.error for row in rows] == [None] * (3 + 3 * 8)
     assert rows[1].what == "iris, 120 rows, ranks+averages: metric without / with"
-    assert [row.at["is_asked"] for row in rows[:3]] == [True, True, False]  # exact models are no averages
+    assert [row.at["is_asked"] for row in rows[:3]] == [True, True, False]  # exact models are not averages
     assert (rows[2].ours, rows[2].at["seconds"]) == (1, 1)
     assert rows[3 + 8].what == "ranks+averages: metric without / with"
 

@@ -1,4 +1,4 @@
-"""The cases of clusters and of few labels: their rows, their figures, and what they hold fixed."""
+"""The cases clusters and few_labels: rows and figures."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from perf.cases import clusters, few_labels
 
 @pytest.fixture
 def blobs():
-    """A loader of three blobs whose classes are named 2, 5 and 7."""
+    """Return a loader of three blobs with the classes 2, 5 and 7."""
     X, y = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
     return lambda: (X, np.array([2, 5, 7])[y])
 
@@ -30,7 +30,7 @@ def test_curved_clusters_lie_near_surfaces_of_their_own():
     np.testing.assert_allclose(np.bincount(y), 2000 / 3, rtol=0.1)
     for cluster in range(3):
         spread = np.linalg.svd(X[y == cluster] - X[y == cluster].mean(axis=0), compute_uv=False)
-        assert (spread[:2] > 2 * spread[8]).all()  # flat in most directions but for the noise
+        assert (spread[:2] > 2 * spread[8]).all()  # flat in most directions except for the noise
     np.testing.assert_array_equal(graphs.curved(2000, n_inputs=12, n_clusters=3)[0], X)
 
 

@@ -1,4 +1,4 @@
-"""The case of outliers: its tables, its rows, and peers that are not installed."""
+"""The case outliers: tables, rows, and peers that are not installed."""
 
 import numpy as np
 import pytest

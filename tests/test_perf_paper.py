@@ -1,4 +1,4 @@
-"""The paper's Table 1 in perf: figures carried, data sets, choices on held-out rows."""
+"""The paper's Table 1 in perf: figures, data sets, choices on validation rows."""
 
 import argparse
 

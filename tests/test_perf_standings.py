@@ -1,4 +1,4 @@
-"""Standings: groups of tables, our machine against a peer, Elo, drawn tables, errors against seconds, their page."""
+"""Standings: groups of tables, comparisons with a peer, Elo, drawn tables, errors against seconds, pages."""
 
 import math
 from functools import partial
@@ -27,7 +27,7 @@ def result(table, who, error, split=0, **more):
 
 
 def standings(errors, **more):
-    """A table for each line of errors of machines, each of them a number, or one for each split."""
+    """Return a table for each line of errors of models, each a number or a list with one per split."""
     return [
         standing_of(
             f"t{k}",
@@ -43,11 +43,11 @@ def standings(errors, **more):
 
 @pytest.fixture(autouse=True)
 def few_bootstrap_samples(monkeypatch):
-    """Intervals of Elo are quantiles over 20 samples."""
+    """Use 20 bootstrap samples for intervals of Elo."""
     monkeypatch.setattr(leagues, "_ROUNDS", 20)
 
 
-# against a peer
+# comparison with a peer
 
 
 def test_versus_counts_tables_by_all_splits_and_leaves_out_the_worst():
@@ -193,7 +193,7 @@ def test_draw_leaves_out_chosen_tables():
 
 
 class StandIn:
-    """In place of the process: errors of ours are 5 over the seconds, of others 10 and their seeds."""
+    """Stand-in for the process: our errors are 5 / seconds, errors of others 10 plus their seed."""
 
     def __init__(self, table, machines):
         if table == "iris":

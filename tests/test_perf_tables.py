@@ -1,4 +1,4 @@
-"""The contest on many tables: how tables are split, what is kept of the fits, and how they are compared."""
+"""The comparison on many tables: splits, stored results, and comparisons."""
 
 import os
 import time
@@ -25,7 +25,7 @@ from perf.tables.peers import LIGHTGBM, MACHINES, OURS, Peer
 from perf.tables.results import Result, error_of, keep, kept
 from perf.tables.standings import geometric_mean, mean_ranks, standing_of
 
-HERE = ("diabetes", "iris", "made_categories", "made_missing", "made_wide", "made_rare")  # need no file and no package
+HERE = ("diabetes", "iris", "made_categories", "made_missing", "made_wide", "made_rare")  # no file or package needed
 
 
 @pytest.fixture
@@ -136,11 +136,11 @@ def test_a_table_that_one_side_has_no_figures_of_is_not_compared():
     assert not standing_of("a", [result(OURS, 1.0)]).is_comparable
 
 
-# fits in a process of their own
+# fits in a separate process
 
 
 class Mean:
-    """A regression by the mean, or what else becomes of a fit."""
+    """A regression by the mean, or another outcome of a fit."""
 
     def __init__(self, what):
         self.what = what
@@ -168,7 +168,7 @@ def raises(X, y, seed):
 
 
 class Shares(Mean):
-    """Every class has the same probability."""
+    """A classifier with equal probabilities of all classes."""
 
     def predict(self, X):
         return np.zeros(len(X), int)
@@ -250,14 +250,14 @@ def test_a_child_without_its_table_says_so(monkeypatch):
         Child("cpu_act")
 
 
-# what is kept
+# stored results
 
 
 FITS = []
 
 
 class StandIn:
-    """In place of the process: fits are remembered, and only those of svm fail."""
+    """Stand-in for the process: it records fits, and only fits of svm fail."""
 
     def __init__(self, table, machines):
         if table == "iris":
@@ -283,7 +283,7 @@ def fits():
 
 @pytest.fixture
 def run(folder):
-    """The case with stand-ins for the machines and for the process."""
+    """Run the case with stand-ins for the models and for the process."""
     machines = {name: Peer(None) for name in (OURS, LIGHTGBM, "svm")}
     return partial(case.run, machines=machines, child=StandIn, folder=folder)
 
@@ -307,7 +307,7 @@ def test_ours_is_fitted_anew_and_of_the_peers_what_is_not_kept(fits, run, folder
     assert fits[1:] == [("wine", OURS, 0), ("wine", "svm", 0), ("wine", OURS, 1), ("wine", LIGHTGBM, 1)]
     assert "iris: skipped, not here" in [row.what for row in rows]
     assert [row.what for row in rows if row.error] == ["wine: svm"]
-    assert kept(folder)["wine", "svm", 1].failed  # without another try
+    assert kept(folder)["wine", "svm", 1].failed  # not fitted again
     fits.clear()
     list(run(False, only=["wine"], splits=2, ours=True))
     assert fits == [("wine", OURS, 0), ("wine", OURS, 1)]
@@ -351,11 +351,11 @@ def test_quick_run_keeps_nothing(fits, run, folder):
 def test_every_peer_takes_categories_missing_values_and_classes(name, who, monkeypatch):
     if not MACHINES[who].installed:
         pytest.skip(f"{who} is not installed")
-    monkeypatch.setattr("os.cpu_count", lambda: 1)  # threads that wait for each other are slow on a busy machine
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # waiting threads are slow on a busy computer
     monkeypatch.setattr(boosting, "MOST_TREES", 20)
     split = contest._few(contest._with_numbered_classes(TABLES[name]().split(0)))
     if not MACHINES[who].takes(split.X, split.y):
-        assert who == "gpboost"  # which is for categories with many levels
+        assert who == "gpboost"  # it is only for categories with many levels
         return
     with threadpool_limits(1):
         seconds = 0.1 if MACHINES[who].takes_our_seconds else None
@@ -376,7 +376,7 @@ def test_boosting_stops_on_a_tenth_of_every_class():
 
 @pytest.mark.parametrize(("seconds", "whole", "n_trials", "loss"), [(0, True, 1, 3), (5, True, 3, 2), (0, False, 1, 3)])
 def test_trials_go_on_while_seconds_last(seconds, whole, n_trials, loss, monkeypatch):
-    """And the one with the least loss is the machine; only the first may take longer."""
+    """The trial with the lowest loss is used; only the first can exceed the limit."""
     losses, limits = iter([3, 2, 4]), []
 
     def fit(inner, seed, until, n_estimators, learning_rate):
@@ -413,7 +413,7 @@ def test_the_case_is_among_the_others():
 
 @pytest.mark.parametrize(("peer", "package"), [("CatBoost", "catboost"), *hard(("LightGBM", "lightgbm"))])
 def test_shares_of_peers_are_in_the_order_of_labels(peer, package, monkeypatch):
-    """As `np.unique` has them, also where a peer takes digits for numbers."""
+    """The order is that of `np.unique`, also if a peer reads digits as numbers."""
     pytest.importorskip(package)
     monkeypatch.setattr(loss_peers, "_MOST_TREES", 20)
     rng = np.random.default_rng(0)

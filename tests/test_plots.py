@@ -1,4 +1,4 @@
-"""Displays: what is drawn, where, and what is refused."""
+"""Displays: what they draw, axes, and errors."""
 
 import copy
 
@@ -63,7 +63,7 @@ def test_relevances_of_a_machine(machine, ax):
     assert labels(display) == ["b", "a", "c"]
     np.testing.assert_array_equal(widths(display), machine.feature_relevances_[[1, 0, 2]])
     bottom, top = ax.get_ylim()
-    assert bottom > top  # the largest is the uppermost
+    assert bottom > top  # the largest is at the top
     assert labels(RelevanceDisplay.from_estimator(machine, feature_names=["x", "y", "z"])) == ["y", "x", "z"]
 
 
@@ -168,7 +168,7 @@ SEARCHED = np.geomspace(0.5, 0.02, 60)
 
 
 def grown(machine, **attributes):
-    """The fitted machine with other attributes, as a search and growing grids leave them."""
+    """Return the fitted model with other attributes, as after a search and growing grids."""
     other = copy.deepcopy(machine)
     vars(other).update(attributes)
     return other
@@ -260,7 +260,7 @@ def test_kernel_errors_of_a_map(name, rng, ax):
     X = rng.normal(size=(60, 3))
     display = KernelErrorDisplay.from_estimator(estimator.fit(X), X, random_state=0, ax=ax)
     exact = kernel(X, gamma=estimator.gamma_)[np.triu_indices(60, k=1)]
-    np.testing.assert_allclose(np.sort(display.exact), np.sort(exact))  # all pairs: they are fewer than n_pairs
+    np.testing.assert_allclose(np.sort(display.exact), np.sort(exact))  # all pairs: fewer than n_pairs
     Z = estimator.transform(X)
     Z = Z.toarray() if hasattr(Z, "toarray") else Z.tocsr().toarray() if hasattr(Z, "tocsr") else Z
     np.testing.assert_allclose(np.sort(display.approximate), np.sort((Z @ Z.T)[np.triu_indices(60, k=1)]), atol=1e-12)

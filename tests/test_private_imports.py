@@ -1,14 +1,14 @@
-"""Tests go through public names; imports of private modules are counted, so that their number falls."""
+"""Tests use public names; the number of private imports is limited."""
 
 import ast
 from pathlib import Path
 
-PUBLIC = {"binfeat", "binfeat.__main__", "binfeat.kernels", "binfeat.distributed"}  # `binfeat` of the command line, too
+PUBLIC = {"binfeat", "binfeat.__main__", "binfeat.kernels", "binfeat.distributed"}  # also the command `binfeat`
 MOST = 149  # import statements
 
 
 def private_imports(path):
-    """Statements of a file that import private modules or names of binfeat."""
+    """Return the statements of a file that import private modules or names of binfeat."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             is_ours = (node.module or "").partition(".")[0] == "binfeat"

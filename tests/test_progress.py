@@ -1,4 +1,4 @@
-"""What callbacks see of a fit: stages, steps, compilations; bars that move; lines that are printed."""
+"""Callbacks during a fit: stages, steps, compilations, progress bars, printed lines."""
 
 import importlib.util
 import logging
@@ -145,11 +145,11 @@ def test_bad_verbose(table, verbose, error):
         KernelMachineRegressor(verbose=verbose).fit(*table[:2])
 
 
-# The first call of all.
+# The first call in a process.
 
 
 def compile_a_kernel(module="binfeat._engine.products"):
-    """Say what Numba says where it compiles."""
+    """Emit Numba's event of a compilation."""
 
     def multiply_0123abcd():
         pass
@@ -167,7 +167,7 @@ def first_of_a_process(monkeypatch):
 @pytest.mark.engine
 @pytest.mark.usefixtures("first_of_a_process")
 def test_the_first_compilation_is_logged_at_the_default_level(caplog):
-    """Once, and not by `warm_up`."""
+    """It is logged once, and not by `warm_up`."""
     with compilations.announced():
         compile_a_kernel()
     compile_a_kernel("another.package")
@@ -218,7 +218,7 @@ def test_a_fit_says_that_it_compiles(table, monkeypatch, capsys):
 
 @pytest.fixture
 def without_callbacks(monkeypatch):
-    """Our module of callbacks as it is with scikit-learn before version 1.9."""
+    """Return our module of callbacks as with scikit-learn before version 1.9."""
     monkeypatch.setitem(sys.modules, "sklearn.callback", None)
     spec = importlib.util.find_spec("binfeat._common.callbacks")
     module = importlib.util.module_from_spec(spec)

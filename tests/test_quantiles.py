@@ -1,4 +1,4 @@
-"""Quantiles of kernel machines: sizes of residuals, levels, targets, files."""
+"""Quantiles of kernel models: sizes of residuals, levels, targets, files."""
 
 import pickle
 from dataclasses import replace
@@ -19,7 +19,7 @@ GIVEN = {"random_state": 0, "target_transform": None}
 
 
 def drawn(rng, n_rows):
-    """Skewed noise, ten times as large at one end as at the other."""
+    """Return rows with skewed noise, ten times as large at one end as at the other."""
     X = rng.uniform(-1, 1, size=(n_rows, 2))
     size = np.exp(1.15 * X[:, 1])
     return X, np.sin(3 * X[:, 0]) + 0.3 * size * (rng.exponential(size=n_rows) - 1), size
@@ -37,7 +37,7 @@ def test_shares_hold_in_every_region(noisy):
     below = y[:, np.newaxis] <= machine.predict_quantiles(X, LEVELS)
     for rows in (slice(None), X[:, 1] < -0.3, X[:, 1] > 0.3):
         part = below[rows]
-        # Of these rows, and of the 1,200 whose residuals the quantiles are; sizes are learned, which costs 3 % more.
+        # For these rows, the 1,200 rows with residuals, and 3 % for the learned sizes.
         noise = np.sqrt(np.multiply(LEVELS, np.subtract(1, LEVELS)) * (1 / len(part) + 1 / 1200))
         assert (np.abs(part.mean(axis=0) - LEVELS) < 3 * noise + 0.03).all()
 
@@ -65,7 +65,7 @@ def test_quantiles_do_not_cross_and_keep_the_order_of_levels(noisy):
 
 
 def test_by_hand(rng):
-    """The formula, from what the machine keeps: sizes by a sum over rows, quantiles by counting, what was chosen."""
+    """The formula from stored attributes: sizes by a sum over rows, quantiles by counting."""
     X, y, _ = drawn(rng, 200)
     machine = KernelMachineRegressor(**GIVEN, kernel="laplacian", features="exact").fit(X, y)
     spread = machine._fitted.spread
@@ -173,7 +173,7 @@ def test_few_rows(n_rows, rng):
     [(8, False, False), (9, True, False), (18, True, False), (19, True, True)],
 )
 def test_intervals_of_few_rows_are_told_or_refused(n_rows, by_deviations, by_quantiles, rng, monkeypatch):
-    """Of 90 %, by deviations from 9 rows on, by quantiles from 19 rows on; "auto" takes what can be told."""
+    """Intervals of 90 % need 9 rows by deviations, and 19 rows by quantiles; "auto" uses a possible one."""
     X, y, _ = drawn(rng, n_rows)
     machine = KernelMachineRegressor(features="exact", random_state=0).fit(X, y)
     spread = replace(machine._fitted.spread, differ=np.array(True))

@@ -1,4 +1,4 @@
-"""The paper's data sets, where BINFEAT_DATA names them: errors that a broken part would not reach."""
+"""The paper's data sets in BINFEAT_DATA: errors that need all parts to work."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ FOREST_WIDTHS = np.r_[0.05, 0.3, 0.3, 0.15, 0.2, 0.08, 0.3, 0.3, 0.3, 0.08, np.o
 
 @pytest.mark.hard
 def test_forest_cover(data_folder):
-    """Hand widths on 150,000 rows: far below a linear machine's 24 %, and below one width's 7 %."""
+    """Given widths on 150,000 rows: far below a linear model's 24 %, and below 7 % with one width."""
     data = np.load(data_folder / "forest_cover.npz")
     X, y = data["X"][:170_000].astype(np.float32), data["y"][:170_000] == 2
     X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1)
@@ -22,7 +22,7 @@ def test_forest_cover(data_folder):
 
 
 def test_adult_in_csr(data_folder):
-    """a9a, official test rows: the paper has 15.3 % at 30 grids."""
+    """a9a, official test rows: the paper has 15.3 % with 30 grids."""
     X, y = load_svmlight_file(str(data_folder / "adult_a9a_train.svm.gz"), n_features=123)
     X_test, y_test = load_svmlight_file(str(data_folder / "adult_a9a_test.svm.gz"), n_features=123)
     binning = RandomBinning(gamma=0.03, n_grids=200, output="codes", random_state=0)
@@ -31,7 +31,7 @@ def test_adult_in_csr(data_folder):
 
 
 def test_cpu(data_folder):
-    """comp-activ: relative RMS error; the paper has 5.3 % at 350 grids."""
+    """comp-activ, relative RMS error: the paper has 5.3 % with 350 grids."""
     A = np.loadtxt(data_folder / "cpu_act.csv.gz", delimiter=",", skiprows=1)
     X = np.argsort(np.argsort(A[:, :-1], axis=0), axis=0) / len(A)
     X, X_test, y, y_test = train_test_split(X, A[:, -1], test_size=1692, random_state=0)

@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing else, from quantities that are checked here one by one."""
+"""The report: one page without other files; its quantities are tested one by one."""
 
 import pickle
 import re
@@ -39,7 +39,7 @@ def frame_of(n_rows, seed=0):
 
 
 class Elements(HTMLParser):
-    """The tags of a page that are opened, each of which has to be closed, with their attributes; and the text."""
+    """Parse a page: open tags, which must be closed, with their attributes, and the text."""
 
     def __init__(self, text):
         super().__init__()
@@ -82,7 +82,7 @@ def test_page_of_a_regressor(tmp_path):
     assert "script" not in page.tags
     assert "are training rows" not in page.text
     assert "measured on 100 rows that were not used for training" in page.text
-    assert EVIL in page.text  # the caption of its effect
+    assert EVIL in page.text  # caption of the effect
     assert all(link.startswith(("#", "data:")) for link in page.links)
     assert not re.search(
         r"url\((?!#)|@import|https?://(?!www\.w3\.org|creativecommons|purl\.org|matplotlib\.org)", text
@@ -151,7 +151,7 @@ def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
     some = evaluated(machine, X[200:], own[200:]).seen
     assert some == pytest.approx(100 / (len(X) - 200), abs=0.2 if kind == "many rows" else 0)
     swapped = np.roll(own[:300], 1)
-    assert evaluated(machine, X[:300], swapped).seen < 0.7  # other targets
+    assert evaluated(machine, X[:300], swapped).seen < 0.7  # wrong targets
 
 
 @pytest.mark.hard
@@ -207,7 +207,7 @@ def test_a_transformed_target_is_reported_in_its_own_units(table):
 
 
 def test_standard_errors_are_the_spread_over_other_rows():
-    """Of 200 tables of 100 rows; a standard deviation of 200 numbers is known within 5 %, here within four of these."""
+    """200 tables of 100 rows: a standard deviation of 200 numbers has an error of 5 %; four of these are allowed."""
     X, y = frame_of(20_300)
     machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
     whole = evaluated(machine, X[300:], y[300:])
@@ -222,7 +222,7 @@ def test_standard_errors_are_the_spread_over_other_rows():
 
 @pytest.mark.parametrize("features", ["exact", "binning"])
 def test_reasons_add_up_to_predictions(features):
-    """In the units of y, with a column for each of the caller's; of labels, to the scores of the last class."""
+    """In units of y, with the columns of the input; for labels, scores of the last class."""
     X, y = frame_of(300)
     given = {**FIXED, "features": features, "gamma": "scale"}
     machine = KernelMachineRegressor(**given).fit(X, y)
@@ -277,7 +277,7 @@ def limits(machine, X, y):
 
 
 def test_what_limits_the_error():
-    """Nothing but noise; far too few rows; too few grids."""
+    """Only noise; far too few rows; too few grids."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(1400, 2))
     noise = rng.normal(size=1400)
@@ -305,7 +305,7 @@ def test_what_limits_the_error():
     assert left["Noise"].text == "The error on the test rows is 0."
     assert set(limits(noisy, X[380:420], noise[380:420])) == {"Time", "Random features", "Rows", "Noise"}
     seen = limits(noisy, X[:20], (0.05 * smooth + noise)[:20])
-    assert set(seen) == {"Time", "Random features", "Rows"}  # residuals of rows of fit tell nothing of noise
+    assert set(seen) == {"Time", "Random features", "Rows"}  # training residuals do not show noise
 
 
 @pytest.mark.parametrize("loss", ["poisson", "squared_hinge"])
@@ -319,7 +319,7 @@ def test_squares_that_stand_for_a_loss_tell_nothing_of_more_rows(table, loss):
 
 @pytest.mark.hard
 def test_what_twice_the_rows_bring():
-    """Beside a fit to twice the rows; of neighbours' residuals alone nothing was to be seen of it."""
+    """Compared with a fit to twice the rows; residuals of neighbors do not show it."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 5))
     y = np.sin(3 * X[:, 0] + 2 * X[:, 1]) + np.abs(X[:, 2] * X[:, 3])
@@ -339,7 +339,7 @@ def test_gains_of_doublings_are_a_geometric_series():
         expected = 1 - errors(2 * n_rows) / errors(n_rows)
         assert learning._gain(errors(np.array([25, 50, 100])), doublings) == pytest.approx(expected)
     assert learning._gain(np.array([1.0, 1.0, 1.25]), 0.0) == -0.2
-    assert learning._gain(np.array([3.0, 2.0, 1.0]), 9.0) == 0.5  # as the last one
+    assert learning._gain(np.array([3.0, 2.0, 1.0]), 9.0) == 0.5  # like the last one
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_gains_of_doublings_are_a_geometric_series():
     ],
 )
 def test_rows_of_a_machine_with_their_targets(options):
-    """They are those of fit; errors are those of naive refits without each row."""
+    """They are the training rows; errors are those of naive refits without each row."""
     rng = np.random.default_rng(0)
     X, weights = rng.uniform(-2, 2, size=(120, 2)), rng.uniform(0.5, 2.0, size=120)
     y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
@@ -390,7 +390,7 @@ def test_growth_is_of_grids_or_trees(table, tmp_path, features, grown):
 
 
 def test_grids_are_extrapolated_by_their_inverse():
-    """Errors of 1 + 8 / n: the limit is 1."""
+    """Errors of 1 + 8 / n have the limit 1."""
     X = np.linspace(0, 1, 60)[:, np.newaxis]
     machine = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
     machine.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])

@@ -1,4 +1,4 @@
-"""Ridge machines against dense least squares and scikit-learn."""
+"""Ridge models compared with dense least squares and scikit-learn."""
 
 import naive
 import numpy as np
@@ -147,7 +147,7 @@ def test_unfinished_solve_warns_and_keeps_its_iterate(rng):
 
 def test_breakdown_is_said():
     class Wrong(LinearOperator):
-        """An operator whose transpose is not its transpose."""
+        """An operator with a wrong transpose."""
 
         def __init__(self):
             super().__init__(np.float64, (5, 5))
@@ -229,4 +229,4 @@ def test_warnings_point_to_the_callers_line(rng):
 def test_columns_of_float32_far_from_zero(rng):
     X = rng.normal(size=(3000, 6)).astype(np.float32)
     far = sparse.csr_matrix(X + np.float32(1000))
-    assert CGRidge().fit(far, X.sum(axis=1)).score(far, X.sum(axis=1)) > 0.9999  # 0.94 by sums in float32
+    assert CGRidge().fit(far, X.sum(axis=1)).score(far, X.sum(axis=1)) > 0.9999  # 0.94 with sums in float32

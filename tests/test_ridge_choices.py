@@ -1,4 +1,4 @@
-"""Paths of penalties, held-out rows, early stopping, warm starts, losses, callbacks, interruption."""
+"""Paths of penalties, validation rows, early stopping, warm starts, losses, callbacks, interrupts."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from binfeat.linear import hinge
 
 @pytest.fixture
 def table(rng):
-    """Binned rows of a smooth target with noise: codes, target, labels."""
+    """Return codes, targets and labels of a smooth function with noise."""
     X = rng.uniform(-2, 2, size=(600, 2))
     Z = RandomBinning(gamma=0.5, n_grids=40, output="codes", random_state=0).fit_transform(X)
     y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.normal(size=600)
@@ -47,7 +47,7 @@ def test_path_solutions_are_those_of_each_penalty(table):
 
 
 def test_path_is_cheaper_than_its_parts(table):
-    """Each solve starts so near its end that all together take fewer iterations than cold starts."""
+    """Each solve starts near its end, so all together need fewer iterations than cold starts."""
     Z, y, _ = table
     results = solve_ridge(ProcessRows(Z, y[:, None]), ALPHAS[::-1], SolverOptions(tol=1e-3, max_iter=500))
     warm = sum(result.n_iter for result in results)
@@ -170,7 +170,7 @@ def test_squared_hinge_stops_where_the_objective_settles(table):
         1e-1: 0.3,
         1e-2: 0.01,
         1e-4: 1e-6,
-    }  # half as much again as found; the residual alone gives 3 to 8 times it
+    }  # 1.5 times the measured values; the residual rule has 3 to 8 times
     found = [fitted(tol) for tol in beyond]
     assert sorted({n_iter for n_iter, _ in found}) == [n_iter for n_iter, _ in found]
     for (_, objective), most in zip(found, beyond.values(), strict=True):
@@ -312,7 +312,7 @@ RANGES = [
 
 @pytest.mark.parametrize(("dtype", "size", "y_size", "fits"), RANGES)
 @pytest.mark.parametrize("parameters", [{}, {"alphas": [1.0, 10.0]}, {"early_stopping": True}])
-@pytest.mark.parametrize("n_columns", [3, 300])  # by the Gram matrix and without
+@pytest.mark.parametrize("n_columns", [3, 300])  # with and without the Gram matrix
 @pytest.mark.filterwarnings("error", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_overflow_is_refused_and_never_silent(rng, dtype, size, y_size, fits, parameters, n_columns):
     Z = rng.normal(size=(60, n_columns))
@@ -368,7 +368,7 @@ def test_codes_of_a_grid_of_few_bins_are_summed_in_copies(rng):
 
 def test_scores_that_are_no_numbers(table):
     Z, y = table[0], np.arange(table[0].shape[0], dtype=float)
-    lone = [(np.arange(1, Z.shape[0]), [0])]  # R^2 of one row
+    lone = [(np.arange(1, Z.shape[0]), [0])]  # R^2 of one row is undefined
     with (
         pytest.warns(UndefinedMetricWarning),
         pytest.raises(ValueError, match=r"scoring returned no .* of split 0"),

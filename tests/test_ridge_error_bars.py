@@ -1,4 +1,4 @@
-"""Standard deviations of ridge machines, beside dense algebra."""
+"""Standard deviations of ridge models, compared with dense algebra."""
 
 import naive
 import numpy as np
@@ -51,7 +51,7 @@ def test_samples_of_binning_features(rows, output):
     machine = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(Z, y, sample_weight=weights)
     dense, dense_new = ((each.tocsr() if output == "codes" else each).toarray() for each in (Z, Z_new))
     noise, variances = naive.ridge_posterior(dense, y, dense_new, 0.3, weights)
-    if output == "codes":  # bins without a column have their prior variance
+    if output == "codes":  # bins without a column have the prior variance
         variances += (1 - (dense_new**2).sum(axis=1)) / 0.3
     assert machine._posterior["coef"].shape == (N_SAMPLES, Z.shape[1])
     assert machine._posterior["coef"].dtype == np.float32
@@ -89,12 +89,12 @@ def test_samples_of_features_of_two_kinds(rows):
 
 @pytest.mark.hard
 def test_samples_of_many_rows_beside_a_gaussian_process():
-    """scikit-learn's, with the same kernel and noise, at rows so far apart that their errors are nearly independent."""
+    """They equal scikit-learn's, with the same kernel and noise, at distant rows with nearly independent errors."""
     rng, alpha = np.random.default_rng(0), 3.0
     X = rng.uniform(-30, 30, size=(3000, 1))
     y = np.sin(X[:, 0]) + 0.5 * rng.normal(size=3000)
     new = np.linspace(-30, 30, 61)[:, None]
-    kernel = ConstantKernel(1 / alpha) * Matern(2.0, nu=0.5) + ConstantKernel(1e4)  # of a free intercept
+    kernel = ConstantKernel(1 / alpha) * Matern(2.0, nu=0.5) + ConstantKernel(1e4)  # for a free intercept
     process = GaussianProcessRegressor(kernel, alpha=1.0, optimizer=None).fit(X, y)
     expected = process.predict(new, return_std=True)[1]
     Z, Z_new = binned(X, new, n_grids=100)

@@ -1,4 +1,4 @@
-"""`predict_proba` of `CGRidgeClassifier`: calibrated on held-out rows, consistent with labels, refused in words."""
+"""`predict_proba` of `CGRidgeClassifier`: calibration on validation rows, consistency with labels, errors."""
 
 import pickle
 
@@ -18,7 +18,7 @@ OWN = {"alpha": 0.1, "probability": True, "random_state": 0}
 
 @pytest.fixture(scope="module")
 def features():
-    """Codes of digits for training and for test, with labels."""
+    """Return training and test codes of digits, with labels."""
     X, y = load_digits(return_X_y=True)
     binning = RandomBinning(gamma=0.01, n_grids=50, output="codes", random_state=0)
     return binning.fit_transform(X[:1200]), y[:1200], binning.transform(X[1200:]), y[1200:]
@@ -26,7 +26,7 @@ def features():
 
 @pytest.fixture(scope="module")
 def noisy():
-    """Two classes whose share of the second is the logistic function of 2 x."""
+    """Return rows of two classes; the share of the second is the logistic function of 2 x."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
     share = 1 / (1 + np.exp(-2 * X[:, 0]))
@@ -82,7 +82,7 @@ def test_labels_of_an_indicator_matrix(features):
 
 
 def test_weights_count_as_rows(noisy):
-    """Of three times the weight of one class, its odds are about three times as high."""
+    """With three times the weight of a class, its odds are about three times as high."""
     Z, y, Z_test, _ = noisy
     weights = np.where(y == "yes", 3.0, 1.0)
     plain, heavy = (CGRidgeClassifier(**OWN | {"alpha": 10.0}).fit(Z, y, own) for own in (None, weights))

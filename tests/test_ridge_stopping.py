@@ -1,4 +1,4 @@
-"""The default stopping rule of ridge models: errors for new rows near the converged errors; what it estimates."""
+"""The default stopping rule of ridge models: errors for new rows near converged errors, and its estimate."""
 
 import warnings
 
@@ -29,12 +29,12 @@ CLASSES = {
 
 
 def split_features(load, n_grids=50):
-    """Features and targets of 60 % of the rows, and of the others; inputs standardised."""
+    """Return features and targets of 60 % of the rows, and of the others, from standardized inputs."""
     X, y = load()
     order = np.random.default_rng(0).permutation(len(y))
     X, y, n = X[order], y[order], int(0.6 * len(y))
     X = StandardScaler().fit(X[:n]).transform(X)
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of fine grids
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # fine grids warn
         binning = RandomBinning(gamma=2 / X.shape[1], n_grids=n_grids, output="codes", random_state=0).fit(X[:n])
     return binning.transform(X[:n]), y[:n], binning.transform(X[n:]), y[n:]
 
@@ -66,7 +66,7 @@ def test_scores_of_classes_are_those_of_ridge_regression(load, alpha):
 
 @pytest.mark.hard
 def test_a_fit_of_few_iterations_was_not_ridge_regression():
-    """A residual of 1e-2, the earlier default, left an error a fifth larger: this table tells rules apart."""
+    """With a residual of 1e-2, the earlier default, the error is a fifth larger: this table distinguishes rules."""
     X, y = make_friedman1(4000, noise=0.1, random_state=0)
     binning = RandomBinning(gamma=1.0, n_grids=200, output="codes", random_state=0)
     with warnings.catch_warnings(action="ignore", category=UserWarning):
@@ -81,7 +81,7 @@ def test_a_fit_of_few_iterations_was_not_ridge_regression():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatch):
-    """Objectives by their definition, from 0 and from a start, at every iteration."""
+    """Compare with objectives by definition, from 0 and from a start, in each iteration."""
     seen, found = [], []
     real = objective_rule.ObjectiveRule.note
 
@@ -111,7 +111,7 @@ def test_the_rule_needs_some_iterations_and_small_falls():
     for fall in (60.0, 0.004, 0.004, 0.004):
         assert not rule.holds(one)[0]
         rule.note(one, np.array([fall]))
-    assert not rule.holds(one)[0]  # the first fall is one of the last four
+    assert not rule.holds(one)[0]  # the first decrease is one of the last four
     rule.note(one, np.array([0.003]))
     assert rule.holds(one)[0]  # 0.015 of 40, and at most 0.016
     assert objective_rule._DELAY == 4
@@ -164,7 +164,7 @@ def test_penalties_of_a_path_are_near_their_minima_in_few_iterations():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("alpha", [0.0, 1e-9])
 def test_targets_without_noise_or_spread_converge(rng, dtype, alpha):
-    """Interpolation, constant targets and features of 0 end, whatever the penalty."""
+    """Interpolation, constant targets and features of 0 converge for any penalty."""
     Z = sparse.csr_matrix(rng.normal(size=(60, 200)).astype(dtype))
     Y = np.column_stack([Z @ rng.normal(size=200), np.ones(60), np.zeros(60)])
     model = CGRidge(alpha).fit(Z, Y)

@@ -1,4 +1,4 @@
-"""Huber's loss: its weights, and kernel machines on targets with gross errors."""
+"""Huber's loss: weights, and kernel models on targets with gross errors."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("few_steps")
 
 @pytest.fixture(scope="module")
 def dirty():
-    """Friedman's function: training rows, targets with and without 3 % of gross errors, and exact test rows."""
+    """Return Friedman's function: training rows, targets with and without 3 % of gross errors, exact test rows."""
     X, y = make_friedman1(900, n_features=6, random_state=0)
     rng = np.random.default_rng(0)
     clean = y[:500] + rng.normal(size=500)
@@ -31,7 +31,7 @@ def dirty():
 
 
 def weights_of(residuals):
-    """Weights of rows with these residuals, which also set the scales."""
+    """Return weights of rows with these residuals, which also determine the scales."""
     nothing = np.zeros(residuals.shape)
     return LOSSES["huber"].scaled(residuals).squares(residuals, nothing, None)[1]
 
@@ -81,7 +81,7 @@ def test_squares_follow_gross_errors(dirty):
 
 @pytest.mark.hard
 def test_weights_of_rows_multiply(dirty):
-    """Rows of weight 0 have no say, though they are more than half."""
+    """Rows of weight 0 have no influence, although they are more than half."""
     X, clean, wrong, X_test, y_test = dirty
     both, y = np.concatenate([X, X]), np.concatenate([wrong, -100 - clean])
     weights = np.repeat([2.0, 0.0], len(X))
@@ -106,7 +106,7 @@ def test_bad_loss(dirty):
 
 @pytest.mark.parametrize("weighted", [True, *hard(False)])
 def test_gross_errors_beyond_memory_do_little(dirty, sampled_rows, weighted):
-    """Weights of all rows are learned from a sample of them; rows of weight 0 have no say."""
+    """Weights of all rows are learned from a sample; rows of weight 0 have no influence."""
     X, clean, wrong, X_test, y_test = dirty
     options, weights = {**with_options(FIXED, n_grids=60), "loss": "huber"}, None
     if weighted:
@@ -137,7 +137,7 @@ def test_weights_of_rows_that_a_machine_has_not_seen(rng, n_targets):
 
 @pytest.mark.parametrize("n_targets", [1, 3])
 def test_derivatives_are_those_by_differences(rng, n_targets):
-    """With equal scales of all targets."""
+    """All targets have equal scales."""
     Y, S = 3 * rng.standard_t(2, size=(30, n_targets)), rng.normal(size=(30, n_targets))
     loss = SquaredError(deviations=np.full(n_targets, 0.7))
     slopes = naive.slopes_by_entries(lambda scores: loss.halves(Y, scores).sum(), S)

@@ -17,13 +17,13 @@ CALLERS = kernels.Spectral(lambda n_frequencies, rank, rng: rng.normal(size=(n_f
 
 
 def estimates(X, Y, n_runs=100, **parameters):
-    """z(x)'z(y) of each pair of rows, for so many seeds."""
+    """Return z(x)'z(y) of each pair of rows, for this number of seeds."""
     maps = (RandomFourier(n_components=60, random_state=seed, **parameters).fit(X) for seed in range(n_runs))
     return np.array([np.sum(fourier.transform(X) * fourier.transform(Y), axis=1) for fourier in maps])
 
 
 def worst_z(runs, exact):
-    """Largest deviation of the runs' mean in standard errors."""
+    """Return the largest deviation of the mean over runs, in standard errors."""
     return np.max(np.abs(runs.mean(axis=0) - exact) / (runs.std(axis=0, ddof=1) / np.sqrt(len(runs))))
 
 
@@ -47,7 +47,7 @@ def test_unbiased(pairs, kernel, sampler, phase, rotation):
     parameters = {"kernel": kernel, "sampler": sampler, "phase": phase, "gamma": SCALE**kernel.power}
     runs = estimates(*pairs, **parameters, rotation=rotation)
     known = kernels.RBF() if kernel is CALLERS else kernel
-    gamma = 0.5 if kernel is CALLERS else 1.0  # normal frequencies are those of exp(-D^2 / 2)
+    gamma = 0.5 if kernel is CALLERS else 1.0  # normal frequencies belong to exp(-D^2 / 2)
     mapped = [naive.rotated(rows, SCALE**2, rotation) for rows in pairs]
     assert worst_z(runs, np.diag(known(*mapped, gamma=gamma))) < 4
     assert worst_z(runs, np.diag(known(*mapped, gamma=1.5 * gamma))) > 4
@@ -64,7 +64,7 @@ def test_frequencies_are_those_of_the_kernel_mapped_back():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_map_of_rows_that_are_rotated_already(rng, dtype):
-    """With one gamma for all inputs; of dense rows, CSR, blocks and Dask arrays."""
+    """With one gamma for all inputs, for dense rows, CSR, blocks and Dask arrays."""
     da = pytest.importorskip("dask.array")
     from binfeat import distributed
 
@@ -87,7 +87,7 @@ def test_the_map_of_rows_that_are_rotated_already(rng, dtype):
 def test_none_is_the_identity(rng):
     X = rng.normal(size=(20, 3))
     plain, same = (RandomFourier(rotation=rotation, random_state=0).fit(X) for rotation in (None, np.eye(3)))
-    np.testing.assert_array_equal(plain.gamma_, same.gamma_)  # "scale" is that of X
+    np.testing.assert_array_equal(plain.gamma_, same.gamma_)  # "scale" depends on X only
     np.testing.assert_allclose(plain.random_weights_, same.random_weights_, rtol=1e-14)
 
 

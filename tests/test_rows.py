@@ -1,4 +1,4 @@
-"""The normal equations of rows in memory, computed again, or read from a source: the dense ones, in one pass."""
+"""The normal equations of rows in memory, recomputed, or from a source equal dense ones, in one pass."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ N_ROWS, N_TARGETS = 500, 3
 
 
 class Counted:
-    """A source that counts how often it is read."""
+    """A source that counts its reads."""
 
     def __init__(self, source):
         self.source, self.n_reads = source, 0
@@ -50,7 +50,7 @@ WEIGHTS = {
 
 
 def dense(Z, Y, weights, fit_intercept, target):
-    """Matrix, right-hand side, mean row and mean of a target, from their definition, in float64."""
+    """Return matrix, right-hand side, mean row and mean of a target by definition, in float64."""
     v = np.ones(len(Z)) if weights is None else weights[:, min(target, weights.shape[1] - 1)]
     mean = v @ Z / v.sum() if fit_intercept else np.zeros(Z.shape[1])
     target_mean = v @ Y[:, target] / v.sum() if fit_intercept else 0.0
@@ -65,7 +65,7 @@ def dense(Z, Y, weights, fit_intercept, target):
     ("dtype", "far"), [(np.float64, 0.0), (np.float64, 1e5), (np.float32, 0.0), (np.float32, 100.0)]
 )
 def test_normal_equations_are_the_dense_ones(rng, form, weighted, fit_intercept, dtype, far):
-    """Columns and targets may lie far from zero, where an intercept takes that out."""
+    """With an intercept, columns and targets can be far from zero."""
     far = far if fit_intercept else 0.0
     Z = (rng.normal(size=(N_ROWS, 12)) + far).astype(dtype)
     Y, weights = rng.normal(size=(N_ROWS, N_TARGETS)) + far, WEIGHTS[weighted](rng)
@@ -123,7 +123,7 @@ def test_an_iteration_reads_codes_in_a_file_once(rng, monkeypatch):
 
 @pytest.mark.parametrize("options", [{}, {"gamma": 0.5}, {"n_features": 200}, {"n_features": 200, "gamma": 0.5}])
 def test_binning_reads_a_source_twice(rng, options):
-    """Once for what has to be known of all rows, and once for their bins and codes."""
+    """Once for statistics of all rows, and once for their bins and codes."""
     X, y = rng.normal(size=(600, 3)), rng.normal(size=600)
     source = Counted(blocks(X, y, block_rows=200))
     binning = RandomBinning(n_grids=20, random_state=0, **options)

@@ -1,4 +1,4 @@
-"""Columns scaled by ranks: against a slow twin, and its properties."""
+"""Columns scaled by ranks: slow twin and properties."""
 
 import naive
 import numpy as np
@@ -15,7 +15,7 @@ def all_columns(X):
 
 @pytest.fixture
 def table(rng):
-    """Continuous, heavy-tailed, of few values, half zeros, a flag, constant, and categories; numbers of some."""
+    """Return columns: continuous, heavy-tailed, few values, half zeros, a flag, constant, categories."""
     n = 700
     columns = [
         rng.normal(size=n),
@@ -54,9 +54,9 @@ def test_monotone_and_bounded(rng):
     assert 0 <= ranks.min() < ranks.max() <= 1
 
 
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy's, without JIT
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # from NumPy, without JIT
 def test_extreme_values():
-    """Differences that overflow or are subnormal."""
+    """Differences overflow or are subnormal."""
     largest, smallest = np.finfo(float).max, 5e-324
     X = np.array([[-largest, 0.0], [largest, smallest], [0.0, 2 * smallest]])
     ranks = Quantiles.fit(X, all_columns(X), 3).transform(X)

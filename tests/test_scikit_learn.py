@@ -1,4 +1,4 @@
-"""Ordinary calls of someone who knows scikit-learn: they work, or are refused in words that help."""
+"""Usual calls of scikit-learn users work, or raise a helpful error."""
 
 import re
 from functools import partial

@@ -1,4 +1,4 @@
-"""Predictions depend on fitted attributes alone: parameters that are set after `fit` change nothing before the next."""
+"""Predictions depend on fitted attributes only: parameters set after `fit` have no effect before the next fit."""
 
 import pickle
 
@@ -67,8 +67,8 @@ VALUES = {
     "random_state": [99],
     "fit_intercept": [False],
 }
-ANY_VALUE = [1, "anything"]  # of all other parameters
-HOW_TO_PREDICT = "n_jobs", "verbose", "on_unseen", "output", "sparse_output", "probability"  # and in which form
+ANY_VALUE = [1, "anything"]  # for all other parameters
+HOW_TO_PREDICT = "n_jobs", "verbose", "on_unseen", "output", "sparse_output", "probability"  # and the form of results
 METHODS = {
     "predict": lambda fitted: fitted.predict(NEW),
     "predict_proba": lambda fitted: fitted.predict_proba(NEW),
@@ -86,7 +86,7 @@ METHODS = {
 
 
 def outcomes(fitted):
-    """What every method gives, in bytes, or the words of its error."""
+    """Return the results of all methods as bytes, or their error messages."""
     found = {}
     for name, call in METHODS.items():
         if hasattr(fitted, name):
@@ -116,7 +116,7 @@ def test_parameters_set_after_fit_change_no_prediction(name):
 
 
 def test_files_without_choices_follow_parameters():
-    """Machines of files of version 0.2.0."""
+    """Models in files of version 0.2.0."""
     machine = FITTED["exact"]()
     expected = machine.predict_interval(NEW)
     del machine._n_chosen

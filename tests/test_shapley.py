@@ -1,4 +1,4 @@
-"""Shapley values of kernel machines: the sum over all subsets, properties, samples, units, errors."""
+"""Shapley values of kernel models: the sum over all subsets, properties, samples, units, errors."""
 
 import math
 
@@ -23,7 +23,7 @@ def drawn(rng, n_rows=300):
 
 @pytest.fixture(scope="module")
 def smooth():
-    """A machine of a sum of kernels."""
+    """Return a model with a sum of kernels."""
     X, y = drawn(np.random.default_rng(2))
     return X, y, KernelMachineRegressor(random_state=0).fit(X, y)
 
@@ -89,7 +89,7 @@ def test_a_machine_by_hand(rng):
     "given", [{"features": "exact"}, {"features": "local", "solver_params": {"cell_rows": 60, "n_trees": 2}}]
 )
 def test_interactions_of_machines(given, rng):
-    """Rows add up to the values; an input that only adds has none; two that are multiplied have most."""
+    """Rows add up to the values; additive inputs have no interactions, multiplied inputs have the largest."""
     X = rng.uniform(-1, 1, size=(150, 3))
     given = {**GIVEN, **given, "gamma": 0.5, "alpha": 0.01}
     machine = KernelMachineRegressor(**given).fit(X, 2 * X[:, 0] * X[:, 1] + X[:, 2])
@@ -124,7 +124,7 @@ def test_values_add_up_to_predictions(smooth):
 
 
 def test_inputs_of_equal_parts_have_equal_values(rng):
-    """Symmetry: y is unchanged if the first two inputs change places, and rows come in such pairs."""
+    """Symmetry: swapping the first two inputs does not change y, and rows are pairs of this kind."""
     half = rng.uniform(-1, 1, size=(60, 3))
     X = np.vstack([half, half[:, [1, 0, 2]]])
     machine = KernelMachineRegressor(**GIVEN, gamma=0.5, alpha=0.1).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
@@ -152,7 +152,7 @@ def test_samples_are_near_the_closed_form(smooth, monkeypatch):
     monkeypatch.setattr("binfeat.models.served.shapley.is_closed", lambda function: False)
     sampled = machine.shapley_values(X[:30], n_permutations=60)
     away = (sampled.values - exact.values) / np.maximum(sampled.standard_errors, 1e-6)
-    # 120 Student variates with 59 degrees of freedom; their mean square is 1.035, but for rows that share permutations.
+    # 120 Student variates with 59 degrees of freedom have a mean square of 1.035; rows share permutations.
     assert 0.6 < np.mean(away**2) < 1.6
     np.testing.assert_allclose(sampled.values.sum(axis=1) + sampled.base_values, machine.predict(X[:30]))
 

@@ -1,4 +1,4 @@
-"""Near the limits of 16, 31 and 32 bits, and estimates of memory beside what is used."""
+"""Sizes near the limits of 16, 31 and 32 bits, and memory estimates compared with actual memory."""
 
 import os
 import subprocess
@@ -123,7 +123,7 @@ AT_ONCE = ("codes, fit",)
 def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
     shape, made, call = MEMORY[name]
     code = MEASURED.format(shape=shape, made=made, call=call)
-    returned = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "100000"}  # what is freed, to the system
+    returned = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "100000"}  # return freed memory to the system
     options = {"capture_output": True, "text": True, "check": False, "timeout": 300}
     run = subprocess.run([sys.executable, "-c", code], env=returned, **options)
     assert run.returncode == 0, run.stderr
@@ -161,7 +161,7 @@ def test_a_fit_takes_rows_whose_features_do_not_fit_in_memory(memory_of):
 
 
 def test_stores_of_more_than_2_to_the_32_codes(scratch_folder, monkeypatch):
-    """By structure: the file is sparse, and a page of each end is touched."""
+    """The file is sparse, and only a page at each end is written."""
     monkeypatch.setattr("binfeat.features.binning.code_store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
     n_rows, n_grids = 2**26 + 1, 65
     store = CodeStore(n_rows, n_grids, max_bytes=0)

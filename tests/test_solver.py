@@ -1,4 +1,4 @@
-"""Conjugate gradients alone: stopping, freezing, restarting."""
+"""Conjugate gradients: stopping, freezing, restarting."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def spd(rng, n=40, condition=1e3):
 
 
 class System:
-    """Equations with a matrix at hand."""
+    """Equations with an explicit matrix."""
 
     def __init__(self, A, B, diagonal=None):
         self.A, self.right = A, B
@@ -47,7 +47,7 @@ def test_solution_and_history(rng):
 
 
 def test_true_residual_is_refreshed(rng):
-    """After more than 50 iterations the reported residual is that of the solution."""
+    """After more than 50 iterations, the reported residual belongs to the solution."""
     A, B = spd(rng, 120, condition=1e6), rng.normal(size=(120, 1))
     result = solve(A, B, tol=1e-9)
     assert result.n_iter > 50
@@ -76,14 +76,14 @@ def test_finished_columns_are_frozen(rng):
 
 
 def classes(rng, sizes=(12, 9, 8)):
-    """A system, and right-hand sides that sum to 0."""
+    """Return a system, and right-hand sides that sum to 0."""
     Q, labels = rng.normal(size=(sum(sizes), 20)), np.repeat(np.arange(len(sizes)), sizes)
     Y = np.where(labels[:, np.newaxis] == np.arange(len(sizes)), 1.0, -1.0)
     return Q.T @ Q, Q.T @ (Y - Y.sum(axis=1).mean() / len(sizes))
 
 
 class Counted(System):
-    """Equations that note which targets are multiplied."""
+    """Equations that record the multiplied targets."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -97,14 +97,14 @@ class Counted(System):
 @pytest.mark.parametrize("start", [None, 3.0])
 @pytest.mark.parametrize("tol", [1e-2, 1e-9])
 def test_a_class_follows_from_the_others(rng, tol, start):
-    """It takes no products with them, and is solved for to the same tolerance; one of the large ones is left out."""
+    """It needs no products, and is solved to the same tolerance; one of the large classes is derived."""
     A, B = classes(rng)
     A = A + np.eye(20)
     system, inverse = Counted(A, B), 1 / np.diag(A)[:, np.newaxis]
     start = None if start is None else start * rng.normal(size=B.shape)
     result = cg.solve(system, np.zeros(3), SolverOptions(tol=tol, max_iter=500), start=start)
     assert result.status == "converged"
-    begun = start is not None  # by a product of all columns
+    begun = start is not None  # with a product of all columns
     together = system.seen[begun]
     (left_out,) = {0, 1, 2} - set(together)
     assert all(targets == [left_out] or set(targets) <= set(together) for targets in system.seen[begun:])
@@ -116,7 +116,7 @@ def test_a_class_follows_from_the_others(rng, tol, start):
 
 
 def test_a_class_that_follows_is_never_missing(rng):
-    """Also where a solve ends early, with at most the residual that is said."""
+    """Also if a solve ends early, with at most the reported residual."""
     A, B = classes(rng)
     A = A + np.eye(20)
     seen = []
@@ -234,7 +234,7 @@ def test_vector_kernels(rng, dtype):
 
 
 def test_vectors_of_some_targets(rng):
-    """The active target's vectors are the only ones that change."""
+    """Only the vectors of the active target change."""
     n = 50
     a, b, x, r = (rng.normal(size=(3, n)) for _ in range(4))
     inverse, targets, step, partial = rng.random((3, n)), np.array([2]), np.array([0.5]), np.empty((1, 1))

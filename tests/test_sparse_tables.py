@@ -1,4 +1,4 @@
-"""Sparse matrices whose indices point outside their arrays: refused by every public method, in every format."""
+"""Sparse matrices with indices outside their arrays: all public methods refuse them, in all formats."""
 
 import copy
 import os
@@ -25,7 +25,7 @@ FAR = 2**30
 
 
 def _edited(container, **edits):
-    """A matrix with numbers of its arrays replaced: name -> (place, number)."""
+    """Return a matrix with replaced numbers of its arrays: name -> (place, number)."""
     matrix = container(X)
     for name, (place, number) in edits.items():
         array = getattr(matrix, name).copy()
@@ -111,7 +111,7 @@ DAMAGES = {
 
 
 def _fitted():
-    """Estimators fitted to undamaged rows."""
+    """Return estimators fitted to undamaged rows."""
     fixed = {"gamma": "scale", "random_state": 0}
     codes = binfeat.RandomBinning(n_grids=4, output="codes", random_state=0)
     yield "binning", binfeat.RandomBinning(n_grids=4, random_state=0).fit(X)
@@ -154,7 +154,7 @@ def _targets(name):
 
 
 def calls():
-    """Every public call that takes rows: its name, and a function of the rows."""
+    """Return all public calls with rows: name, and function of the rows."""
     for name, estimator in _fitted():
         y = _targets(name)
         for method in _OF_ROWS:
@@ -235,7 +235,7 @@ def test_undamaged_matrices_pass_and_are_left_as_they_were(name, shape):
 
 def test_spare_room_and_wide_indices_pass():
     matrix = sparse.csr_array(X)
-    matrix.indices = np.append(matrix.indices, FAR).astype(np.int64)  # beyond the last entry
+    matrix.indices = np.append(matrix.indices, FAR).astype(np.int64)  # after the last entry
     matrix.data, matrix.indptr = np.append(matrix.data, 0.0), matrix.indptr.astype(np.int64)
     check_sparse(matrix)
     for values in (matrix.indices, matrix.indptr, matrix.data):

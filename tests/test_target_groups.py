@@ -1,4 +1,4 @@
-"""Ridge models that solve for some targets at a time, for less memory."""
+"""Ridge models that solve for some targets at a time, to save memory."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ EXACT = SolverOptions(tol=1e-10, max_iter=500, solver="cg")
 
 @pytest.fixture
 def table(rng):
-    """Codes of 300 rows, and their targets."""
+    """Return codes of 300 rows, and their targets."""
     X = rng.normal(size=(300, 3))
     Z = RandomBinning(gamma=0.5, n_grids=20, output="codes", random_state=0).fit_transform(X)
     return Z, rng.normal(size=(300, N_TARGETS)) + X[:, :1]
@@ -24,7 +24,7 @@ def table(rng):
 
 @pytest.fixture
 def few_bytes(memory_of):
-    """Let the memory suffice for the vectors of five targets, for a number of columns."""
+    """Set the memory to the vectors of five targets, for a number of columns."""
     return lambda n_columns: memory_of(4 * 5 * target_groups.VECTORS * 8 * n_columns)
 
 

@@ -1,4 +1,4 @@
-"""Targets that are transformed: what is chosen, what predictions then estimate, and how it is kept."""
+"""Transformed targets: selection, meaning of predictions, and storage."""
 
 import datetime
 import pickle
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("few_steps")
 
 @pytest.fixture(scope="module")
 def skewed():
-    """Rows, and targets above 0 of which the logarithms are smooth with noise."""
+    """Return rows, and positive targets with smooth, noisy logarithms."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 3))
     logs = X[:, 0] + 0.7 * np.sin(2 * X[:, 1])
@@ -78,14 +78,14 @@ def test_arcsinh_of_a_constant():
 
 
 def test_means_by_residuals(rng):
-    """The mean of a log-normal law is above its median by exp(1/2)."""
+    """The mean of a log-normal law is exp(1/2) times its median."""
     y = np.exp(rng.normal(size=20_000))
     standardised = targets.Targets.of(targets.TargetTransform("log"), y)
     prediction = np.zeros((1, 1)) - standardised.mean / standardised.std  # log y = 0
     means = standardised.of_means(standardised.encode(y) - prediction)
     np.testing.assert_allclose(standardised.decode(prediction), 1.0)
     standard_error = y.std() / np.sqrt(len(y))
-    shortfall = 0.05  # of the tail, which 32 parts even out
+    shortfall = 0.05  # 32 parts flatten the tail
     assert abs(means.decode(prediction)[0] - np.exp(0.5)) < 4 * standard_error + shortfall
 
 
@@ -103,12 +103,12 @@ def test_predictions_stay_near_all_targets(rng):
     assert given.limited(y) is given
 
 
-# What is chosen.
+# Selection.
 
 
 def test_logarithms_of_positive_skewed_targets(skewed):
     X, *values = skewed
-    y, clean = (own**1.5 for own in values)  # without logarithms predictions then fall below 0
+    y, clean = (own**1.5 for own in values)  # without logarithms, predictions are below 0
     machine, plain = (
         KernelMachineRegressor(**EXACT, target_transform=way).fit(X[:400], y[:400]) for way in ("auto", None)
     )
@@ -126,7 +126,7 @@ def test_targets_that_are_not_skewed_are_left(table):
     machine = KernelMachineRegressor(**FIXED).fit(X, y)
     assert machine.target_transform_ == "none"
     assert "target transform" not in machine.summary()
-    rare = KernelMachineRegressor(**FIXED).fit(X, y > np.quantile(y, 0.95))  # two values: all transforms are alike
+    rare = KernelMachineRegressor(**FIXED).fit(X, y > np.quantile(y, 0.95))  # two values: all transforms are equivalent
     assert "target transform" not in rare.summary()
 
 
@@ -140,7 +140,7 @@ def test_skewed_targets_that_no_transform_helps(rng):
 
 @pytest.mark.hard
 def test_errors_are_in_the_units_of_the_target(skewed):
-    """A score that only looks at logarithms prefers medians, and squares prefer means."""
+    """A score of logarithms prefers medians, and squared errors prefer means."""
     X, y, _ = skewed
     chosen = []
     for scoring in ("neg_mean_squared_log_error", None):
@@ -183,7 +183,7 @@ def test_little_time_tries_nothing_more(skewed):
     assert np.isfinite(machine.predict(X)).all()
 
 
-# The caller's transformer.
+# Transformers of the caller.
 
 
 @pytest.mark.parametrize("transformer", [FunctionTransformer(np.log, np.exp), *hard(StandardScaler())])
@@ -238,7 +238,7 @@ def test_transformers_that_do_not_fit_are_refused(table):
 
 @pytest.mark.hard
 def test_many_zeros_are_no_density(rng):
-    """Zeros of which a transform makes a narrow peak say nothing of its use: it has to lower the error."""
+    """A transform makes a narrow peak of zeros, which increases the likelihood; so it must lower the error."""
     X = rng.normal(size=(2500, 3))
     some = rng.uniform(size=2500) < 1 / (1 + np.exp(0.6 - X[:, 0]))
     y = np.where(some, np.exp(1 + 0.8 * X[:, 1] + 0.5 * rng.normal(size=2500)), 0.0)

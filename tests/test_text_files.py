@@ -1,4 +1,4 @@
-"""CSV files as spreadsheets write them: what is detected, what options override, what is wrong with damaged files."""
+"""CSV files from spreadsheets: detected formats, options, and errors of damaged files."""
 
 import gzip
 import logging
@@ -17,14 +17,14 @@ GERMAN = "Größe;Preis;Ort;y\n" + "".join(f"{i},5;{i + 1}.234,50;Köln;{i},25\n
 
 
 def put(path, content, encoding="utf-8"):
-    """A file with this text, packed if its name ends so."""
+    """Write a file with this text, compressed according to its name."""
     data = content if isinstance(content, bytes) else content.encode(encoding)
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
 
 
 def read(path, **options):
-    """X as a dictionary, and y."""
+    """Return X as a dictionary, and y."""
     parts = list(blocks(path, target="y", **options))
     table = pa.concat_tables([X for X, _ in parts])
     return table.to_pydict(), np.concatenate([y for _, y in parts])
@@ -51,7 +51,7 @@ def test_a_table_of_a_german_spreadsheet(tmp_path, caplog, name, encoding, words
     )
 
 
-FORMATS = {  # text, the column a, and how columns are separated, and decimal signs
+FORMATS = {  # text, column a, separator, decimal character
     "usual": ("a,y\n1.5,1\n2,2\n", [1.5, 2.0], ",", "."),
     "French": ("a;y\n1\u202f234,5;1\n12;2\n1\u00a0234\u00a0567;3\n", [1234.5, 12.0, 1234567.0], ";", ","),
     "Swiss": ("a;y\n1'234.5;1\n12;2\n1’234’567;3\n", [1234.5, 12.0, 1234567.0], ";", "."),
@@ -135,7 +135,7 @@ def test_options_are_for_text(tmp_path):
 def test_encodings_of_several_files(tmp_path):
     for number, encoding in enumerate(("cp1252", "ascii", "latin-1")):
         put(tmp_path / f"{number}.csv", "a,y\nfür,1\n" if encoding != "ascii" else "a,y\nfuer,2\n", encoding)
-    put(tmp_path / "3.csv", b"a,y\n\x81\xfc,4\n")  # no text in Windows-1252
+    put(tmp_path / "3.csv", b"a,y\n\x81\xfc,4\n")  # not valid in Windows-1252
     assert read(tmp_path)[0]["a"] == ["für", "fuer", "für", "\x81ü"]
     put(tmp_path / "4.csv", "a,y\nfür,1\n")
     with pytest.raises(
@@ -221,7 +221,7 @@ def test_nul_bytes_where_the_encoding_is_given(tmp_path):
 @pytest.mark.parametrize("mark", ["\r\r\n", *hard("\n")])
 def test_cells_of_many_lines_and_blank_lines_are_no_damage(tmp_path, mark):
     rows = [f'"text {i},{mark}more, lines,{mark} of{mark} text, and\n",{i}{mark}{mark}' for i in range(60_000)]
-    X, y = read(put(tmp_path / "one.csv", f"a,y{mark}" + "".join(rows)))  # over blocks of pyarrow
+    X, y = read(put(tmp_path / "one.csv", f"a,y{mark}" + "".join(rows)))  # more than a block of pyarrow
     np.testing.assert_array_equal(y, np.arange(60_000))
     assert X["a"][7].startswith("text 7,")
 

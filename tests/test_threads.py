@@ -1,4 +1,4 @@
-"""When kernels run in parallel: the lock, forks, and the number of threads."""
+"""Parallel kernels: the lock, forks, and the number of threads."""
 
 import contextlib
 import multiprocessing
@@ -80,12 +80,12 @@ with threadpoolctl.threadpool_limits(4, "blas"):
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        ({"LOKY_MAX_CPU_COUNT": "1"}, "1 1 1 True"),  # as a cgroup of half a core, which it is counted with
+        ({"LOKY_MAX_CPU_COUNT": "1"}, "1 1 1 True"),  # like a cgroup of half a core
         *hard(({"LOKY_MAX_CPU_COUNT": "1", "NUMBA_NUM_THREADS": "3"}, "3 3 2 True")),
     ],
 )
 def test_number_of_threads_follows_the_limit_of_the_process(variables, expected):
-    """Not the number of cores of the machine, unless NUMBA_NUM_THREADS says so; BLAS has no more of them either."""
+    """It is not the number of cores, unless NUMBA_NUM_THREADS sets it; BLAS has no more threads either."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"} | variables
     command = [sys.executable, "-c", THREADS_UNDER_LIMIT]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -109,7 +109,7 @@ def is_free():
 
 
 def while_taken(call, here):
-    """What a call comes to while another thread, or this one, has the right to threads."""
+    """Return the outcome of a call while another thread, or this one, owns Numba's threads."""
 
     def hold():
         if here:
@@ -143,7 +143,7 @@ def test_threads_are_free_unless_they_are_taken(threads, here):
 
 
 class InterruptedLock:
-    """A lock with Ctrl-C behind one of its calls, where CPython looks for signals."""
+    """A lock with Ctrl-C after one of its calls, where CPython handles signals."""
 
     def __init__(self, after):
         self.lock, self.after = threading.RLock(), after
@@ -214,7 +214,7 @@ assert seen == 1000, seen
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
 @pytest.mark.parametrize("attacked", ["is_free", *hard("limit_blas")])
 def test_real_signals_leave_the_threads_to_others(attacked):
-    """In a process of its own: whoever watches this one, as coverage does, has locks too."""
+    """It runs in a new process, because coverage in this one has locks, too."""
     subprocess.run([sys.executable, "-c", SIGNALS.replace("ATTACKED", attacked)], check=True, timeout=120)
 
 
@@ -263,7 +263,7 @@ PAIR = min(2, numba.config.NUMBA_NUM_THREADS)
 
 
 def shared(n_blocks, n_jobs, size=10**9, parties=1, fail_at=None):
-    """Each block with the thread that did it and BLAS's threads meanwhile; `parties` threads must take part."""
+    """Return each block with its thread and BLAS's threads meanwhile; `parties` threads must take part."""
     done, begun = [], threading.Barrier(parties)
 
     def work(blocks):
@@ -313,7 +313,7 @@ def test_blocks_are_done_by_the_caller_while_the_right_is_taken(here):
 
 
 def test_both_versions_run_where_all_are_wanted():
-    """With the result of one of them."""
+    """The result is that of one of them."""
     a, out, calls = np.ones((1, 100)), np.empty((1, 1)), []
 
     def counted(a, b, out):
@@ -352,7 +352,7 @@ def test_works_without_any_place_for_a_cache(tmp_path):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_items_side_by_side(threads, n_jobs):
-    """Each is worked on once, with one thread for BLAS."""
+    """Each item is processed once, with one thread for BLAS."""
     threads(2)
     done = []
     _threads.side_by_side(done.append, range(5), n_jobs)
@@ -367,7 +367,7 @@ def blas_now():
 
 @pytest.fixture
 def two_for_blas():
-    """BLAS with two threads, whatever the environment says."""
+    """Set BLAS to two threads, for any environment."""
     with threadpoolctl.threadpool_limits(2, "blas"):
         if blas_now() != {2}:
             pytest.skip("BLAS has one thread only")
@@ -382,7 +382,7 @@ def test_blas_keeps_to_n_jobs(threads, two_for_blas, n_jobs, expected):
 
 
 def test_any_thread_limits_blas(two_for_blas):
-    """One after the other: OpenBLAS is not left to the first of them."""
+    """One after the other: OpenBLAS does not belong to the first of them."""
 
     def limited():
         with _threads.one_blas_thread():

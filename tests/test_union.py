@@ -1,4 +1,4 @@
-"""Unions of maps: their algebra, and the ridge machines on them."""
+"""Unions of maps: their algebra, and ridge models on them."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ WEIGHTS = [0.5, 2.0, 1.0]
 
 
 def parts(output="csr"):
-    """Two binning maps and one of Fourier features."""
+    """Return two binning maps and one of Fourier features."""
     binning = RandomBinning(gamma=0.3, n_grids=9, output=output, random_state=1)
     other = RandomBinning(kernel="hat", gamma=0.2, n_grids=5, n_features=40, output=output, random_state=2)
     return [("bins", binning), ("waves", RandomFourier(n_components=30, random_state=3)), ("hashed", other)]
@@ -30,7 +30,7 @@ def table(rng):
 
 
 def stacked(X):
-    """The union written out."""
+    """Return the union, written out."""
     blocks = [part.fit_transform(X) for _, part in parts()]
     dense = [block.toarray() if sparse.issparse(block) else block for block in blocks]
     return np.hstack([np.sqrt(w) * block for w, block in zip(WEIGHTS, dense, strict=True)])
@@ -161,7 +161,7 @@ def test_names_parameters_and_search(table):
 
 
 def test_parameters_are_set_in_order():
-    """The list, then maps of it, then parameters of these."""
+    """First the list, then its maps, then their parameters."""
     waves = RandomFourier(n_components=4)
     changed = union().set_params(
         new__n_components=6,

@@ -1,4 +1,4 @@
-"""What rows have that `fit` had not seen: counted, listed, warned of, refused or ignored, never silently."""
+"""Values that `fit` has not seen: counted, listed, reported in warnings or errors, or ignored on request."""
 
 import datetime
 import pickle
@@ -57,7 +57,7 @@ def found_in(machine, X):
 
 
 def counted(X, known):
-    """The slow twin: each value beside all values of its column in fit, as counts of rows by column and kind."""
+    """Slow twin: compare each value with all training values of its column; count rows by column and kind."""
     counts = {}
     for name in known:
         seen = [value for value in known[name] if not pd.isna(value)]
@@ -114,7 +114,7 @@ def test_findings_are_those_of_the_twin(machine, rng):
 
 @pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist(), sparse.csr_array], ids=["array", "list", "sparse"])
 def test_what_is_far_outside_is_as_far_as_it_may_be(of_arrays, form):
-    """Beyond the range of fit by as much as this is wide; what is missing beside it stays so."""
+    """Values are clipped to one width beyond the training range; missing values in the row stay missing."""
     known = frame_of(N)[["size", "gaps"]].to_numpy()
     width = np.ptp(known[:, 0])
     far, ends = known[:4].copy(), known[:4].copy()
@@ -210,7 +210,7 @@ def test_words_among_strings_that_said_numbers_or_dates_are_listed(of_strings, c
 
 @pytest.mark.parametrize("day", [None, np.nan, datetime.date(2026, 2, 1), datetime.datetime(2026, 2, 1), "2026-02-01"])
 def test_a_row_alone_with_dates_as_objects_or_without_any(machine, day):
-    """As a service gets it: its types say nothing."""
+    """As in a service: its types are not informative."""
     frame = frame_of(N).assign(size=np.nan)
     frame.loc[::5, "day"] = pd.NaT
     machine = clone(machine).fit(frame, np.arange(N))
@@ -282,7 +282,7 @@ METHODS = {
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_warns_once(machine, method):
-    """A fitted model warns once, whatever the method; "error" and "ignore" hold for every call."""
+    """A fitted model warns once for all methods; "error" and "ignore" apply to each call."""
     frame = frame_of(10, seed=1).assign(size=77.0)
     own = pickle.loads(pickle.dumps(machine))
     with pytest.warns(UserWarning, match="Column 'size': far outside, in 10 rows, such as 77") as told:
@@ -325,7 +325,7 @@ def test_few_differences_do_not_warn(machine, n_rows, n_far, colour, warns):
 
 
 def test_rare_words_of_texts_are_no_news(few_steps):
-    """In a sparse matrix, values are far outside that are so in all columns."""
+    """In a sparse matrix, values are far outside only if they exceed the range of all columns."""
     X = sparse.csr_array(sparse.random(200, 40, density=0.05, random_state=0))
     machine = binfeat.KernelMachineRegressor(**PARAMETERS).fit(X, X.sum(axis=1))
     rare = sparse.csr_array(X).copy()

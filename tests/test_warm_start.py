@@ -1,4 +1,4 @@
-"""Kernel machines that go on from an earlier fit: what is kept, what is searched anew, what is refused."""
+"""Warm starts of kernel models: what is kept, what is searched again, and errors."""
 
 import pickle
 import re
@@ -138,8 +138,8 @@ def test_frames_files_and_transforms(few_steps, table):
     machine = KernelMachineRegressor(**WARM).fit(frame[:200], skewed[:200])
     assert machine.target_transform_ == "log"
     gamma, machine = machine.gamma_, pickle.loads(pickle.dumps(machine))
-    machine.fit(frame.replace({"e": {"v": "w"}}), skewed)  # a category that the first fit has not seen
-    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-12)  # to units of the rows and back
+    machine.fit(frame.replace({"e": {"v": "w"}}), skewed)  # a new category
+    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-12)  # converted to units of the rows and back
     assert machine.target_transform_ == "log"
     assert machine.predict(frame).min() > 0
     own = KernelMachineRegressor(target_transform=FunctionTransformer(np.log, np.exp), **WARM, **FIXED)

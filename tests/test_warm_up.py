@@ -1,4 +1,4 @@
-"""`warm_up` compiles all that features, linear models and predictions need."""
+"""`warm_up` compiles all kernels of features, linear models and predictions."""
 
 import subprocess
 import sys
@@ -57,7 +57,7 @@ print(len(before), n_predicted, sorted(compiled() - before))
 
 @pytest.mark.parametrize("kinds", hard("kernels", "all"))
 def test_predictions_compile_nothing_after_it(kinds):
-    """Of machines in files: for one row, few and many, with their intervals."""
+    """For models from files: one row, few and many, with intervals."""
     run = subprocess.run(
         [sys.executable, "-c", CODE, str(FILES), kinds], capture_output=True, text=True, check=False, timeout=300
     )
@@ -120,7 +120,7 @@ print(len(before), n_fits, sorted(compiled() - before))
 def test_features_and_linear_models_compile_nothing_after_it(n_rows, types):
     run = subprocess.run(
         [sys.executable, "-c", LOWER, n_rows, types],
-        cwd=Path(__file__).parent,  # of `limits`
+        cwd=Path(__file__).parent,  # the folder of `limits`
         capture_output=True,
         text=True,
         check=False,
@@ -131,7 +131,7 @@ def test_features_and_linear_models_compile_nothing_after_it(n_rows, types):
     assert int(n_kernels) > (40 if types == "all" else 20)
     assert int(n_fits) == 2 * 2 * 7 * (2 if types == "all" else 1)
     assert new == "[]"
-    assert "compiling" not in run.stderr  # it was asked for
+    assert "compiling" not in run.stderr  # compilation was requested
 
 
 def test_parts_are_checked():

@@ -17,7 +17,7 @@ N_INPUTS = 1500
 
 
 def _texts(rng, n_rows):
-    """Shares of words, of which few texts have most, and topics that overlap."""
+    """Return shares of words, most of them in few texts, and overlapping topics."""
     usual = 1 / np.arange(1.0, N_INPUTS + 1)
     topics = usual * np.exp(1.5 * rng.standard_normal((3, N_INPUTS)) * (rng.random((3, N_INPUTS)) < 0.15))
     topics /= topics.sum(axis=1, keepdims=True)
@@ -44,7 +44,7 @@ def test_texts_are_classified_as_well_as_by_ridge_regression_whatever_the_time(r
     ridge = RidgeClassifier().fit(X[:400], y[:400])
     assert machine.features_ == "exact"
     assert machine.score(X[400:], y[400:]) >= ridge.score(X[400:], y[400:]) - 0.02
-    assert "one for all inputs" in _words(machine)[0]  # rare words of variance 1 would be noise
+    assert "one for all inputs" in _words(machine)[0]  # rare words with variance 1 would be noise
 
 
 @pytest.mark.parametrize(("max_seconds", "n_judged"), [(1e-3, 300), *hard((None, 400))])
@@ -119,7 +119,7 @@ def test_weights_count_and_rows_without_weight_do_not(rng):
 
 @pytest.mark.hard
 def test_more_rows_than_choices_are_made_by(rng, limits, monkeypatch):
-    limits()  # as many steps as a user's fit
+    limits()  # as many steps as in a user's fit
     monkeypatch.setattr(exact, "TUNING_ROWS", 200)
     X, y = _few_matter(rng, 700)
     machine = KernelMachineRegressor(random_state=0).fit(X[:500], y[:500])
@@ -152,7 +152,7 @@ def test_probabilities_choose_the_penalty_of_labels(rng):
     machine = KernelMachineClassifier(on_unseen="ignore", random_state=0).fit(X[:400], y[:400])
     scored = KernelMachineClassifier(on_unseen="ignore", random_state=0, scoring="neg_log_loss").fit(X[:400], y[:400])
     assert machine.alpha_ == pytest.approx(scored.alpha_, rel=1e-3)
-    assert machine.held_out_error_[0] != pytest.approx(scored.held_out_error_[0], rel=0.01)  # which is of squares
+    assert machine.held_out_error_[0] != pytest.approx(scored.held_out_error_[0], rel=0.01)  # the squared error
 
 
 def test_a_given_penalty_is_kept(rng):
