@@ -1,4 +1,4 @@
-"""Thread pools of Numba and BLAS: how many threads a call has, and who may use them."""
+"""Thread pools of Numba and BLAS: the number of threads of a call, and access to them."""
 
 import functools
 import numbers
@@ -20,26 +20,26 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-_MANY_COLUMNS = 2500  # of a matrix that is factorized faster by several threads
+_MANY_COLUMNS = 2500  # columns of a matrix that several threads factorize faster
 _SPINS = "GOMP_SPINCOUNT"
 _WAITING = _SPINS, "OMP_WAIT_POLICY"
-_FEW_TRIES = "10000"  # fewer cost a twentieth where regions are short
-_WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
+_FEW_TRIES = "10000"  # fewer spins cost 5 % if parallel regions are short
+_WORTH_THREADS = 2**17  # elements; fewer take less time than the wait for a busy core
 
 
 class _Pool:
-    """The right to use Numba's threads: one caller at a time, none after a fork."""
+    """Access to Numba's threads: one caller at a time, none after a fork."""
 
     def __init__(self) -> None:
-        self._lock = threading.Condition()  # of a lock that knows its owner
+        self._lock = threading.Condition()  # its lock knows its owner
         self._used = False
         self._forked = False
 
     def use(self, in_threads: Callable[[], _Result], serially: Callable[[], _Result]) -> _Result:
-        """Call `in_threads` with the right, or `serially` if another thread, or a caller of this, has it.
+        """Call `in_threads` with access, or `serially` if another thread, or a caller of this, has it.
 
-        Ctrl-C may come after any call. So the lock knows its owner, it is acquired inside of the ``try``, and the first
-        call in ``finally`` is its `release`, which fails for a thread that does not have it.
+        Ctrl-C can arrive after any call. So the lock knows its owner, it is acquired within the ``try``, and the first
+        call in ``finally`` is its `release`, which fails for a thread that does not own it.
         """
         if self._forked or self._is_callers():
             return serially()
@@ -57,7 +57,7 @@ class _Pool:
 
     def _is_callers(self) -> bool:
         try:
-            self._lock.notify()  # wakes nobody: nobody waits
+            self._lock.notify()  # nothing waits for it
         except RuntimeError:
             return False
         return True
@@ -75,8 +75,8 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def _cores() -> int:
-    """Cores that the process may use, by its affinity and its cgroup. Numba considers the affinity only."""
-    from joblib import cpu_count  # late: it takes a tenth of a second
+    """Return the number of cores for this process, by affinity and cgroup. Numba considers only the affinity."""
+    from joblib import cpu_count  # imported late because it takes a tenth of a second
 
     config = vars(numba.config)
     threads, by_default = config["NUMBA_NUM_THREADS"], config["NUMBA_DEFAULT_NUM_THREADS"]
@@ -85,10 +85,10 @@ def _cores() -> int:
 
 @functools.cache
 def _start_threads() -> None:
-    """Let Numba load its threads, so that they soon leave their core to other processes while they wait for work.
+    """Let Numba load its threads, with few spins, so that idle threads soon release their cores.
 
-    Those of GNU OpenMP try for a millisecond otherwise. They read the variable when they are loaded. What the user has
-    set holds.
+    By default, threads of GNU OpenMP spin for a millisecond. The variable is read when they are loaded. A value set by
+    the user is kept.
     """
     is_open = not any(name in os.environ for name in _WAITING)
     if is_open:
@@ -97,11 +97,11 @@ def _start_threads() -> None:
         numba.get_num_threads()
     finally:
         if is_open:
-            os.environ.pop(_SPINS, None)  # another thread may have taken it out
+            os.environ.pop(_SPINS, None)  # another thread may have removed it
 
 
 def _numba_threads() -> int:
-    """Numba's current setting."""
+    """Return Numba's current number of threads."""
     _start_threads()
     return numba.get_num_threads()
 
@@ -129,7 +129,7 @@ _every_version = ContextVar("every_version", default=False)
 
 @contextmanager
 def every_version() -> Iterator[None]:
-    """Context in which drivers run their serial and their threaded version, so that both are compiled."""
+    """Run both the serial and the threaded version of drivers in this context, so that both are compiled."""
     token = _every_version.set(True)
     try:
         yield
@@ -155,7 +155,7 @@ def run_kernel(
     size: int,
     n_jobs: int | None,
 ) -> _Result:
-    """Call the threaded version of a kernel, or the serial one for one thread, for little work or without the right."""
+    """Call the threaded version of a kernel, or the serial one for one thread, little work, or without access."""
     is_small = size < _WORTH_THREADS
     threads = 1 if is_small and n_jobs is None else thread_count(n_jobs)
     if _every_version.get():
@@ -171,29 +171,29 @@ def _loaded_blas(with_scipy: bool) -> ThreadpoolController:
 
 
 def _blas() -> ThreadpoolController:
-    """The BLAS libraries of this process; SciPy brings another one than NumPy."""
+    """Return the BLAS libraries of this process; SciPy and NumPy have different ones."""
     return _loaded_blas("scipy.linalg" in sys.modules)
 
 
 def _set_threads(blas: LibController, threads: int) -> None:
-    """Set the threads of a library; of OpenBLAS threadpoolctl heeds one Python thread, until that gives it up."""
+    """Set the threads of a library; for OpenBLAS, threadpoolctl obeys one Python thread until that releases it."""
     blas.set_num_threads(threads)
     if hasattr(blas, "clear_controlling_thread"):  # OpenBLAS, since threadpoolctl 3.8
         blas.clear_controlling_thread()
 
 
 class _Caller:
-    """Whoever limits BLAS's threads, for as long as that lasts."""
+    """A caller that limits BLAS's threads, while the limit lasts."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
 
 
 class _BlasLimits:
-    """Limits that callers side by side set to BLAS's threads: the least one holds, until the last caller ends.
+    """Limits of concurrent callers on BLAS's threads: the lowest one applies, until the last caller ends.
 
-    The setting is shared by the whole process. Callers that restored what they found would leave the limits of others.
-    A limit that Ctrl-C kept its caller from taking back ends with the caller: the next one finds no more of it.
+    The whole process shares the setting, so callers that restored the previous value could restore the limits of
+    others. If Ctrl-C prevents a caller from removing its limit, the limit ends with the caller.
     """
 
     def __init__(self) -> None:
@@ -203,7 +203,7 @@ class _BlasLimits:
 
     @contextmanager
     def limit(self, threads: int) -> Iterator[None]:
-        """Context in which BLAS has so many threads at most."""
+        """Limit BLAS to this number of threads in this context."""
         caller = _Caller()
         try:
             self._set(self._limits.__setitem__, caller, threads)
@@ -219,7 +219,7 @@ class _BlasLimits:
                 threads = min([self._before.setdefault(blas.filepath, now), *self._limits.values()])
                 if threads != now:
                     _set_threads(blas, threads)
-                if not self._limits and blas.num_threads == threads:  # not where another thread has its own limit
+                if not self._limits and blas.num_threads == threads:  # unless another thread has its own limit
                     del self._before[blas.filepath]
 
     def after_fork(self) -> None:
@@ -235,22 +235,22 @@ if hasattr(os, "register_at_fork"):
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
-    """Context in which BLAS uses one thread: small factorizations are slower with more, far slower on busy cores."""
+    """Limit BLAS to one thread: small factorizations are slower with more, and far slower on busy cores."""
     return _blas_limits.limit(1)
 
 
 def threads_to_factorise(n: int) -> AbstractContextManager[None]:
-    """Context in which BLAS factorizes a matrix (n, n): by one thread if it is small; see `one_blas_thread`."""
+    """Limit BLAS for factorizing a matrix (n, n): to one thread if it is small; see `one_blas_thread`."""
     return one_blas_thread() if n < _MANY_COLUMNS else blas_threads(None)
 
 
 def blas_threads(n_jobs: int | None) -> AbstractContextManager[None]:
-    """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to, in the whole process."""
+    """Limit BLAS to `n_jobs` threads in the whole process, and never increase its threads."""
     return _blas_limits.limit(thread_count(n_jobs))
 
 
 def threads_are_free(n_jobs: int | None) -> bool:
-    """Whether work that is shared now has more than one thread."""
+    """Return True if shared work would now have more than one thread."""
     return thread_count(n_jobs) > 1 and _pool.use(lambda: True, lambda: False)
 
 
@@ -288,7 +288,7 @@ def share_blocks(
 
 
 def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_jobs: int | None = None) -> list[_Result]:
-    """Results of a function of each item, in their order; in Python threads, with one thread for BLAS.
+    """Return the results of a function for each item, in order; uses Python threads, with one thread for BLAS.
 
     See `share_blocks`.
     """
@@ -298,7 +298,7 @@ def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_job
         for number in numbers:
             results[number] = work(known[number])
 
-    with one_blas_thread():  # also where the caller is alone: what BLAS adds up depends on the number of its threads
+    with one_blas_thread():  # also for a single caller, because sums of BLAS depend on its threads
         share_blocks(work_on, range(len(known)), _WORTH_THREADS, n_jobs)
     return [results[number] for number in range(len(known))]
 
@@ -309,6 +309,6 @@ def _share(work: Callable[[Iterator[_Item]], object], queue: deque[_Item], threa
         try:
             work(_taken_from(queue))
         finally:
-            queue.clear()  # after an error the others stop at their next block
+            queue.clear()  # after an error the other threads stop at their next block
         for each in running:
             each.result()

@@ -29,9 +29,9 @@ from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.table.derived import Quantiles
 
-_PREDICTED, _INPUTS, _TARGETS = 400, 5, 3  # rows, more than any kind takes one by one
+_PREDICTED, _INPUTS, _TARGETS = 400, 5, 3  # rows; no kind of model predicts as many one by one
 _ROOTS = 5  # samples of a posterior
-_NUS = (0.0, np.inf, 1.5, 2.5, -1.0)  # of all kernels
+_NUS = (0.0, np.inf, 1.5, 2.5, -1.0)  # parameters nu of all kernels
 
 
 def _warm_up_models() -> None:
@@ -103,7 +103,7 @@ def _of_features(rng: np.random.Generator) -> Iterator[FeatureFunction]:
 
 
 _N = 300  # rows
-_MANY_BINS = 70_000  # in a grid: codes take 4 bytes, and two grids have enough columns for equal ones to be merged
+_MANY_BINS = 70_000  # per grid: codes need 4 bytes, and two grids have enough columns for merging
 _TYPES = np.float64, np.float32
 
 

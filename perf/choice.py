@@ -136,7 +136,7 @@ def _fourier_machine(scaler, kernel, gamma, n_frequencies, y):
 
 
 def finer(best):
-    """Return copies of the model with gamma multiplied by each of `FACTORS`."""
+    """Yield copies of the model with gamma multiplied by each of `FACTORS`."""
     for factor in FACTORS:
         yield clone(best).set_params(features__gamma=best.get_params()["features__gamma"] * factor)
 

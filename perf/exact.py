@@ -22,7 +22,7 @@ _MARGINS = np.array([1.0, 10.0, 100.0])
 
 
 def machines(scaler, X, regression):
-    """Return name, model, candidate parameters and maximum training rows (None is all) of each model.
+    """Yield name, model, candidate parameters and maximum training rows (None is all) of each model.
 
     X are scaled training rows.
     """

@@ -26,7 +26,7 @@ DELETED = object()
 
 
 def models() -> Iterator[tuple[str, BaseEstimator, Any]]:
-    """Return fitted models of all kinds by name, each with rows for its methods."""
+    """Yield fitted models of all kinds by name, each with rows for its methods."""
     binning = binfeat.RandomBinning(n_grids=3, gamma=0.5, min_count=2, random_state=0).fit(X)
     Z = binning.transform(X)
     yield "binning", binning, X
@@ -166,7 +166,7 @@ def replaced(value: Any, path: tuple, new: Any) -> Any:
 
 
 def mutants(value: Any) -> Iterator[tuple[str, Any]]:
-    """Return replacements of a value by name."""
+    """Yield replacements of a value by name."""
     yield "deleted", DELETED
     yield "None", None
     if isinstance(value, np.ndarray):
@@ -243,7 +243,7 @@ _ATTRIBUTES = "feature_importances_", "linear_map_", "_n_features_out"
 
 
 def calls(model: BaseEstimator, rows: Any) -> Iterator[tuple[str, Any]]:
-    """Return all calls of a fitted model that read its attributes, by name."""
+    """Yield all calls of a fitted model that read its attributes, by name."""
     for name in _METHODS:
         if hasattr(type(model), name):
             yield name, lambda name=name: getattr(model, name)(rows)

@@ -26,7 +26,7 @@ SHOWN = ["price $, cost $", "$x_{$", "$$", r"a\$b$c", r"evil\u202egnp\x1b[31m", 
 
 
 def displays():
-    """Return each display with these names wherever it accepts names."""
+    """Yield each display with these names wherever it accepts names."""
     values = np.arange(1.0, 13.0).reshape(2, 6)
     yield RelevanceDisplay(values[0], feature_names=NAMES)
     yield ShapleyDisplay(values, [0.0, 0.0], feature_names=NAMES)

@@ -81,7 +81,7 @@ def test_a_sum_with_a_linear_map_a_linear_part_and_rows_that_do_not_count(rng):
 
 
 def machines(rng):
-    """Return exact models with a sum of kernels, a linear map, categories, several classes."""
+    """Yield exact models with a sum of kernels, a linear map, categories, several classes."""
     X = np.column_stack([rng.normal(size=(700, 5)), rng.integers(3, size=700)])
     y = np.sin(X[:, 0] + X[:, 1]) + X[:, 2] + (X[:, 5] == 1)
     given = {"features": "exact", "random_state": 0, "categorical_features": [5]}

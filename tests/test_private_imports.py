@@ -8,7 +8,7 @@ MOST = 149  # import statements
 
 
 def private_imports(path):
-    """Return the statements of a file that import private modules or names of binfeat."""
+    """Yield the statements of a file that import private modules or names of binfeat."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             is_ours = (node.module or "").partition(".")[0] == "binfeat"

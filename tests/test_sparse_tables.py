@@ -111,7 +111,7 @@ DAMAGES = {
 
 
 def _fitted():
-    """Return estimators fitted to undamaged rows."""
+    """Yield estimators fitted to undamaged rows."""
     fixed = {"gamma": "scale", "random_state": 0}
     codes = binfeat.RandomBinning(n_grids=4, output="codes", random_state=0)
     yield "binning", binfeat.RandomBinning(n_grids=4, random_state=0).fit(X)
@@ -154,7 +154,7 @@ def _targets(name):
 
 
 def calls():
-    """Return all public calls with rows: name, and function of the rows."""
+    """Yield all public calls with rows: name, and function of the rows."""
     for name, estimator in _fitted():
         y = _targets(name)
         for method in _OF_ROWS:

@@ -21,12 +21,12 @@ class ArrayRecord:
 
     @classmethod
     def names(cls, *, optional: bool) -> list[str]:
-        """The fields that may be missing, or those that may not."""
+        """Return the names of optional fields, or of required ones."""
         return [field.name for field in fields(cls) if (field.default_factory is not MISSING) == optional]
 
     @classmethod
     def layout(cls, *names: str) -> dict[str, tuple]:
-        """Declared dtypes and axes, as `check_arrays` takes them: of some fields, or of all that may not be missing."""
+        """Return declared dtypes and axes for `check_arrays`, of some fields or of all required ones."""
         hints = get_type_hints(cls, include_extras=True)
         known = names or cls.names(optional=False)
         return {name: hints[name].__metadata__ for name in known if hasattr(hints[name], "__metadata__")}

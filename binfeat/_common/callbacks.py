@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks; where it has none, before version 1.9, fits run without them."""
+"""scikit-learn's callbacks; before version 1.9, which has none, fits run without them."""
 
 from collections.abc import Callable
 from typing import Self, TypeVar

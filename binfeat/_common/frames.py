@@ -80,7 +80,7 @@ def plain_type(values: Any) -> np.dtype | None:
 
 
 def typed_objects(y: Any) -> Any:
-    """Objects that are all bools, or all integers, as an array of NumPy's type; anything else as it is."""
+    """Convert objects that are all bools, or all integers, to an array of NumPy's type; return others unchanged."""
     dtype = getattr(y, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind != "O":
         return y

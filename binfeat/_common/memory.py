@@ -30,7 +30,7 @@ def allowed_bytes(max_bytes: float | None, part: float) -> int | Any:  # infinit
 
 
 def give_back_memory() -> None:
-    """Return freed memory to the system. The GNU C library keeps up to 64 MB of it; others need no call."""
+    """Give freed memory back to the system. The GNU C library keeps up to 64 MB of it; others need no call."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 

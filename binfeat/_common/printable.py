@@ -1,10 +1,10 @@
-"""Text of users, such as names of columns, as it is safe to show: in a terminal, on a page, in a picture."""
+"""Text from users, such as names of columns, made safe for terminals, pages and pictures."""
 
 _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible characters
 
 
 def printable(value: object) -> str:
-    r"""A value as text on one line.
+    r"""Return a value as text on one line.
 
     White space of any kind becomes a space. Control characters, such as those that color a terminal or reverse the
     direction of writing, and halves of surrogate pairs become escape sequences such as ``\x1b``.
@@ -14,7 +14,7 @@ def printable(value: object) -> str:
 
 
 def printable_lines(value: object) -> str:
-    """A value as text in which only the ends of lines are left as they are; see `printable`."""
+    """Return a value as text that keeps only line ends; see `printable`."""
     return "\n".join(map(printable, str(value).split("\n")))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class _Task:
-    """A task that callbacks see, and the number of its own tasks that have begun."""
+    """A task for callbacks, and the number of its own tasks that have begun."""
 
     def __init__(self, estimator: Any, context: Any, **given: Any) -> None:
         self._estimator, self._n_begun = estimator, 0
@@ -20,14 +20,14 @@ class _Task:
         return _Task(self._estimator, self._context.subcontext(task_name=name, max_subtasks=n_tasks))
 
     def end(self, **given: Any) -> bool:
-        """End the task; return whether callbacks let later tasks run."""
+        """End the task; return True if callbacks allow later tasks."""
         return not self._context.call_on_fit_task_end(estimator=self._estimator, **given)
 
 
 class Progress:
-    """The tasks of a fit that callbacks see: a callback that stops a task at its end stops all later tasks.
+    """The tasks of a fit for callbacks; a callback that stops a task at its end stops all later tasks.
 
-    X and y are handed on to callbacks that ask for them.
+    X and y are passed to callbacks that require them.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
@@ -36,7 +36,7 @@ class Progress:
         self._compiling, self._stopped = None, False
 
     def begin(self, n_tasks: int | None = None) -> None:
-        """Begin the fit; `n_tasks` is the most stages, or steps of a fit without stages, None if unknown."""
+        """Begin the fit; `n_tasks` is the maximum number of stages (or steps without stages), None if unknown."""
         context = self._estimator._init_callback_context(max_subtasks=n_tasks)
         self._fit = self._stage = _Task(self._estimator, context, **self._given)
 
@@ -45,7 +45,7 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str, n_steps: int | None = None) -> Iterator[None]:
-        """Context of a part of the fit; `n_steps` is the number of its steps, None if unknown."""
+        """Run a part of the fit in this context; `n_steps` is its number of steps, None if unknown."""
         self._stage = self._fit.begin(name, n_steps)
         yield
         stage, compiling = self._stage, self._compiling
@@ -55,7 +55,7 @@ class Progress:
         self._stopped |= not stage.end()
 
     def step(self, name: str = "step") -> bool:
-        """Report a step; return whether callbacks let the fit go on."""
+        """Report a step; return True if callbacks allow the fit to continue."""
         return self._stage.begin(name, 0).end() and not self._stopped
 
     def compiling(self) -> None:
@@ -65,7 +65,7 @@ class Progress:
 
 
 class Silent:
-    """A `Progress` that reports nothing; `goes_on` is whether its fit goes on after the first step."""
+    """A `Progress` without reports; `goes_on` is False to stop the fit after the first step."""
 
     def __init__(self, goes_on: bool) -> None:
         self._goes_on = goes_on

@@ -10,16 +10,16 @@ PITCH, SHIFT, KEYS, FREQUENCIES, RADII, SOBOL, CALLER, PHASES, SIGNS, ORDER, NOR
 
 _Halves: TypeAlias = tuple[Any, ...]  # high and low halves of 128-bit numbers, uint64
 
-_PCG_MULTIPLIER, _MODULUS = 0x2360ED051FC65DA44385DF649FCCF645, 2**128  # of O'Neill's PCG64, as NumPy has it
+_PCG_MULTIPLIER, _MODULUS = 0x2360ED051FC65DA44385DF649FCCF645, 2**128  # of O'Neill's PCG64, as in NumPy
 
 
 def stream(seed: int, index: int, purpose: int) -> np.random.PCG64:
-    """Bit generator for one purpose; `index` is the number of a grid or a block."""
+    """Return a bit generator for one purpose; `index` is the number of a grid or a block."""
     return np.random.PCG64(np.random.SeedSequence([seed, index, purpose]))
 
 
 def words_at(seed: int, index: int, purpose: int, places: np.ndarray) -> np.ndarray:
-    """The words of a stream at rising `places`, without the words between them."""
+    """Return the words of a stream at increasing `places`, without computing the words between."""
     state = stream(seed, index, purpose).state["state"]
     powers, sums = _jumps(places)
     high, low = _add(_multiply(powers, _halves(state["state"])), _multiply(sums, _halves(state["inc"])))
@@ -29,7 +29,7 @@ def words_at(seed: int, index: int, purpose: int, places: np.ndarray) -> np.ndar
 
 @functools.lru_cache(maxsize=4)
 def _jumps_of(places: bytes) -> tuple[_Halves, _Halves]:
-    """For each place, the multiplier and the factor of the increment that lead from the seed's state to its state."""
+    """Return the multiplier and the factor of the increment from the seed's state to the state of each place."""
     powers, sums, power, total, last = [], [], 1, 0, 0
     for place in np.frombuffer(places, np.int64).tolist():
         step, growth, steps = _PCG_MULTIPLIER, 1, place + 1 - last
@@ -66,7 +66,7 @@ def _add(first: _Halves, second: _Halves) -> _Halves:
 
 @np.errstate(over="ignore")
 def _multiply(numbers: _Halves, factor: tuple[np.uint64, np.uint64]) -> _Halves:
-    """Products modulo 2^128, of halves of arrays of numbers and of one factor."""
+    """Return products modulo 2^128 of numbers and one factor, all as halves."""
     (high, low), (factor_high, factor_low) = numbers, factor
     half, mask = np.uint64(32), np.uint64(2**32 - 1)
     a, b, c, d = low >> half, low & mask, factor_low >> half, factor_low & mask
@@ -76,11 +76,11 @@ def _multiply(numbers: _Halves, factor: tuple[np.uint64, np.uint64]) -> _Halves:
 
 
 def uniforms(words: np.ndarray) -> np.ndarray:
-    """Uniform numbers inside (0, 1), both ends excluded, from 64-bit words."""
+    """Convert 64-bit words to uniform numbers in the open interval (0, 1)."""
     return np.minimum(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53, 1.0 - 2.0**-53)
 
 
 def round_significant(x: np.ndarray, bits: int) -> np.ndarray:
-    """Round positive numbers to `bits` significant bits, so that a difference in the last digits is lost."""
+    """Round positive numbers to `bits` significant bits, to remove differences in the last digits."""
     mantissa, exponent = np.frexp(x)
     return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)

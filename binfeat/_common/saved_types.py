@@ -42,7 +42,7 @@ _SCHEMA = "schema.json"
 
 
 def with_new_names(path: Path) -> bytes | None:
-    """Content of a file of skops in which types of older versions have their new names; None if it contains none."""
+    """Return the content of a skops file with new names for types of older versions; None if it has none."""
     with ZipFile(path) as old:
         schema = json.loads(old.read(_SCHEMA))
         if not _rename(schema):
@@ -55,7 +55,7 @@ def with_new_names(path: Path) -> bytes | None:
 
 
 def _rename(schema: object) -> bool:
-    """Rename the types in a description of an object, in place; whether there are any."""
+    """Rename the types in a description of an object, in place; return True if there are any."""
     waiting, has_renamed = [schema], False
     while waiting:
         node = waiting.pop()

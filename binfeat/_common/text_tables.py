@@ -1,4 +1,4 @@
-"""Rows of words as text."""
+"""Tables as text."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,6 +8,6 @@ def text_line(words: Iterable[str], widths: Iterable[int]) -> str:
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Lines of rows, in columns as wide as their longest words."""
+    """Return a line per row, with columns as wide as their longest words."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join(text_line(row, widths) for row in rows)

@@ -83,7 +83,7 @@ def check_moderate(values: np.ndarray, name: str) -> None:
 
 
 def check_integer(value: object, name: str, minimum: int, maximum: float = np.inf) -> int:
-    """An integer parameter within bounds; TypeError if it is not an integer, ValueError if it is out of range."""
+    """Return an integer within bounds; TypeError if it is not an integer, ValueError if it is out of range."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
     if value < minimum:
@@ -94,7 +94,7 @@ def check_integer(value: object, name: str, minimum: int, maximum: float = np.in
 
 
 def check_real(value: object, name: str, minimum: float) -> float:
-    """A finite number of at least `minimum`, as a float; TypeError if it is no number, ValueError if out of range."""
+    """Return a finite number of at least `minimum` as a float; TypeError or ValueError for others."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number of at least {minimum}, got {value!r}.")
     number = _as_float(value)
@@ -104,7 +104,7 @@ def check_real(value: object, name: str, minimum: float) -> float:
 
 
 def _as_float(value: numbers.Real) -> float:
-    """A real number as a float, infinite beyond the range of floats."""
+    """Return a real number as a float, infinite beyond the range of floats."""
     try:
         return float(value)
     except OverflowError:
@@ -119,7 +119,7 @@ def in_digits(value: object) -> str:
 
 
 def check_numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """Numbers as an array of float64 of any shape; TypeError if they are anything else."""
+    """Return numbers as an array of float64 of any shape; TypeError for anything else."""
     with suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(unmasked(values))
         if array.dtype.kind != "c":
@@ -139,7 +139,7 @@ def is_word(value: object, word: str) -> bool:
 
 
 def check_choice(value: T, name: str, choices: Collection[str | None]) -> T:
-    """A string or None that is one of `choices`; ValueError if it is not."""
+    """Return a string or None that is one of `choices`; ValueError for others."""
     if (value is None or isinstance(value, str)) and value in choices:
         return value
     *others, last = map(repr, choices)
@@ -153,7 +153,7 @@ def require_y(who: str, y: ArrayLike | None) -> ArrayLike:
 
 
 def check_float_type(dtype: object) -> np.dtype:
-    """float32 or float64, as a `numpy.dtype`; ValueError if it is any other type."""
+    """Return float32 or float64 as a `numpy.dtype`; ValueError for other types."""
     for known in (np.dtype(np.float32), np.dtype(np.float64)):
         if dtype is known.type or (isinstance(dtype, np.dtype) and dtype == known) or str(dtype) == known.name:
             return known
@@ -161,7 +161,7 @@ def check_float_type(dtype: object) -> np.dtype:
 
 
 def check_share(value: object, name: str) -> float:
-    """A number above 0 and below 1; TypeError if it is not a number, ValueError if it is out of range."""
+    """Return a number above 0 and below 1; TypeError if it is not a number, ValueError if it is out of range."""
     share = check_real(value, name, minimum=0.0)
     if not 0 < share < 1:
         raise ValueError(f"{name} must be between 0 and 1, got {share}.")
@@ -169,7 +169,7 @@ def check_share(value: object, name: str) -> float:
 
 
 def check_weights(sample_weight: ArrayLike | None, n_rows: int, some: bool = True) -> np.ndarray | None:
-    """Sample weights as float64 of shape (n_rows, 1), or None; all may be zero only with ``some=False``.
+    """Return sample weights as float64 (n_rows, 1), or None; all may be zero only with ``some=False``.
 
     TypeError if they are not numbers; ValueError if they are negative, not finite, all zero, or not one per row.
     """
@@ -214,7 +214,7 @@ def check_penalty(alpha: float | None, mean_weight: float) -> None:
 
 
 def check_row_weights(sample_weight: ArrayLike, n_rows: int) -> np.ndarray:
-    """Weights as float64 of shape (n_rows,); ValueError if there are more or fewer."""
+    """Return weights as float64 of shape (n_rows,); ValueError for other lengths."""
     weights = check_numbers(sample_weight, "sample_weight")
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one value per row, shape ({n_rows},); got shape {weights.shape}.")
@@ -222,12 +222,12 @@ def check_row_weights(sample_weight: ArrayLike, n_rows: int) -> np.ndarray:
 
 
 def flat(weights: np.ndarray | None) -> np.ndarray | None:
-    """Weights of shape (n_rows,) from weights of shape (n_rows, 1), or None."""
+    """Return weights (n_rows,) from weights (n_rows, 1), or None."""
     return None if weights is None else weights[:, 0]
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:
-    """A non-negative integer seed for any `random_state`; an integer is returned as it is."""
+    """Return a non-negative integer seed for any `random_state`; an integer is returned unchanged."""
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
     try:
@@ -237,7 +237,7 @@ def seed_of(random_state: int | np.random.RandomState | None) -> int:
 
 
 def check_gamma(gamma: Any, n_inputs: int, some: bool = True, words: Iterable[str] = ()) -> np.ndarray:
-    """One non-negative gamma per input, as an array; all may be zero only with ``some=False``.
+    """Return one non-negative gamma per input, as an array; all may be zero only with ``some=False``.
 
     TypeError, which names the `words` that the caller also accepts, if it is not a number or a sequence of numbers;
     ValueError if it has the wrong length or a value out of range.
@@ -264,7 +264,7 @@ def check_gamma(gamma: Any, n_inputs: int, some: bool = True, words: Iterable[st
 
 
 def check_categorical(categorical_features: Any, estimator: BaseEstimator) -> np.ndarray:
-    """Mask of the categorical inputs, from a mask, positions or names; ValueError if one was not seen in `fit`."""
+    """Return a mask of the categorical inputs, from a mask, positions or names; ValueError for unknown inputs."""
     n_inputs = estimator.n_features_in_
     mask = np.zeros(n_inputs, dtype=bool)
     chosen = np.atleast_1d(np.asarray([] if categorical_features is None else unmasked(categorical_features)))
@@ -286,7 +286,7 @@ def check_categorical(categorical_features: Any, estimator: BaseEstimator) -> np
 
 
 class InputNames(BaseEstimator):
-    """Keeps the number and the names of the inputs that `checked_rows` finds, for functions that fit nothing."""
+    """Stores number and names of the inputs that `checked_rows` finds, for functions without an estimator."""
 
 
 def check_input_names(estimator: BaseEstimator, input_features: Any) -> None:

@@ -5,12 +5,12 @@ import warnings
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of the line that called binfeat, though it did so through scikit-learn."""
+    """Warn with the line that called binfeat, also if it did so through scikit-learn."""
     warnings.warn(message, category, stacklevel=_callers_level())
 
 
 def _callers_level() -> int:
-    """The `stacklevel` with which the caller's warning points outside binfeat and scikit-learn."""
+    """Return the `stacklevel` for a warning that points outside binfeat and scikit-learn."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("binfeat", "numpy", "sklearn"):
         frame, level = frame.f_back, level + 1

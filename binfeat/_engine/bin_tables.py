@@ -1,8 +1,8 @@
 """From hashes to codes and from codes to CSR: one open-addressing table per grid.
 
 A table is an array of 2^bits slots, each EMPTY or the number of a bin; `keys[c]` is the hash of bin number c. The top
-bits of a hash give the first slot where its bin may be. A slot holds 4 bytes and no hash, so that the table of 65,000
-bins fits in a core's second-level cache.
+bits of a hash select the first slot where its bin can be. A slot has 4 bytes and no hash, so the table of 65,000 bins
+fits in a core's second-level cache.
 """
 
 import numpy as np
@@ -21,13 +21,13 @@ _TILE = 128  # rows of CSR written together: their cache lines stay in the first
 
 @jit
 def _first_slot(hashed, n_slots):
-    """Slot that the top bits of a hash select; the number of slots is a power of two."""
+    """Return the slot selected by the top bits of a hash; the number of slots is a power of two."""
     return (hashed >> _WORD) * np.uint64(n_slots) >> _WORD
 
 
 @jit
 def _probe(hashed, slots, keys):
-    """Slot that holds the bin with this hash, or the empty slot where it belongs."""
+    """Return the slot of the bin with this hash, or the empty slot where it belongs."""
     last = np.uint64(slots.shape[0] - 1)
     slot = _first_slot(hashed, slots.shape[0])
     while slots[slot] != EMPTY and keys[slots[slot]] != hashed:
@@ -153,7 +153,7 @@ def fold(hashes, first_row, n_slots, codes):
 
 @jit
 def _digit(hashed, falling, level):
-    """Digit of the sort key (descending count, hash): levels 0 and 1 are the top bits of the hash."""
+    """Return a digit of the sort key (decreasing count, hash); levels 0 and 1 are the top bits of the hash."""
     if level < 2:
         return (hashed >> np.uint64(42 + 11 * level)) & np.uint64(_RADIX - 1)
     return (falling >> np.uint64(11 * (level - 2))) & np.uint64(_RADIX - 1)
@@ -178,7 +178,7 @@ def _sort_by_digit(keys, counts, largest, level, order, spare):
 
 @jit
 def _settle(keys, counts, order):
-    """Sort the few neighbours that have the same count and the same top 22 bits of the hash."""
+    """Sort the few neighbors with the same count and the same top 22 bits of the hash."""
     for i in range(1, order.shape[0]):
         b = order[i]
         k = i
@@ -190,7 +190,7 @@ def _settle(keys, counts, order):
 
 @jit
 def _count_levels(largest):
-    """Number of digits of the sort key: two for the hash, and the digits of the largest count."""
+    """Return the number of digits of the sort key: two for the hash, and the digits of the largest count."""
     levels = 2
     while largest > 0:
         largest //= _RADIX

@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept on disk: in Numba's caches, and in filled ones that may only be read.
+"""Caches of compiled kernels on disk: Numba's caches, and filled read-only ones.
 
-Numba passes over a folder that it cannot write to, although the kernels in it would serve, as in an image of a
-container whose files are read-only.
+Numba skips a folder that it cannot write to, although the kernels in it are usable, for example in a container image
+with read-only files.
 """
 
 import os
@@ -16,7 +16,7 @@ _warned = False
 
 
 def _readable(locator):
-    """One of Numba's locators, for folders that it passes over because they cannot be written to."""
+    """A locator for folders that Numba skips because it cannot write to them."""
 
     def ensure_cache_path(self):
         path = self.get_cache_path()
@@ -30,7 +30,7 @@ _Impl: Any = FunctionCache._impl_class
 
 
 class _ReadableImpl(_Impl):
-    # The folder that the user names, and the one beside the source.
+    # The folder set by the user, and the folder next to the source.
     _locator_classes: ClassVar = [_readable(own) for own in _Impl._locator_classes[:2]]
 
 
@@ -39,14 +39,14 @@ class _ReadableCache(FunctionCache):
 
 
 class _Unwritten(NullCache):
-    """No folder can be written to: what is compiled is lost with the process, which is said."""
+    """No folder is writable: compiled kernels are lost with the process, and a warning mentions it."""
 
     def save_overload(self, sig, cres):
         _warn()
 
 
 class _FilledFirst:
-    """A cache that may only be read, and another one for what it lacks."""
+    """A read-only cache, and another one for kernels that it lacks."""
 
     def __init__(self, filled, own):
         self._filled, self._own = filled, own
@@ -70,10 +70,10 @@ class _FilledFirst:
 
 
 def cache_of(function):
-    """The cache of a function's compilations: a filled folder that is read-only, and one that can be written."""
+    """Return the cache of a function's compilations: a filled read-only folder, and a writable one."""
     filled: Any = NullCache()
     own: Any = _Unwritten()
-    if not getattr(config, "CACHE_LOCATOR_CLASSES", ""):  # by which the user says where caches are
+    if not getattr(config, "CACHE_LOCATOR_CLASSES", ""):  # the user has set the location of caches
         with suppress(RuntimeError):
             filled = _ReadableCache(function)
     has_filled = filled.cache_path is not None and os.path.exists(filled._cache_file._index_path)

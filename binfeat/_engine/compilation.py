@@ -1,4 +1,4 @@
-"""Reports when kernels are compiled, which happens where the cache on disk has no entry for them yet."""
+"""Reports of compilations, which happen if the cache on disk has no entry for a kernel."""
 
 import logging
 from contextlib import contextmanager
@@ -13,9 +13,9 @@ _FIRST = (
 
 
 class _Compilations(event.Listener):
-    """Logs every compilation of a kernel of binfeat, and calls the listeners.
+    """Log each compilation of a kernel of binfeat, and call the listeners.
 
-    The first one in a process is logged as a warning, which Python shows by default: the call takes seconds.
+    The first one in a process is logged as a warning, which Python shows by default, because the call takes seconds.
     """
 
     def __init__(self):
@@ -38,7 +38,7 @@ class _Compilations(event.Listener):
 
     @contextmanager
     def told_to(self, *listeners):
-        """Context in which the listeners are called at every compilation, in whichever thread it is."""
+        """Call the listeners at each compilation in this context, in any thread."""
         self._listeners += listeners
         try:
             yield
@@ -48,7 +48,7 @@ class _Compilations(event.Listener):
 
     @contextmanager
     def announced(self):
-        """Context of a call that is known to compile: no warning."""
+        """Suppress the warning in a call that is known to compile."""
         before, self._announced = self._announced, True
         try:
             yield

@@ -1,8 +1,8 @@
-"""Values of kernels that decay with the distance, in place of the distances.
+"""Values of kernels that decay with the distance, written over the distances.
 
 An exponential is reduced by the nearest multiple of log 2, whose product with the number of halvings is exact (Cody &
 Waite 1980, "Software Manual for the Elementary Functions", chapter 6), to a Taylor polynomial. No branch depends on an
-argument, so the loops vectorise. What is below exp(-87) stays there, so that no number is subnormal.
+argument, so the loops are vectorized. Values are at least exp(-87), so that no number is subnormal.
 """
 
 import numpy as np
@@ -12,15 +12,15 @@ from binfeat._engine.fused import multiply_add
 from binfeat._engine.policy import jit
 
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
-_NEAREST = np.float32(1e-4)  # rows that differ by less fall together
+_NEAREST = np.float32(1e-4)  # nearer rows count as equal
 _MOST, _HALVINGS = np.float32(87), np.float32(-1 / np.log(2))
-_HIGH, _LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)  # of log 2: 355 / 512, and the rest
+_HIGH, _LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)  # log 2 as 355 / 512 plus the rest
 _C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1 / n) for n in (2, 6, 24, 120, 720, 5040))
 _MANTISSA_BITS = np.int32(23)
 
 
 def _decay_by(multiply_add):
-    """``exp(-z)`` of a float32 of at least 0, made of products and sums."""
+    """Return ``exp(-z)`` of a non-negative float32, by products and sums."""
 
     @register_jitable
     def decay(z):
@@ -41,12 +41,12 @@ def _two_roundings(a, b, c):
 
 
 decay = _decay_by(_two_roundings)
-fused_decay = _decay_by(multiply_add)  # half as long; its last bit depends on the kind of processor
+fused_decay = _decay_by(multiply_add)  # twice as fast; its last bit depends on the processor
 
 
 @jit
 def decays_of(row):
-    """``exp(-t)`` of distances t, (n,) float32, updated."""
+    """Replace distances t, (n,) float32, by ``exp(-t)``."""
     for j in range(row.shape[0]):
         row[j] = decay(row[j])
 

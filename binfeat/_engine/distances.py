@@ -1,4 +1,4 @@
-"""Kernel matrices of few rows, and sums over all pairs of rows, for exact kernel machines.
+"""Kernel matrices of few rows, and sums over all pairs of rows, for exact kernel models.
 
 All arrays are float32. Rows are columns here, so that the loop over one side of the pairs is contiguous.
 """
@@ -11,7 +11,7 @@ from binfeat._engine.policy import driver, jit
 from binfeat._engine.triangles import mirror_below_diagonal
 
 _ZERO = np.float32(0)
-_WHOLE = 32  # numbers that a loop takes at once: half a row ends a little behind the diagonal
+_WHOLE = 32  # numbers per vector step; half a row ends a little beyond the diagonal
 
 
 @jit
@@ -26,7 +26,7 @@ def _add_differences(x, others, gamma, categorical, out):
 
 @jit
 def _add_differences_of_four(A, a, B, gamma, j, out):
-    """`_add_differences` for four inputs, with `out` read and written once."""
+    """Do `_add_differences` for four inputs, with one pass over `out`."""
     first, second, third, fourth = B[j], B[j + 1], B[j + 2], B[j + 3]
     x, y, z, w = A[j, a], A[j + 1, a], A[j + 2, a], A[j + 3, a]
     for b in range(out.shape[0]):
@@ -43,15 +43,15 @@ def _are_four_numbers(categorical, j):
 
 @jit
 def _half(a):
-    """End of a part of row a that has all before the diagonal."""
+    """Return the end of a part of row a that contains all entries before the diagonal."""
     return (a // _WHOLE + 1) * _WHOLE
 
 
 @jit
 def _set_distances(A, a, B, gamma, categorical, out):
-    """Distances of column a of A from the first columns of B."""
+    """Write the distances of column a of A from the first columns of B."""
     out[:] = _ZERO
-    j = np.int64(0)  # not a literal, for which the functions below would be compiled once more
+    j = np.int64(0)  # a literal would compile the functions below once more
     while j < A.shape[0]:
         if _are_four_numbers(categorical, j):
             _add_differences_of_four(A, a, B, gamma, j, out)
@@ -126,7 +126,7 @@ def _add_weighted(x, others, weights, categorical, out):
 
 @jit
 def _add_weighted_of_four(X, a, j, weights, out):
-    """The sums of four inputs, with `weights` read once."""
+    """Add the sums of four inputs, with one pass over `weights`."""
     x, y, z, w = X[j, a], X[j + 1, a], X[j + 2, a], X[j + 3, a]
     first, second, third, fourth = out[j], out[j + 1], out[j + 2], out[j + 3]
     for b in range(weights.shape[0]):
@@ -161,7 +161,7 @@ def distance_sums(X, weights, categorical, out):
 
 @jit
 def _between(table, place):
-    """Value of a table between two of its entries."""
+    """Interpolate a table between two of its entries."""
     low = np.uint32(place)
     return table[low] + (place - np.float32(low)) * (table[low + np.uint32(1)] - table[low])
 

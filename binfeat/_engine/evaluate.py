@@ -1,4 +1,4 @@
-"""Value of a linear function of binning features, row by row: for a few rows, without memory for codes."""
+"""Values of a linear function of binning features, row by row: for a few rows, without memory for codes."""
 
 import numpy as np
 from numba import prange
@@ -12,7 +12,7 @@ _TILE = 1 << 14  # rows whose sums stay in a core's cache from grid to grid
 
 @jit
 def sum_terms(x, scale, shift, keys, nan_keys):
-    """The hash of one row in one grid, not yet finished."""
+    """Return the hash of one row in one grid before `finish`."""
     total = np.uint64(0)
     for j in range(x.shape[0]):
         if scale[j] > 0.0:
@@ -22,7 +22,7 @@ def sum_terms(x, scale, shift, keys, nan_keys):
 
 @jit
 def find_bin(total, slots, keys):
-    """Number of the bin with this sum of terms, or EMPTY."""
+    """Return the number of the bin with this sum of terms, or EMPTY."""
     return slots[_probe(finish(total), slots, keys)]
 
 
@@ -73,7 +73,7 @@ def score_rows(
                 return False
         for p in range(n_grids + 1):
             hashes[p] = finish(sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p]))
-        for p in range(n_grids):  # in a loop of its own, cache misses of several grids overlap
+        for p in range(n_grids):  # a separate loop, so that cache misses of several grids overlap
             table = slots[slot_starts[p] : slot_starts[p + 1]]
             first[p] = table[_first_slot(hashes[p], table.shape[0])]
         row = row_slots[_probe(hashes[n_grids], row_slots, row_keys)]

@@ -1,6 +1,6 @@
-"""Sums of a kernel's values with rows of a machine, times coefficients; the values of a tile are never written.
+"""Sums of kernel values of rows with the rows of a model, times coefficients, without storing a kernel matrix.
 
-Each row has its sums in an order of its own: they do not depend on which rows stand beside it, nor on threads.
+The sums of a row have a fixed order, which depends neither on other rows nor on threads.
 """
 
 import numpy as np
@@ -10,17 +10,17 @@ from binfeat._engine.fused import multiply_add
 from binfeat._engine.policy import jit
 
 LAPLACIAN, GAUSSIAN, EXPONENTIAL, MATERN_ONCE, MATERN_TWICE = range(5)
-LANES = 4  # coordinates that are summed side by side
-SUMS = 64  # sums side by side, which are added in the end
-_TILE = 8 * SUMS  # rows of the machine at a time, whose coordinates stay in a near cache
-_BLOCK = 128  # coordinates, a multiple of twice `LANES`, that do so
-_BATCH = 32  # rows that share what is read of each block, if there are several
+LANES = 4  # coordinates that are summed in parallel
+SUMS = 64  # parallel sums, which are added at the end
+_TILE = 8 * SUMS  # rows of the model per tile; their coordinates stay in a near cache
+_BLOCK = 128  # coordinates per tile, a multiple of twice `LANES`
+_BATCH = 32  # rows that share each block
 _ZERO, _ONE, _TWO, _THREE, _SIX, _TEN = (np.float32(value) for value in (0, 1, 2, 3, 6, 10))
 
 
 @jit
 def _add_distances(q, k, S, first, last, out):
-    """Absolute differences of four coordinates from the k-th on."""
+    """Add absolute differences of four coordinates from the k-th on."""
     x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
     A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
     for m in range(out.shape[0]):
@@ -29,7 +29,7 @@ def _add_distances(q, k, S, first, last, out):
 
 @jit
 def _add_squares(q, k, S, first, last, out):
-    """Squared differences, as `_add_distances`."""
+    """Add squared differences, like `_add_distances`."""
     x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
     A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
     for m in range(out.shape[0]):
@@ -39,7 +39,7 @@ def _add_squares(q, k, S, first, last, out):
 
 @jit
 def _add_more_distances(q, k, S, first, last, out):
-    """Of eight coordinates: faster than twice `_add_distances`."""
+    """Add differences of eight coordinates; faster than two calls of `_add_distances`."""
     x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
     s, t, u, v = q[k + 4], q[k + 5], q[k + 6], q[k + 7]
     A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
@@ -51,7 +51,7 @@ def _add_more_distances(q, k, S, first, last, out):
 
 @jit
 def _add_more_squares(q, k, S, first, last, out):
-    """Squared differences, as `_add_more_distances`."""
+    """Add squared differences, like `_add_more_distances`."""
     x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
     s, t, u, v = q[k + 4], q[k + 5], q[k + 6], q[k + 7]
     A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
@@ -65,7 +65,7 @@ def _add_more_squares(q, k, S, first, last, out):
 
 @jit
 def _add_coordinates(kind, q, begin, end, S, first, last, out):
-    """Distances, or squared ones, in some coordinates, of which there is a multiple of `LANES`."""
+    """Add (squared) distances in some coordinates; their number is a multiple of `LANES`."""
     k = begin
     while k < end:
         if k + 2 * LANES <= end:
@@ -92,7 +92,7 @@ def _add_mismatches(codes, S_codes, first, last, jumps, out):
 
 @jit
 def _decline(kind, values):
-    """Values of a kernel, in place of distances or squared distances."""
+    """Replace distances, or squared distances, by values of a kernel."""
     if kind in (LAPLACIAN, GAUSSIAN):
         for m in range(values.size):
             values[m] = fused_decay(values[m])
@@ -117,7 +117,7 @@ def _add_share(share, values, total):
 
 @jit
 def _product(values, coef, sums):
-    """Inner product, in a fixed order; `sums`, (SUMS,) float64, is overwritten."""
+    """Return the inner product in a fixed order; `sums`, (SUMS,) float64, is overwritten."""
     sums[:] = 0.0
     for begin in range(0, values.shape[0], SUMS):
         for m in range(SUMS):
@@ -176,7 +176,7 @@ def add_expansions(kinds, shares, bounds, jumps, Q, Q_codes, S, S_codes, coef, o
 
 @jit
 def _table(values, start, stop, n_rows):
-    """Some columns of tables (n_rows, n_columns) that lie one behind the other, without a copy."""
+    """Return some columns of consecutive tables (n_rows, n_columns), without a copy."""
     return values[start * n_rows : stop * n_rows].reshape(n_rows, stop - start)
 
 

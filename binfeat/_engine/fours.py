@@ -1,6 +1,6 @@
-"""Four numbers that lie side by side, added by one instruction of the processor; Numba's own loops add them singly.
+"""Vector instructions for four adjacent numbers, which Numba's loops add one by one, and prefetch instructions.
 
-Instructions that fetch numbers into the cache before they are needed do not exist in Numba's own language.
+Numba itself has no prefetch instructions.
 """
 
 from llvmlite import ir
@@ -11,12 +11,12 @@ FOUR = 4
 
 
 def add_four(out, i, values, j):
-    """``out[i] += values[j]`` for C-contiguous arrays (n, 4) of one type, i and j of type uint64, never checked."""
+    """Do ``out[i] += values[j]`` for C-contiguous arrays (n, 4) of one type; i and j are unchecked uint64."""
     out[i] += values[j]
 
 
 def fetch_four(values, j):
-    """Fetch ``values[j]`` of an array as in `add_four` into the cache; nothing waits for it."""
+    """Fetch ``values[j]`` of an array as in `add_four` into the cache, without waiting for it."""
 
 
 @overload(add_four)

@@ -1,4 +1,4 @@
-"""Products and sums with one rounding, where the processor has an instruction for them."""
+"""Products and sums with one rounding, if the processor has an instruction for them."""
 
 from llvmlite import ir
 from numba.core import types
@@ -6,7 +6,7 @@ from numba.extending import intrinsic, overload
 
 
 def multiply_add(a, b, c):
-    """``a * b + c`` of floats of one type: rounded once on processors that can, twice on others."""
+    """Return ``a * b + c`` of floats of one type, rounded once if the processor can, otherwise twice."""
     return a * b + c
 
 

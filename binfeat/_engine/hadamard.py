@@ -1,13 +1,13 @@
 """Fast Walsh-Hadamard transform, in place and in natural (Sylvester's) order.
 
 The stage of stride h replaces each pair (a, b) of elements at distance h by (a + b, a - b). A pass over the data does
-three stages where strides are short, and two where they are long. Each pass vectorises because its distances are known
-when it is compiled, or because it works on slices.
+three stages for short strides, and two for long ones. Each pass is vectorized because its distances are known at
+compile time, or because it works on slices.
 """
 
 from binfeat._engine.policy import jit
 
-_CHUNK = 4096  # elements that do all their strides before the next elements: they stay in the first-level cache
+_CHUNK = 4096  # elements per chunk; all their strides are done first, because they stay in the first-level cache
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Cell indices and the keyed hash, by which the bin of a row in each grid is known."""
+"""Cell indices and the keyed hash, which identifies the bin of a row in each grid."""
 
 import numpy as np
 from numba import prange
@@ -6,12 +6,12 @@ from numba import prange
 from binfeat._engine.policy import driver, jit
 
 BLOCK = 512
-FLAGS = BLOCK // 4 + 1  # for more than a quarter of the rows, adding each flag is slower than a vectorised column
+FLAGS = BLOCK // 4 + 1  # for more than a quarter of the rows, a vectorized column is faster than single flags
 STRIDE = BLOCK + 8  # a power of two would map a whole block to one set of the cache
 
 _BORDER = 2.0**51 - 1  # odd, because a multiple of a power of two would lose bits of the key
-_SAFE = 2.0**50  # below it no cell can pass the border, with any shift
-_FIRST = np.uint64(0xFF51AFD7ED558CCD)  # the multipliers of MurmurHash3's 64-bit finaliser
+_SAFE = 2.0**50  # below it no cell can exceed the border, with any shift
+_FIRST = np.uint64(0xFF51AFD7ED558CCD)  # the multipliers of MurmurHash3's 64-bit finalizer
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
 _HALF = np.uint64(33)
 _MAGIC = 1.5 * 2.0**52  # added to a whole number below 2^51, it leaves the number in the low bits
@@ -21,7 +21,7 @@ _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 except its s
 
 @jit
 def add_term(x, scale, shift, key, nan_key):
-    """Term of one input in the hash: `key * ceil(x * scale - shift)`, saturated; for NaN it is `nan_key`."""
+    """Return the term of one input in the hash: `key * ceil(x * scale - shift)`, saturated; `nan_key` for NaN."""
     if np.isnan(x):
         return nan_key
     cell = min(max(np.ceil(x * scale - shift), -_BORDER), _BORDER)
@@ -61,7 +61,7 @@ def _add_column(column, reach, scale, shift, key, nan_key, cells, total):
 
 @jit
 def _largest(magnitudes):
-    """Largest magnitude of floats given by their bits; NaN is the largest. Integer maxima vectorise."""
+    """Return the largest magnitude of floats given by their bits; NaN is the largest. Integer maxima vectorize."""
     largest = np.uint64(0)
     for i in range(magnitudes.shape[0]):
         largest = max(largest, magnitudes[i] & _MAGNITUDE)
@@ -115,7 +115,7 @@ def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns
                     for i in flags[j, 1 : n_set + 1]:
                         total[i] += term
             else:
-                # Sliced only along the last axis, so that Numba knows the column is contiguous, and vectorises.
+                # Sliced only along the last axis, so Numba knows that the column is contiguous, and vectorizes.
                 column, parameters = columns[j, :n_rows], (scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j])
                 _add_column(column, reach[j], *parameters, cells, total)
         for i in range(n_rows):

@@ -1,7 +1,7 @@
 """Kernels that call BLAS and LAPACK without the interpreter's lock.
 
-SciPy's wrappers hold the lock, and threads that take turns at it wait some microseconds at every turn. Arrays are in C
-order, which Fortran sees transposed: an upper triangle is its lower one, and sides change.
+SciPy's wrappers hold the lock, and each switch between threads takes some microseconds. Arrays are in C order, which
+Fortran sees transposed: an upper triangle is its lower one, and sides are swapped.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from numba.extending import intrinsic, overload
 
 from binfeat._engine.policy import jit
 
-_SMALL = 96  # columns of a triangle that LAPACK inverts; larger triangles are faster by products of their parts
+_SMALL = 96  # columns of triangles inverted by LAPACK; larger ones are faster by products of blocks
 _LEFT, _RIGHT, _LOWER, _UPPER, _AS_IS, _TRANSPOSED = (np.uint8(ord(letter)) for letter in "LRLUNT")
 
 
@@ -50,13 +50,13 @@ def _called(_, address, arguments):
 
 @jit
 def _row(A):
-    """Number of elements from the start of a row to the start of the next."""
+    """Return the number of elements from the start of a row to the start of the next."""
     return np.int32(A.strides[0] // A.itemsize)
 
 
 @jit
 def _sizes(A):
-    """Rows and columns of A as Fortran sees them."""
+    """Return the numbers of rows and columns of A for Fortran."""
     return np.int32(A.shape[1]), np.int32(A.shape[0])
 
 

@@ -1,11 +1,11 @@
-"""Rows that share bins with a row: the most similar ones, by sums over the grids."""
+"""The most similar rows of a row, by sums over the grids of shared bins."""
 
 import numpy as np
 from numba import prange
 
 from binfeat._engine.policy import driver, jit
 
-_ROWS_TOGETHER = 128  # whose codes are gathered at a time
+_ROWS_TOGETHER = 128  # rows with codes gathered at a time
 
 
 @driver(work="codes")
@@ -34,7 +34,7 @@ def list_rows(codes, none, starts, order, places, begins, rows):
 
 @jit
 def _gather_codes(codes, visited, out):
-    """Codes (n_grids, n_rows) of some rows as (n_visited, n_grids): a grid at a time, whose pages stay known."""
+    """Gather codes (n_grids, n_rows) of some rows as (n_visited, n_grids), one grid at a time, for the TLB."""
     for p in range(codes.shape[0]):
         for i in range(visited.shape[0]):
             out[i, p] = codes[p, visited[i]]
@@ -42,9 +42,9 @@ def _gather_codes(codes, visited, out):
 
 @jit
 def _look_up(codes, none, starts, weights, begins, firsts, ends, gains):
-    """Where the rows of each bin of a row begin and end, and what the bin adds.
+    """Look up the range of rows of each bin of a row, and the weight of the bin.
 
-    In a loop of its own, so that what is looked up for one grid does not wait for the rows of another.
+    This is a separate loop, so that look-ups for one grid do not wait for the rows of another.
     """
     for p in range(codes.shape[0]):
         if codes[p] == none:
@@ -56,9 +56,9 @@ def _look_up(codes, none, starts, weights, begins, firsts, ends, gains):
 
 @jit
 def _add_similarities(firsts, ends, gains, rows, sums, met):
-    """Add up the similarities of listed rows with a row; returns how many it meets, each once in `met`.
+    """Add up the similarities of listed rows with a row; return the number of different rows, which are in `met`.
 
-    What is met is written each time, and stays if it is new: a branch would often be predicted wrongly.
+    Each row is written to `met`, and kept if it is new, without a branch, which would often be mispredicted.
     """
     n_met = 0
     for p in range(firsts.shape[0]):
@@ -78,7 +78,7 @@ def _is_nearer(value, row, other_value, other_row):
 
 @jit
 def _keep_largest(sums, met, neighbours, similarities):
-    """Write the largest sums in falling order, equal ones by rising place, and set all to 0 again."""
+    """Write the largest sums in decreasing order, equal ones by increasing place, and reset all to 0."""
     neighbours[:] = 0
     similarities[:] = 0
     last = neighbours.shape[0] - 1

@@ -1,4 +1,4 @@
-"""The options with which every kernel is compiled."""
+"""Compiler options of all kernels."""
 
 import functools
 import hashlib
@@ -16,7 +16,7 @@ from binfeat._threads import run_kernel
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,  # Dask, joblib and Python threads run serial kernels at the same time
-    "error_model": "numpy",  # division follows IEEE 754 instead of raising, which also lets loops vectorise
+    "error_model": "numpy",  # division follows IEEE 754 instead of raising, so loops can be vectorized
     "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 is set
     "no_cfunc_wrapper": True,  # nothing calls kernels from C, and the wrapper takes 5 % of the compilation
     # No fastmath anywhere: a reassociated or contracted cell expression would move rows between bins.

@@ -12,9 +12,9 @@ _ONE = np.uint64(1)
 
 @jit
 def _between(x, a, b, value_a, value_b):
-    """Value at x on the line between two knots; outside, the value of the nearer knot."""
+    """Return the value at x on the line between two knots; outside, the value of the nearer knot."""
     share = (x - a) / (b - a)
-    share = share if share < 1.0 else 1.0  # against rounding above 1, and NaN where both differences overflow
+    share = share if share < 1.0 else 1.0  # rounding can exceed 1, and NaN occurs if both differences overflow
     share = 1.0 if x >= b else share
     share = 0.0 if x <= a else share
     value = value_a + share * (value_b - value_a)
@@ -23,7 +23,7 @@ def _between(x, a, b, value_a, value_b):
 
 @jit
 def _interpolate(x, places, knots, values):
-    """Replace each x by its value. All binary searches do each step together, which vectorises."""
+    """Replace each x by its value. All binary searches do each step together, so steps are vectorized."""
     for i in range(x.shape[0]):
         places[i] = np.uint64(0)
     size = np.uint64(knots.shape[0]) - _ONE

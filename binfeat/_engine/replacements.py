@@ -17,9 +17,9 @@ def _weight(total, slots, keys, weights):
 
 @jit
 def _replace_in_grid(x, values, scale, shift, keys, nan_keys, slots, bin_keys, weights, own, out):
-    """Add to `out` (n_inputs,) how much one grid's weight rises, summed over the rows of `values`.
+    """Add the increase of one grid's weight, summed over the rows of `values`, to `out` (n_inputs,).
 
-    `own` are the weights while the row stays in its bin.
+    `own` contains the weights if the row stays in its bin.
     """
     total = sum_terms(x, scale, shift, keys, nan_keys)
     before = _weight(total, slots, bin_keys, own)

@@ -1,11 +1,11 @@
-"""Shapley values of sums of products: one factor a player and term, of a row's inputs or of a background's."""
+"""Shapley values of sums of products, with a factor per player and term, from a row or from the background."""
 
 import numpy as np
 
 from binfeat._engine.decays import decay
 from binfeat._engine.policy import jit
 
-_TILE = 256  # terms at a time, whose factors stay in the first-level cache
+_TILE = 256  # terms per tile; their factors stay in the first-level cache
 _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(1e-30)
 
 
@@ -19,7 +19,7 @@ def _copy_columns(B, begin, n, out):
 
 @jit
 def _factors(x, S, gamma, squares, categorical, players, begin, end, out):
-    """Factors of one row, of terms from begin to end: decays of the distances that each player adds up."""
+    """Compute the factors of a row for terms from begin to end: decays of the summed distances of each player."""
     n = end - begin
     for p in range(out.shape[0]):
         for i in range(n):
@@ -70,7 +70,7 @@ def mean_factors(Z, S, gamma, squares, categorical, players, out):
 
 @jit
 def _others(a, b, n, nodes, weights, product, out):
-    """Integral over t of the products of ``t a + (1 - t) b`` of all players but each one."""
+    """Integrate products of ``t a + (1 - t) b`` over all other players, for each player."""
     for p in range(a.shape[0]):
         for i in range(n):
             out[p, i] = _ZERO
@@ -122,7 +122,7 @@ def product_values(x, S, gamma, squares, categorical, players, B, coef, nodes, w
 
 @jit
 def _without_two(a, b, p, q, products, nodes, n, out):
-    """Integral over t of the products of all players but two, from those of all at each node."""
+    """Integrate products of all players except two, from the products of all players at each node."""
     for i in range(n):
         out[i] = _ZERO
     for k in range(nodes.size):

@@ -1,4 +1,4 @@
-"""Which cell of a tree a row is in."""
+"""Cells of rows in trees."""
 
 from binfeat._engine.policy import jit
 

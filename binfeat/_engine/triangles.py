@@ -3,7 +3,7 @@
 from binfeat._engine.policy import jit
 from binfeat._engine.vectors import dot
 
-_SIDE = 16  # of a tile, whose rows share cache lines
+_SIDE = 16  # side of a tile; its rows share cache lines
 
 
 @jit

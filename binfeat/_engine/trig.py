@@ -3,7 +3,7 @@
 An argument is reduced by the nearest multiple of pi/2, which is stored in parts with so few bits that their products
 with the number of quarter turns are exact (Cody & Waite 1980, "Software Manual for the Elementary Functions", chapter
 8). The rest, at most pi/4, is put into minimax polynomials in its square, found by the Remez algorithm in 60 digits for
-the absolute error, with the constant term fixed at 1. No branch depends on an argument, so the loops vectorise.
+the absolute error, with the constant term fixed at 1. No branch depends on an argument, so the loops are vectorized.
 Arguments too large for this, which heavy-tailed frequencies give in every row, are computed again by the C library.
 """
 
@@ -36,7 +36,7 @@ _T9, _T11, _T13 = 2.75573125056425089e-6, -2.50505943587336916e-8, 1.58882545317
 
 @register_jitable
 def _cos_sin32(x, scale):
-    """`scale` times cosine and sine of a float32 within reach; and its magnitude as an integer, within reach or not."""
+    """Return `scale` times cosine and sine of a float32 within reach, and its magnitude as an integer for any."""
     rounded = x * _TURNS32 + _ROUND32
     turns = rounded - _ROUND32
     r = ((x - turns * _HIGH32) - turns * _MIDDLE32) - turns * _LOW32
@@ -53,7 +53,7 @@ def _cos_sin32(x, scale):
 
 @register_jitable
 def _cos_sin64(x, scale):
-    """`_cos_sin32` of a float64."""
+    """Do `_cos_sin32` for a float64."""
     rounded = x * _TURNS64 + _ROUND64
     turns = rounded - _ROUND64
     r = (x - turns * _HIGH64) - turns * _LOW64
@@ -71,8 +71,8 @@ def _cos_sin64(x, scale):
 def _pairs_writer(cos_sin, reach):
     """Make `write_pairs` for one type.
 
-    `cos_sin` is not under `jit` itself: Numba finds a closure in its cache by what is closed over, and a compiled
-    function is another one in every process.
+    `cos_sin` itself is not compiled by `jit`: Numba's cache identifies a closure by the objects in it, and a compiled
+    function is a different object in each process.
     """
 
     @jit
@@ -138,7 +138,7 @@ def _shifted_writer(cos_sin, reach):
     return write_shifted
 
 
-# Both writers for every type, for the caller to choose: compiling for one type compiles nothing for the other type.
+# Both writers for both types; compiling one type compiles nothing for the other.
 WRITERS = {
     np.dtype(np.float32): (_pairs_writer(_cos_sin32, _REACH32), _shifted_writer(_cos_sin32, _REACH32)),
     np.dtype(np.float64): (_pairs_writer(_cos_sin64, _REACH64), _shifted_writer(_cos_sin64, _REACH64)),

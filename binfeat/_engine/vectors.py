@@ -10,12 +10,12 @@ from numba import prange
 from binfeat._engine.policy import driver, jit
 
 BLOCK = 4096
-LANES = 32  # sums of a block, which the processor's vectors add to side by side
+LANES = 32  # parallel sums of a block, for vector instructions
 
 
 @jit
 def _block(task, n_blocks, n):
-    """Target and range of a task."""
+    """Return target and range of a task."""
     start = task % n_blocks * BLOCK
     return task // n_blocks, slice(start, min(n, start + BLOCK))
 
@@ -30,7 +30,7 @@ def _total(sums):
 
 @jit
 def dot(a, b):
-    """The inner product, by interleaved sums, because in a single sum each addition would wait for the previous one."""
+    """Return the inner product by interleaved sums; in a single sum each addition would wait for the previous one."""
     sums = np.zeros(LANES)
     for start in range(0, a.shape[0], LANES):
         lane_a, lane_b = a[start : start + LANES], b[start : start + LANES]
@@ -77,7 +77,7 @@ def partial_dots(a, b, out):
 
 @driver(work="a")
 def partial_squares(a, weights, out):
-    """Partial sums of ``a**2 * weights``, block by block; parameters as of `partial_dots`."""
+    """Compute partial sums of ``a**2 * weights`` per block; parameters as in `partial_dots`."""
     for task in prange(out.size):
         k, block = _block(task, out.shape[1], a.shape[1])
         out[k, task % out.shape[1]] = _weighted_square(a[k, block], weights[min(k, weights.shape[0] - 1), block])

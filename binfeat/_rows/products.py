@@ -30,7 +30,7 @@ class BlockFeatures(Features, Protocol):
     """Features that are computed or read again in every pass, a block of rows at a time."""
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]: ...
-    def toarray(self) -> np.ndarray: ...  # only of dense features
+    def toarray(self) -> np.ndarray: ...  # only for dense features
 
 
 def product(Z: Features, W: np.ndarray, out: np.ndarray) -> None:
@@ -50,7 +50,7 @@ def transposed_product(Z: Features, V: np.ndarray, out: np.ndarray) -> None:
 
 
 def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:
-    """Diagonal of ``Z.T @ diag(w) @ Z`` for each column w of the weights, or of ones, as float64 (n_columns, k).
+    """Return the diagonal of ``Z.T @ diag(w) @ Z`` for each column w of the weights (or ones), (n_columns, k) float64.
 
     None if an operator does not provide it.
     """

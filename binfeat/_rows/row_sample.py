@@ -14,14 +14,14 @@ MOST_ROWS = 10_000
 
 
 def orders_of(n_rows: int, seed: int, first: int = 0) -> np.ndarray:
-    """Random 64-bit numbers of rows whose numbers begin with `first`; they depend on the number and the seed only."""
+    """Return random 64-bit orders of consecutive rows from `first`; they depend on the row number and the seed."""
     words = stream(seed, 0, ORDER)
     words.advance(first)
     return words.random_raw(n_rows)
 
 
 def with_orders(blocks: Iterable[Any], seed: int) -> Iterator[tuple[Any, np.ndarray]]:
-    """Blocks of rows, and the orders of their rows."""
+    """Yield blocks of rows with the orders of their rows."""
     first = 0
     for X in blocks:
         yield X, orders_of(X.shape[0], seed, first)
@@ -30,9 +30,9 @@ def with_orders(blocks: Iterable[Any], seed: int) -> Iterator[tuple[Any, np.ndar
 
 @dataclass(frozen=True)
 class RowSample:
-    """The at most 10,000 rows with the lowest orders.
+    """Up to 10,000 rows with the lowest orders.
 
-    Samples of parts of the rows, merged in any order, are the sample of all rows.
+    Merging the samples of parts of the rows, in any order, gives the sample of all rows.
     """
 
     orders: np.ndarray  # (n_kept,) uint64, ascending
@@ -40,7 +40,7 @@ class RowSample:
 
     @classmethod
     def of(cls, X: Any, seed: int, first: int = 0) -> "RowSample":
-        """Sample of rows whose numbers begin with `first`."""
+        """Sample consecutive rows from the number `first`."""
         return cls(orders_of(X.shape[0], seed, first), X)._lowest()
 
     def __add__(self, other: "RowSample") -> "RowSample":
@@ -52,7 +52,7 @@ class RowSample:
 
     @classmethod
     def in_turn(cls, seed: int) -> Callable[[Any], "RowSample"]:
-        """A function that makes the sample of each block of rows, one after the other."""
+        """Return a function that samples consecutive blocks of rows."""
         first = 0
 
         def sample(X: Any) -> "RowSample":
@@ -63,7 +63,7 @@ class RowSample:
         return sample
 
     def take(self, kept: np.ndarray | slice) -> "RowSample":
-        """Some of the rows, by a mask or their places."""
+        """Select some of the rows, by a mask or their places."""
         return RowSample(self.orders[kept], self.rows[kept])
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -22,7 +22,7 @@ __all__ = ["Source", "blocks", "is_source"]
 
 Table: TypeAlias = Any  # an array, a sparse matrix or a data frame, of any library
 
-_PASS_BYTES = 2**25  # of the rows processed at a time
+_PASS_BYTES = 2**25  # bytes of rows processed at a time
 _PASS_ROWS = 2**12, 2**17  # minimum and maximum of these rows
 
 
@@ -200,7 +200,7 @@ def _naming_column(X: Table) -> Iterator[None]:
 
 
 def _column_at_fault(X: Table, error: Exception) -> str | None:
-    """Name of the first column that raises the same error by itself, or None."""
+    """Return the name of the first column that raises the same error by itself, or None."""
     frame = nw.from_native(X, eager_only=True)
     for name in frame.columns:
         column = frame.select(name).to_native()
@@ -327,7 +327,7 @@ class RowBlocks:
 
 
 def joined(parts: Sequence[Table]) -> Table:
-    """Arrays or sparse matrices, one below the other."""
+    """Concatenate arrays or sparse matrices vertically."""
     if len(parts) == 1:
         return parts[0]
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

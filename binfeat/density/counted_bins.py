@@ -32,7 +32,7 @@ _N_TYPICAL = 16
 
 
 def draw_grids(levels: list[Level], n_grids: int, seed: int, categorical: np.ndarray) -> Grids:
-    """Grids of a mixture of kernels, and one more grid, by which a row shares its bin with equal rows only.
+    """Draw the grids of a mixture of kernels, and one more grid with only equal rows in a bin.
 
     Grid p has the kernel and the gamma (n_inputs,) of level ``p % len(levels)``; it depends on the seed and p only.
     """
@@ -54,7 +54,7 @@ def dense(X: CheckedRows) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Turns:
-    """The share of the training rows that each grid counts.
+    """The training rows that each grid counts.
 
     Each row has a random 64-bit number, its order. Grid p counts the rows with orders from ``firsts[p]`` to
     ``firsts[p] + last``, cyclic. Intervals are disjoint, or cover all orders evenly.
@@ -65,13 +65,13 @@ class Turns:
 
     @classmethod
     def of(cls, n_grids: int, max_samples: int | None, n_rows: int) -> "Turns":
-        """Turns in which a grid counts about `max_samples` of `n_rows` rows; None counts all."""
+        """Let each grid count about `max_samples` of `n_rows` rows; None counts all."""
         most = n_rows if max_samples is None else min(max_samples, n_rows)
         return cls(n_grids, -(-most * _ORDERS // n_rows))
 
     @property
     def span(self) -> int:
-        """Number of orders that some grid counts; these are the lowest ones."""
+        """Number of orders that any grid counts, the lowest ones."""
         return min(self.width * self.n_grids, _ORDERS)
 
     @cached_property
@@ -87,15 +87,15 @@ class Turns:
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of some rows, which can be united: bins of the mixture, and the rows that some grid counts."""
+    """Counts of some rows, which can be merged: bins of the mixture, and the rows that any grid counts."""
 
     bins: Bins
-    hashes: np.ndarray  # (n_counted,) uint64: of rows in the grid that distinguishes rows
+    hashes: np.ndarray  # (n_counted,) uint64: hashes of rows in the grid that distinguishes rows
     orders: np.ndarray  # (n_counted,) uint64
 
     @classmethod
     def of(cls, grids: Grids, turns: Turns, blocks: Iterable, n_rows: int, n_jobs: int | None = None) -> "Counts":
-        """Counts of rows in blocks, pairs of rows and their orders."""
+        """Count rows in blocks, given as pairs of rows and orders."""
         if turns.width < _ORDERS:
             return cls.united([cls._of_turns(grids, turns, X, orders, n_jobs) for X, orders in blocks])
         rows = []
@@ -126,7 +126,7 @@ class Counts:
         return cls(unite_bins([part.bins for part in parts]), *rows)
 
     def places(self, hashes: np.ndarray) -> np.ndarray:
-        """Places of distinct counted rows with these ascending hashes; ValueError if there are none."""
+        """Return places of distinct counted rows with these increasing hashes; ValueError if there are none."""
         nth = np.arange(hashes.size) - np.searchsorted(hashes, hashes)
         places = np.searchsorted(self.hashes, hashes) + nth
         if (places >= self.hashes.size).any() or (self.hashes[places] != hashes).any():
@@ -135,7 +135,7 @@ class Counts:
 
 
 def _with_least(bins: Bins, least: int) -> Bins:
-    """Copies of the bins with at least so many rows."""
+    """Copy the bins with at least this number of rows."""
     kept = bins.counts >= least
     return Bins(bins.keys[kept], bins.counts[kept], starts_of(kept)[bins.starts])
 
@@ -152,10 +152,10 @@ class CountedBins:
 
     @classmethod
     def of(cls, grids: Grids, turns: Turns, counts: Counts, *others: Any) -> "CountedBins":
-        """The same for counts in any order of bins and rows; bins of no rows are dropped."""
+        """Create counted bins from counts in any order of bins and rows; empty bins are dropped."""
         bins, sequence = _with_least(counts.bins, 1), np.lexsort((counts.orders, counts.hashes))
         scratch = np.zeros(bins.sizes.size, np.int64), *np.empty((3, bins.keys.size), np.uint32)
-        rank(bins.keys, bins.counts, bins.starts, *scratch)  # the order in which look-ups are fastest
+        rank(bins.keys, bins.counts, bins.starts, *scratch)  # the fastest order for look-ups
         sizes = np.diff(starts_of(bins.counts)[bins.starts])
         return cls(grids, turns, Counts(bins, counts.hashes[sequence], counts.orders[sequence]), sizes, *others)
 
@@ -164,12 +164,12 @@ class CountedBins:
         return len(self.grids) - 1
 
     def plus(self, X: CheckedRows, orders: np.ndarray) -> "CountedBins":
-        """The same with more training rows."""
+        """Add training rows."""
         more = Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
         return self._with(Counts.united([self.counts, more]), X.shape[0])
 
     def minus(self, X: CheckedRows) -> "CountedBins":
-        """The same without some training rows; ValueError if they are not among the training rows."""
+        """Remove training rows; ValueError if they are not among the training rows."""
         counts, hashes = self.counts, self.grids[-1:].hash(X, self.n_jobs)[0]
         sequence = np.argsort(hashes)
         places = counts.places(hashes[sequence])
@@ -182,7 +182,7 @@ class CountedBins:
         return CountedBins.of(self.grids, self.turns, counts, self.n_rows + n_more, self.n_levels, self.n_jobs)
 
     def compact(self) -> "CountedBins":
-        """The same without bins of a single row, and without training rows."""
+        """Remove bins of a single row, and training rows."""
         counts = self.counts
         return replace(self, counts=Counts(_with_least(counts.bins, 2), counts.hashes[:0], counts.orders[:0]))
 
@@ -192,21 +192,21 @@ class CountedBins:
 
     @cached_property
     def _rows(self) -> tuple[BinTables, np.ndarray]:
-        """Distinct hashes of training rows, their look-up table, and the first of their orders."""
+        """Return distinct hashes of training rows, their look-up table, and their lowest orders."""
         hashes = self.counts.hashes
         firsts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
         return BinTables(hashes[firsts], np.array([0, firsts.size])), self.counts.orders[firsts]
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """For each bin, ``log(1 + n)`` and ``log(n)`` of its count n: the second leaves out a row."""
+        """Return ``log(1 + n)`` and ``log(n)`` for the count n of each bin; the second excludes one row."""
         counts = self.counts.bins.counts
         logs = np.log(np.maximum(np.arange(counts.max(initial=0) + 2), 1)) / self.n_grids
         return np.stack([logs[1:][counts], logs[counts]])
 
     @cached_property
     def _arrays(self) -> tuple[np.ndarray | np.uint64, ...]:
-        """The arguments of `score_rows` between the rows and the scores."""
+        """Return the arguments of `score_rows` between rows and scores."""
         table, orders = self._rows
         turns = orders, self.turns.firsts, self.turns.last, self.weights
         return *self.grids.arrays, *self._tables.arrays, table.arrays[0], table.keys, *turns
@@ -216,12 +216,12 @@ class CountedBins:
         return float(np.log(np.maximum(self.sizes, 1)).mean())
 
     def scores_of_few(self, X: np.ndarray) -> np.ndarray | None:
-        """Scores of rows, float64 in C order; None if they have infinite values."""
+        """Return scores of rows, float64 in C order; None if rows have infinite values."""
         scores = np.empty(X.shape[0])
         return scores - self._mean_log_size if score_rows(X, *self._arrays, scores) else None
 
     def scores(self, X: CheckedRows) -> np.ndarray:
-        """Mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
+        """Return the mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
         scores, (known, orders) = np.zeros(X.shape[0]), self.find(X)
         slots, slot_starts, keys, starts = self._tables.arrays
         for part, start, hashes in hash_blocks(self.grids[:-1], [X], self.n_jobs):
@@ -232,14 +232,14 @@ class CountedBins:
         return scores - self._mean_log_size
 
     def find(self, X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each row equals a training row, and the first order of its equals."""
+        """Return True for rows equal to a training row, and the lowest order of these."""
         table, orders = self._rows
         codes = find_codes(table, self.grids[-1:], X, self.n_jobs, np.uint32)[0]
         known = codes != EMPTY
         return known, np.append(orders, np.uint64(0))[np.where(known, codes, orders.size)]
 
     def densities(self, X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
-        """Mean share of the training rows in a row's bins, and its standard error over grids."""
+        """Return the mean share of training rows in a row's bins, and its standard error over grids."""
         means, variances = (np.zeros((self.n_levels, X.shape[0])) for _ in range(2))
         bins, sizes = self.counts.bins, np.bincount(np.arange(self.n_grids) % self.n_levels)[:, None]
         shares = bins.counts / np.repeat(np.maximum(self.sizes, 1), bins.sizes)
@@ -256,7 +256,7 @@ class CountedBins:
 
 
 def rises(counted_bins: CountedBins, X: np.ndarray, sample: CheckedRows) -> np.ndarray:
-    """Mean rise of the score of each row when an input is replaced by its value in a typical row of the sample."""
+    """Return the mean increase of each row's score when an input is replaced by values of typical rows."""
     sequence = np.argsort(counted_bins.scores(sample), kind="stable")[sample.shape[0] // 2 :]
     typical = dense(sample[sequence[evenly_spaced(sequence.size, _N_TYPICAL)]])
     known, orders = counted_bins.find(X)

@@ -34,9 +34,9 @@ from binfeat.kernels.parameters import WithKernel
 from binfeat.kernels.skip import Skip
 
 _FEW_ROWS = 64
-_FINEST = 8.0  # of automatic fineness; more needs more memory for large tables
+_FINEST = 8.0  # maximum of the automatic fineness; more needs more memory for large tables
 _FEW_INPUTS = 4  # with so few, grids that ignore some of them would often ignore all
-_FEWEST = 1  # percent of training rows that are outliers, since scores are bounded below and may not reach the fence
+_FEWEST = 1  # minimum percentage of outliers, because scores are bounded below and may not reach the fence
 _FENCE = 1.5  # interquartile ranges below the first quartile, Tukey's rule
 
 
@@ -62,7 +62,7 @@ class CountingEstimator(WithKernel, Persistent):
             _positive(self.contamination, "contamination", 0.5)
 
     def _levels(self, n_rows: float, gamma: float | np.ndarray, n_inputs: int) -> list[Level]:
-        """Kernel and gamma of each part of the mixture of grids."""
+        """Return kernel and gamma of each part of the mixture of grids."""
         fineness, shares = self.fineness, self.input_share
         if is_word(fineness, "auto"):
             fineness = np.clip(np.log(n_rows), 1.0, _FINEST)
@@ -84,7 +84,7 @@ class CountingEstimator(WithKernel, Persistent):
         return X
 
     def _is_plain(self, X: Table) -> bool:
-        """Whether X is a few rows of numbers of the training rows' type; other checks take longer than their scores."""
+        """Return True for a few rows of the training type; other checks would take longer than their scores."""
         return (
             type(X) is np.ndarray
             and X.dtype == np.float64
@@ -125,7 +125,7 @@ class CountingEstimator(WithKernel, Persistent):
         self._bin_keys, self._bin_counts, self._bin_starts = counts.bins.keys, counts.bins.counts, counts.bins.starts
         self._row_hashes, self._row_orders, self._sizes = counts.hashes, counts.orders, counted.sizes
         self.n_rows_, self._derived = counted.n_rows, Derived()
-        self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may be there
+        self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may exist
         self._sample_arrays, self._n_seen = sample.arrays(), n_seen
         if sample.orders.size:
             self.offset_ = self._threshold(counted.scores(sample.rows))
@@ -147,7 +147,7 @@ class CountingEstimator(WithKernel, Persistent):
 
     @property
     def _counted(self) -> CountedBins:
-        """The counted bins, with look-up tables that are made once."""
+        """Return the counted bins, with look-up tables that are created once."""
         return self._derived.get(self._bin_keys, self._as_counted)
 
     def _as_counted(self) -> CountedBins:
@@ -164,7 +164,7 @@ class CountingEstimator(WithKernel, Persistent):
 
 
 def _positive(values: ArrayLike, name: str, most: float) -> np.ndarray:
-    """Numbers above 0 and at most `most`, as an array of one dimension."""
+    """Return numbers above 0 and at most `most` as a one-dimensional array."""
     array = np.atleast_1d(check_numbers(values, name))
     if array.ndim != 1 or not array.size or not ((array > 0) & (array <= most) & np.isfinite(array)).all():
         words = "positive" if most == np.inf else f"above 0 and at most {most:g}"

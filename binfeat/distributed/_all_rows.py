@@ -63,7 +63,7 @@ class AllDaskRows(AllRows):
         return persist(table.chunks.each(_part_by_rows, *given, own=[table.given.blocks]))
 
     def _encoding(self) -> Encode:
-        """The encoder of a chunk, with names and number of the inputs."""
+        """Return the encoder of a chunk, with names and number of the inputs."""
         twin = type(self._estimator)()  # other attributes of the model are not sent
         names = "n_features_in_", "feature_names_in_"
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})

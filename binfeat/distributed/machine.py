@@ -106,7 +106,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         """Check all targets, and change weights accordingly."""
 
     def _targets_of(self, table: DaskTable, y: np.ndarray) -> Targets | AnyLabels:
-        """The encoding of the targets of all rows; y are the targets of the sample."""
+        """Return the encoding of the targets of all rows; y contains the targets of the sample."""
         raise NotImplementedError
 
 
@@ -185,7 +185,7 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
         return Labels(table.classes[0])
 
     def decision_function(self, X: Any) -> Any:
-        """Log-odds of the classes as in `binfeat`; for a Dask collection, a Dask array."""
+        """Return log-odds of the classes as in `binfeat`; for a Dask collection, a Dask array."""
         return self._by_chunk(
             "decision_function",
             X,
@@ -203,5 +203,5 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
         )
 
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities as in `binfeat`; for a Dask collection, a Dask array."""
+        """Return class probabilities as in `binfeat`; for a Dask collection, a Dask array."""
         return self._by_chunk("predict_proba", X, "feature_coef_", lambda: (self.classes_.shape, np.float64))

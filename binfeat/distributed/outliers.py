@@ -72,7 +72,7 @@ class OutlierDetector(InMemory):
         return self
 
     def score_samples(self, X: Any) -> Any:
-        """Score of each row; lower is more abnormal. A Dask array for a Dask collection."""
+        """Return the score of each row; lower is more abnormal. A Dask array for a Dask collection."""
         if not is_chunked(X):
             return super().score_samples(X)
         check_is_fitted(self)
@@ -84,5 +84,5 @@ def _sample(X: Any, first: int, twin: InMemory, seed: int) -> RowSample:
 
 
 def _count(X: Any, first: int, twin: InMemory, seed: int, grids: Grids, turns: Turns) -> Counts:
-    """The counts of a chunk whose first row has the number `first`."""
+    """Return the counts of a chunk that starts at row `first`."""
     return Counts.of(grids, turns, [(twin._check(X), orders_of(X.shape[0], seed, first))], X.shape[0], n_jobs=1)

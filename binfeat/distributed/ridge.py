@@ -37,7 +37,7 @@ from binfeat.linear.classifier import lacks_probabilities
 from binfeat.linear.design import check_design, numeric_targets
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 
-# Encodes the targets of a part; their number; True if y is one-dimensional.
+# A function that encodes the targets of a part; their number; True if y is one-dimensional.
 Encoder: TypeAlias = tuple[Callable[[Part], Part], int, bool]
 
 
@@ -93,7 +93,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return self._in_memory.partial_fit(self, X, y, *arguments, **options)
 
     def _rows_of(self, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, np.ndarray | None, bool]:
-        """The rows on their workers; y, fetched if there is a validation set; and whether y is one-dimensional."""
+        """Return rows on workers; y, fetched if there is a validation set; and True if y is one-dimensional."""
         require_y(type(self).__name__, y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
         chunks = inputs_of(self, X, reset=True)
@@ -110,7 +110,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, flat
 
     def _on_worker(self) -> Delayed:
-        """The same model for rows in memory, with the attributes that are fitted so far."""
+        """Return the same model for rows in memory, with the attributes fitted so far."""
         twin = self._in_memory(**self.get_params(deep=False))
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         vars(twin).update(fitted, _unfinished=Unfinished())
@@ -157,7 +157,7 @@ class CGRidge(_OnDask, regressor.CGRidge):
     _in_memory = regressor.CGRidge
 
     def _encoder(self, facts: Sequence[Facts]) -> Encoder:
-        """The function that encodes the targets of a part, their number, and whether y is one-dimensional."""
+        """Return a function that encodes the targets of a part, their number, and True if y is one-dimensional."""
         return _numbers, (*facts[0].y_shape, 1)[0], not facts[0].y_shape
 
     def predict(self, X: Design, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray] | da.Array:  # type: ignore[override]
@@ -203,7 +203,7 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
         return encode, 1 if counts.size == 2 else counts.size, False
 
     def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
-        """Scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
+        """Return scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         return self._by_chunk(
             "decision_function",
             X,
@@ -219,7 +219,7 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
-        """Class probabilities, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
+        """Return class probabilities, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         return self._by_chunk("predict_proba", X, "calibration_coef_", lambda: (self.classes_.shape, np.float64))
 
 
@@ -243,7 +243,7 @@ def _numbers(part: Part) -> Part:
 
 
 def _signs(part: Part, classes: np.ndarray, of_class: np.ndarray) -> Part:
-    """The part with one target for each class, or one target for the second of two classes."""
+    """Return the part with one target per class, or one target for the second of two classes."""
     labels = np.searchsorted(classes, part.Y)
     weights = cast(np.ndarray, part.weights) * of_class[labels][:, None]
     return replace(part, Y=one_against_rest(labels, classes.size), weights=weights)

@@ -137,7 +137,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         super().__setstate__({"_binfeat_version": "0.1", **state})  # files of version 0.2.0 do not have it
 
     def _named(self) -> list[tuple[str, Any]]:
-        """Names and maps; an empty list if `transformers` is invalid, which `fit` refuses."""
+        """Return names and maps; an empty list if `transformers` is invalid, which `fit` refuses."""
         pairs: Sequence[Any] = self.transformers if isinstance(self.transformers, list | tuple) else [None]
         well_formed = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs)
         return list(pairs) if well_formed else []

@@ -1,1 +1,1 @@
-"""The graph of similar rows that a feature map makes, its eigenvectors, and how labels spread over it."""
+"""The graph of similar rows, its eigenvectors, and label spreading."""

@@ -19,9 +19,9 @@ from binfeat.graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
-_MOST_ROWS = 20_000  # from which k-means learns its centers
-_ROWS_OF_A_COMPONENT = 100  # among them, at least, or all
-_ROWS_AT_A_TIME = 2**15  # of a thread that assigns clusters
+_MOST_ROWS = 20_000  # rows from which k-means learns its centers
+_ROWS_OF_A_COMPONENT = 100  # minimum of these rows, or all
+_ROWS_AT_A_TIME = 2**15  # rows per thread and step in the assignment of clusters
 
 
 class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
@@ -319,12 +319,12 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         seed = seed_of(self.random_state)
         rows, weights = self._rows_for_centers(graph.components(), seed)
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed % 2**32)
-        with threadpool_limits(1):  # its sums depend on the number of threads
+        with threadpool_limits(1):  # sums depend on the number of threads
             self.cluster_centers_ = means.fit(_directions(coordinates[rows]), sample_weight=weights).cluster_centers_
         self.labels_ = self._nearest(coordinates)
 
     def _rows_for_centers(self, components: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows from which k-means learns its centers, and their weights, or None.
+        """Return rows from which k-means learns its centers, and their weights or None.
 
         Up to `n_clusters` components have equal weights. Directions of rows of two components are orthogonal, so a
         common center would cost 1, in units of a component's weight, and a second center for one component gains less.
@@ -346,7 +346,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         return rows, np.where(own >= 0, rows.size / n_components / sizes[own], 1.0)
 
     def _nearest(self, coordinates: np.ndarray) -> np.ndarray:
-        """The cluster of each row.
+        """Return the cluster of each row.
 
         In a forked child scikit-learn's `pairwise_distances_argmin` waits forever for OpenMP's threads.
         """

@@ -1,4 +1,4 @@
-"""Exact distances of rows from the rows with which they share most bins, and the nearest rows among these."""
+"""The nearest rows by exact distance, among the rows that share most bins."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,18 +9,18 @@ from scipy import sparse
 from binfeat._common.subsets import slices
 from binfeat._threads import side_by_side
 
-# Of 5, 7, 10 and 15 nearest rows, 7 are the best for few labels on digits, optdigits, satimage and pendigits together.
-# Of 32 candidates, as many labels are right as with the exact nearest rows.
+# With 5, 7, 10 and 15 nearest rows, 7 are best for few labels on digits, optdigits, satimage and pendigits together.
+# With 32 candidates, as many labels are correct as with the exact nearest rows.
 N_CANDIDATES, _N_NEAREST = 32, 7
 _ROWS_OF_A_PART = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Rows whose squared distance is the sum of squares of ``gamma_j (x_j - y_j)``, up to a factor.
+    """Rows with squared distances equal to the sum of squares of ``gamma_j (x_j - y_j)``, up to a factor.
 
-    Two categories are 1 apart. A missing value equals other missing values of its input, and is farther from all
-    numbers than numbers are from each other. Sums over inputs have the same order for dense and for sparse rows.
+    Two categories have the distance 1. Missing values of an input are equal, and farther from numbers than numbers are
+    from each other. Sums over inputs have the same order for dense and for sparse rows.
     """
 
     numbers: np.ndarray | sparse.csr_array  # (n_numbers, n_rows), or sparse rows (n_rows, n_inputs)
@@ -29,7 +29,7 @@ class ScaledRows:
 
     @classmethod
     def of(cls, X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> Self:
-        """Rows of X with one gamma per input, of which `categorical` ones have categories."""
+        """Scale rows of X by one gamma per input; `categorical` is a mask of the categorical inputs."""
         scale = gamma / gamma.max()
         if sparse.issparse(X):
             return cls(_filled_sparse(X, scale), np.empty((0, X.shape[0])), np.empty(0))
@@ -59,7 +59,7 @@ class ScaledRows:
 
 
 def _filled(column: np.ndarray) -> np.ndarray:
-    """The numbers with missing values as a number beyond them, by their range."""
+    """Replace missing values by a number beyond all numbers, given their range."""
     missing = np.isnan(column)
     if not missing.any():
         return column
@@ -68,7 +68,7 @@ def _filled(column: np.ndarray) -> np.ndarray:
 
 
 def _filled_sparse(X: sparse.csr_array, scale: np.ndarray) -> sparse.csr_array:
-    """The numbers of sparse rows times their scales, with missing values as a number beyond all others."""
+    """Scale the numbers of sparse rows, and replace missing values by a number beyond all others."""
     data = X.data * scale[X.indices]
     data = np.where(np.isnan(data), 1.0 + 2 * np.nanmax(abs(data), initial=0.0), data)
     return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
@@ -77,10 +77,10 @@ def _filled_sparse(X: sparse.csr_array, scale: np.ndarray) -> sparse.csr_array:
 def nearest_of(
     rows: ScaledRows, order: np.ndarray, neighbours: np.ndarray, met: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """Mask of the candidates that are the 7 nearest rows, or copies of a row, which do not count.
+    """Return a mask of the candidates that are the 7 nearest rows, or copies of a row (in addition).
 
-    `order` has the numbers of the rows by place, `neighbours` (n_rows, n_candidates) places of candidates, and `met`
-    whether a candidate is one, and not the row itself.
+    `order` contains the row number of each place, `neighbours` (n_rows, n_candidates) the places of candidates, and
+    `met` is False for unused entries and for the row itself.
     """
     near = np.empty(neighbours.shape, dtype=bool)
 

@@ -1,4 +1,4 @@
-"""Leading eigenvectors of a symmetric matrix that is known by its products, by block Lanczos iteration."""
+"""Leading eigenvectors of a symmetric matrix, given its products, by block Lanczos iteration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ from scipy import linalg
 from binfeat._common.subsets import slices
 from binfeat._threads import one_blas_thread, side_by_side
 
-Multiply: TypeAlias = Callable[[np.ndarray], np.ndarray]  # by the matrix, (n, n_columns) in Fortran order
+Multiply: TypeAlias = Callable[[np.ndarray], np.ndarray]  # returns the product with (n, n_columns) in Fortran order
 
-_DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
-_KEPT = 3  # blocks that remain after the cut
-_SPARE = 5  # columns of a block beyond the vectors wanted: convergence depends on the gap after these columns
+_DEPTH = 10  # blocks of a Krylov space before it is reduced to its best part
+_KEPT = 3  # blocks that remain after the reduction
+_SPARE = 5  # additional columns of a block: convergence depends on the eigenvalue gap after them
 _FEW_ROWS = 300  # up to this number of rows the matrix is computed
-_ROWS_AT_A_TIME = 2**15  # rows of the piece of a thread
-_PARALLEL = 1e-4  # least eigenvalue of the cosines of columns: with less, Cholesky loses more than four digits
+_ROWS_AT_A_TIME = 2**15  # rows of a part for a thread
+_PARALLEL = 1e-4  # least eigenvalue of the cosines of columns; below, Cholesky loses more than four digits
 
 
 @dataclass(frozen=True)
 class Eigenvectors:
-    """Eigenvalues in falling order with their vectors, and how exact they are."""
+    """Eigenvalues in decreasing order with their vectors, and their accuracy."""
 
     values: np.ndarray  # (n_wanted + 1,), or n_wanted if there are no more
     vectors: np.ndarray  # (n, n_wanted), orthonormal
     residuals: np.ndarray  # (n_wanted,), norms of ``S u - value u``
-    n_products: int  # with a block
+    n_products: int  # products with a block
 
 
 def leading_eigenvectors(
@@ -42,18 +42,18 @@ def leading_eigenvectors(
     callback: Callable[[], bool] | None = None,
     n_jobs: int | None = None,
 ) -> Eigenvectors:
-    """The `n_wanted` leading eigenvectors of the symmetric matrix S, after the `known` one, of length 1.
+    """Compute the `n_wanted` leading eigenvectors of the symmetric matrix S after the `known` one of length 1.
 
     Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
-    of ``B, S B, S^2 B, ...`` for a block B. When the span is ten blocks wide, its best three are kept, and it grows on
-    from them. How many products it takes does not depend on gaps between the eigenvalues wanted, as it does for single
-    vectors (Musco & Musco 2015). The first block is `start`, vectors near the eigenvectors, and random columns.
+    of ``B, S B, S^2 B, ...`` for a block B. When the span has ten blocks, its best three are kept, and it grows again.
+    Unlike with single vectors, the number of products does not depend on gaps between the wanted eigenvalues (Musco &
+    Musco 2015). The first block contains `start`, vectors near the eigenvectors, and random columns.
 
-    `multiply` gives ``S @ V`` for V (n, n_columns), both in Fortran order, at most `max_iter` times; `callback` is
+    `multiply` returns ``S @ V`` for V (n, n_columns), both in Fortran order, at most `max_iter` times; `callback` is
     called after each product, and True stops. The result does not depend on `n_jobs`.
     """
     n, width = known.size, n_wanted + _SPARE
-    with one_blas_thread():  # the order of its sums depends on their number
+    with one_blas_thread():  # the order of sums depends on their number
         if n <= max(_FEW_ROWS, 2 * width * (_DEPTH + 1)):
             return _of_few_rows(multiply, known, n_wanted)
         near = np.empty((n, 0)) if start is None else start[:, :width]
@@ -74,12 +74,12 @@ def leading_eigenvectors(
 
 
 def _are_exact(residuals: np.ndarray, tol: float) -> bool:
-    """Whether residuals are small. Of the last vector only the eigenvalue is used: its error is a squared residual."""
+    """Return True if residuals are small. Only the last eigenvalue is used, so its error is a squared residual."""
     return residuals[:-1].max(initial=0.0) <= tol and residuals[-1] <= np.sqrt(tol)
 
 
 def _of_few_rows(multiply: Multiply, known: np.ndarray, n_wanted: int) -> Eigenvectors:
-    """Eigenvectors by a dense solver; the known one is moved to the end of the spectrum, below -1."""
+    """Compute eigenvectors by a dense solver; the known one is moved to the end of the spectrum, below -1."""
     matrix = multiply(np.eye(known.size, order="F")) - 3.0 * np.outer(known, known)
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
     values, vectors = values[:0:-1], vectors[:, :0:-1]
@@ -93,7 +93,7 @@ class _KrylovSpace:
         self._multiply, self._known, self._width, self._n_jobs = multiply, known[:, None], block.shape[1], n_jobs
         self._rows = slices(known.size, _ROWS_AT_A_TIME)
         self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
-        self._projection = np.zeros(2 * (self._basis.shape[1],))  # its upper triangle
+        self._projection = np.zeros(2 * (self._basis.shape[1],))  # upper triangle of S in the basis
         self._size = 0
         self._append(np.asfortranarray(block))
 
@@ -110,16 +110,16 @@ class _KrylovSpace:
         self._coupling = self._inner(self._basis[:, self._size - self._width : self._size], image)
 
     def _append(self, block: np.ndarray) -> None:
-        """Add the part of a block outside the space; where nothing is left, the rounding error serves as well."""
+        """Add the part of a block outside the space; if nothing remains, the rounding error is used."""
         self._remove(self._known, block)
         block = self._orthonormal(block)
-        for known in (self._known, self._basis[:, : self._size]):  # again, because of rounding
+        for known in (self._known, self._basis[:, : self._size]):  # twice, because of rounding
             self._remove(known, block)
         self._basis[:, self._size : self._size + self._width] = self._orthonormal(block)
         self._size += self._width
 
     def _orthonormal(self, block: np.ndarray) -> np.ndarray:
-        """Orthonormal columns of the same span: by Cholesky, the fastest, where they are far from parallel."""
+        """Return orthonormal columns with the same span: by Cholesky, the fastest, unless they are nearly parallel."""
         products = self._inner(block, block)
         lengths = np.sqrt(products.diagonal())
         if not lengths.all() or linalg.eigvalsh(cosines := products / np.outer(lengths, lengths))[0] < _PARALLEL:
@@ -129,7 +129,7 @@ class _KrylovSpace:
         return block
 
     def _inner(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """``A' B``, summed over blocks of rows in their order."""
+        """Return ``A' B``, summed over blocks of rows in order."""
         sums = np.empty((len(self._rows), A.shape[1], B.shape[1]))
 
         def add(k: int) -> None:
@@ -149,7 +149,7 @@ class _KrylovSpace:
         return shares
 
     def _set(self, out: np.ndarray, vectors: np.ndarray, shares: np.ndarray) -> None:
-        """Write ``vectors @ shares`` to `out`, which may be columns of `vectors`."""
+        """Write ``vectors @ shares`` to `out`, which can be columns of `vectors`."""
 
         def multiply(rows: slice) -> None:
             out[rows] = vectors[rows] @ shares
@@ -157,7 +157,7 @@ class _KrylovSpace:
         side_by_side(multiply, self._rows, self._n_jobs)
 
     def best(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All Ritz values in falling order, coefficients of their vectors in the basis, norms of their residuals."""
+        """Return Ritz values in decreasing order, coefficients of their vectors, and norms of their residuals."""
         size = self._size - self._width  # the newest block has no product
         values, shares = linalg.eigh(self._projection[:size, :size], lower=False)
         values, shares = values[::-1], shares[:, ::-1]

@@ -25,8 +25,8 @@ from binfeat.graph.scale import doubt_units, gamma_by_occupancy, without_copies
 from binfeat.graph.similarity import ColumnMeans, Graph, SimilarityGraph
 
 _N_GRIDS = 256
-_SAMPLE_ROWS = 10_000  # for the choice of a length scale
-_MANY_ALONE = 0.1  # share of rows without neighbors from which a warning is due
+_SAMPLE_ROWS = 10_000  # rows for the choice of a length scale
+_MANY_ALONE = 0.1  # share of rows without neighbors above which a warning is issued
 
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
@@ -63,11 +63,11 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             )
 
     def _check(self, X: Any, reset: bool = False) -> CheckedRows:
-        """X as an array or CSR; a source as it is, because the map checks its blocks."""
+        """Return X as an array or CSR, and a source unchanged, because the map checks its blocks."""
         return X if is_source(X) else canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
 
     def _map(self, gamma: Any) -> Any:
-        """The map before its fit, with a seed; a binning map gives codes."""
+        """Return the map before its fit, with a seed; a binning map returns codes."""
         seed = seed_of(self.random_state)
         if self.features is None:
             made = RandomBinning(n_grids=_N_GRIDS, min_count=2, n_jobs=self.n_jobs)
@@ -82,14 +82,14 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made.set_params(**{name: value for name, value in own.items() if name in known})
 
     def _sample(self, X: Any) -> CheckedRows:
-        """Rows for the choice of a length scale."""
+        """Return rows for the choice of a length scale."""
         seed = seed_of(self.random_state)
         if is_source(X):
             X = self._check(SampledSource(self, X, seed).sample, reset=True)
         return X if X.shape[0] <= _SAMPLE_ROWS else X[rows_of_sample(X.shape[0], seed, _SAMPLE_ROWS)]
 
     def _graph(self, X: Any, gamma: Any) -> tuple[Any, Features, Graph]:
-        """The map with this gamma fitted to the rows, their features, and their graph."""
+        """Return the map with this gamma, fitted to the rows, their features, and their graph."""
         made = self._map(gamma)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Grids are too")  # bins of one row have no weight
@@ -117,7 +117,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             self.gamma_ = made.gamma_
 
     def _means_for(self, X: Any) -> np.ndarray:
-        """Means, over the training rows most similar to the rows of X, of the values in `_means`."""
+        """Return means of the values in `_means` over the training rows most similar to the rows of X."""
         check_is_fitted(self)
         known: Any = NeighbourMeans if "rows" in self._means else ColumnMeans
         return known.from_arrays(self._means).of_rows(self.features_.transform(self._check(X)))
@@ -131,5 +131,5 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
 
 
 def rows_of_sample(n_rows: int, seed: int, n_wanted: int) -> np.ndarray:
-    """Numbers of a random sample of the rows, in rising order."""
+    """Return increasing numbers of a random sample of the rows."""
     return np.sort(np.random.default_rng(seed).permutation(n_rows)[:n_wanted])

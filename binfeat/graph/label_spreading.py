@@ -267,7 +267,7 @@ class _SpreadingSystem:
         self.right = np.asfortranarray(Y if held is None else -self.apply(self._known, slice(None)))
 
     def apply(self, V: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
-        """``-alpha S V``, in the rows that are not held."""
+        """Return ``-alpha S V`` in the rows that are not held."""
         image = self._graph.normalised(V)
         image *= -self._alpha
         if self._free is not None:

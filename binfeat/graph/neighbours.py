@@ -1,4 +1,4 @@
-"""The graph of rows and their most similar rows, by the bins that rows share."""
+"""The graph of rows and their most similar rows, by shared bins."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -17,13 +17,13 @@ from binfeat.features.binning.coded_features import no_bin
 from binfeat.graph.distances import N_CANDIDATES, ScaledRows, nearest_of
 from binfeat.graph.similarity import Graph, means
 
-# The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbors, fewer neighbors label more digits
-# rightly from few labels, and fewer rows of satimage; clusters are good with 10, 15 and 30.
+# The row itself is one of the 16. Among 10, 15, 20, 30, 50, 100 and all neighbors, fewer neighbors label more digits
+# correctly from few labels, but fewer rows of satimage; clusters are good with 10, 15 and 30.
 N_NEAREST = 16
 _MOST_OF_A_BIN = 16  # rows of a bin that are compared, which limits the time for many equal rows
 _ROWS_AT_A_TIME = 8192
-_ROWS_OF_A_PART = 2**16  # rows of a part of a product
-_FEW_GRIDS = 3  # grids whose bins determine the order of rows
+_ROWS_OF_A_PART = 2**16  # rows per part of a product
+_FEW_GRIDS = 3  # grids with bins that determine the order of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,13 @@ class BinMembers(ArrayRecord):
     Rows have numbers by their places in an order that puts similar rows side by side, for the cache.
     """
 
-    weights: np.ndarray  # (n_columns,) float64: what a bin adds to the similarity of two of its rows
-    begins: np.ndarray  # (n_columns + 1,) int64: where the rows of each bin begin
+    weights: np.ndarray  # (n_columns,) float64: contribution of a bin to the similarity of two of its rows
+    begins: np.ndarray  # (n_columns + 1,) int64: first row of each bin
     rows: np.ndarray  # (n_listed,) int32: their places
 
     @classmethod
     def of(cls, Z: BinMatrix, order: np.ndarray, seed: int) -> Self:
-        """Members of the bins of a BinMatrix with an order of its rows; a bin of n rows weighs ``1 / (n - 1)``."""
+        """List members of the bins of a BinMatrix, given an order of its rows; bins of n rows weigh ``1 / (n - 1)``."""
         n_grids, sizes = len(Z.codes), Z._bin_sizes()
         shared = sizes > 1
         weights = np.divide(1 / n_grids, sizes - 1, out=np.zeros(sizes.size), where=shared)
@@ -52,7 +52,7 @@ class BinMembers(ArrayRecord):
     def nearest(
         self, Z: BinMatrix, order: np.ndarray, n_rows: int, n_nearest: int = N_NEAREST
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Places and similarities of the rows, of `n_rows`, that rows of Z are most similar to, (n, n_nearest)."""
+        """Return places and similarities (n, n_nearest) of the rows most similar to rows of Z, among `n_rows`."""
         codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(n_nearest, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Use fewer rows.")
         neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
@@ -64,19 +64,19 @@ class BinMembers(ArrayRecord):
 
 
 def alike_together(Z: BinMatrix) -> np.ndarray:
-    """Numbers of the rows of a BinMatrix, sorted by their first bins."""
+    """Return the numbers of the rows of a BinMatrix, sorted by their first bins."""
     return np.lexsort(Z.codes[:_FEW_GRIDS])
 
 
 def _matrix(neighbours: np.ndarray, similarities: np.ndarray, n_rows: int) -> sparse.csr_array:
-    """The similarities as CSR of shape (n, n_rows), without zeros."""
+    """Return the similarities as CSR (n, n_rows), without zeros."""
     kept = similarities > 0
     ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     return sparse.csr_array((similarities[kept], neighbours[kept], ends), shape=(len(neighbours), n_rows))
 
 
 def _places(order: np.ndarray) -> np.ndarray:
-    """Place of each row in an order of all rows."""
+    """Return the place of each row in an order of all rows."""
     places = np.empty(order.size, np.int32)
     places[order] = np.arange(order.size, dtype=np.int32)
     return places
@@ -84,18 +84,18 @@ def _places(order: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourMeans(BinMembers):
-    """Values of training rows; other rows get the mean over the 16 most similar training rows."""
+    """Values of training rows, and means over the 16 most similar training rows for other rows."""
 
     values: np.ndarray  # (n_rows, k) float64, by place
 
     @classmethod
     def of_values(cls, Z: BinMatrix, values: np.ndarray, seed: int) -> Self:
-        """Means of the values (n_rows, k) of the rows of a BinMatrix."""
+        """Create means of the values (n_rows, k) of the rows of a BinMatrix."""
         order = alike_together(Z)
         return cls(**BinMembers.of(Z, order, seed).arrays(), values=values[order])
 
     def of_rows(self, Z: BinMatrix) -> np.ndarray:
-        """Means for the rows of a BinMatrix, (n, k); 0 for a row that shares no bin with a training row."""
+        """Return means for the rows of a BinMatrix, (n, k); 0 for rows that share no bin with a training row."""
         if Z.shape[1] != self.weights.size:
             raise ValueError(f"The features have {Z.shape[1]} bins, and those of fit had {self.weights.size}.")
         n_rows, order = len(self.values), alike_together(Z)
@@ -106,8 +106,8 @@ class NeighbourMeans(BinMembers):
 class NeighbourGraph(Graph):
     """Similarities of all rows with their 15 most similar other rows; halved if only one is among the 15 of the other.
 
-    With `rows`, the `ScaledRows` of the table, all similarities are 1, of the 7 nearest rows by distance among the 31
-    most similar ones.
+    With `rows`, the `ScaledRows` of the table, the neighbors are the 7 nearest rows by distance among the 31 most
+    similar ones, and all similarities are 1.
     """
 
     def __init__(self, Z: BinMatrix, seed: int, rows: ScaledRows | None = None) -> None:
@@ -144,7 +144,7 @@ class NeighbourGraph(Graph):
         return np.asfortranarray(image[self._places])
 
     def means(self, values: np.ndarray) -> tuple[NeighbourMeans, np.ndarray]:
-        """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
+        """Return, for values (n_rows, k), an object that computes means for other rows, and the means of the rows."""
         values = np.ascontiguousarray(values[self._order])
         own = means(self._with_itself, values)[self._places]
         return NeighbourMeans(**self._members.arrays(), values=values), own

@@ -12,17 +12,17 @@ from binfeat._common.warned import warn
 from binfeat.features.binning.random_binning import RandomBinning
 from binfeat.graph.neighbours import N_NEAREST
 
-# Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 2, 3, 6 and 10, clusters of digits,
-# optdigits, satimage, rings and moons are the best with 3: with 2, groups of a few rows break off satimage.
+# Geometric mean, over rows and grids, of the rows in a row's bin. Among 2, 3, 6 and 10, clusters of digits,
+# optdigits, satimage, rings and moons are best with 3; with 2, small groups of rows of satimage are separated.
 _ROWS_IN_A_BIN = 3.0
 _PILOT_GRIDS = 16
-_DOUBLINGS = 10  # up or down from one over the spread of the values
-_HALVINGS = 3  # of the last factor 2
-_UNLIKE = 5.0  # times the median standard deviation, from which an input decides alone which rows are similar
+_DOUBLINGS = 10  # steps up or down from 1 / (n_inputs * std)
+_HALVINGS = 3  # bisections of the last factor 2
+_UNLIKE = 5.0  # times the median standard deviation, above which one input determines the similarity of rows
 
 
 def doubt_units(X: CheckedRows, categorical: np.ndarray, names: Sequence[str] | None) -> None:
-    """Warn if one gamma for all inputs leaves the similarity of rows to a single one, of a larger unit."""
+    """Warn if one gamma for all inputs makes similarity depend on a single input with a larger unit."""
     numbers = np.flatnonzero(~categorical)
     spreads = Moments.of(X).std[numbers]
     spread = spreads[spreads > 0]
@@ -37,10 +37,10 @@ def doubt_units(X: CheckedRows, categorical: np.ndarray, names: Sequence[str] | 
 
 
 def gamma_by_occupancy(binning: RandomBinning, X: CheckedRows) -> np.ndarray:
-    """The gamma with a geometric mean of 3 rows in a bin, or, if that is fewer, of the square root of all rows.
+    """Return the gamma with a geometric mean of 3 rows per bin, or the square root of all rows if that is less.
 
-    The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map, which is not fitted. No grid
-    is fine enough for copies of a row, which are to be left out.
+    Finer grids have fewer rows per bin, so this is a bisection, with 16 grids of the map, which is not fitted. No grid
+    is fine enough for copies of a row, so exclude them.
     """
     pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
     first = _one_gamma(X, pilot._categorical)
@@ -49,7 +49,7 @@ def gamma_by_occupancy(binning: RandomBinning, X: CheckedRows) -> np.ndarray:
 
     def is_fine(exponent: float) -> bool:
         counts = pilot.set_params(gamma=first * 2.0**exponent).fit(X).bin_counts_
-        return (counts * np.log(counts)).sum() / counts.sum() <= wanted  # mean over rows, by their bins
+        return (counts * np.log(counts)).sum() / counts.sum() <= wanted  # mean over rows
 
     below, above = _bracket(is_fine)
     for _ in range(_HALVINGS):
@@ -59,16 +59,16 @@ def gamma_by_occupancy(binning: RandomBinning, X: CheckedRows) -> np.ndarray:
 
 
 def _one_gamma(X: CheckedRows, categorical: np.ndarray) -> np.ndarray:
-    """``1 / (n_inputs * std)`` with the standard deviation of all numbers; categories are one unit apart."""
+    """Return ``1 / (n_inputs * std)`` with the standard deviation of all numbers; categories differ by one unit."""
     std = Moments.of(X).pooled(~categorical).std[0]
     return np.where(categorical | (std == 0), 1.0, 1.0 / (std or 1.0)) / categorical.size
 
 
 def without_copies(X: CheckedRows) -> CheckedRows:
-    """The rows that differ, in their order, if there are at least two; a warning if these are few."""
+    """Return distinct rows, in their order, if there are at least two; warn if there are few."""
     if sparse.issparse(X):
         X = X.tocsr()
-        known = X @ np.random.default_rng(0).standard_normal(X.shape[1])  # equal to the last bit for equal rows
+        known = X @ np.random.default_rng(0).standard_normal(X.shape[1])  # bitwise equal for equal rows
         rows = np.unique(known, return_index=True)[1]
     else:
         rows = np.unique(X, axis=0, return_index=True)[1]
@@ -81,7 +81,7 @@ def without_copies(X: CheckedRows) -> CheckedRows:
 
 
 def _bracket(is_fine: Callable[[float], bool]) -> tuple[float, float]:
-    """Neighboring powers of 2 between which grids become fine, or the last two that were tried."""
+    """Return neighboring powers of 2 between which grids become fine, or the last two tried."""
     step = -1 if is_fine(0) else 1
     for exponent in range(step, step * (_DOUBLINGS + 1), step):
         if is_fine(exponent) != (step < 0):

@@ -1,4 +1,4 @@
-"""The base of graphs of similar rows, and the graph of all similarities, by products with the features alone."""
+"""Base of graphs of similar rows, and the graph of all similarities, by products with features."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +16,8 @@ _ALONE = 1e-9  # smaller degrees are rounding errors
 class Graph:
     """Base of graphs with similarities W of rows and degrees D, the sums of W: 0 for a row without neighbors.
 
-    `known` is the leading eigenvector of ``D^-1/2 W D^-1/2``, of eigenvalue 1. Features that approximate a kernel may
-    give negative degrees, a ValueError.
+    `known` is the leading eigenvector of ``D^-1/2 W D^-1/2``, with eigenvalue 1. ValueError for negative degrees, which
+    features that approximate a kernel can have.
     """
 
     def __init__(self, degrees: np.ndarray) -> None:
@@ -33,25 +33,25 @@ class Graph:
         self._inverse = quotients(1.0, np.sqrt(degrees))[:, None]
 
     def components(self) -> np.ndarray:
-        """Numbers of the components of linked rows, (n_rows,); -1 for a row without neighbors."""
+        """Return component numbers of rows, (n_rows,); -1 for rows without neighbors."""
         return np.where(self.degrees > 0, 0, -1)
 
     def by_root_degree(self, V: np.ndarray) -> np.ndarray:
-        """``D^-1/2 V`` for unit vectors V of shape (n_rows, k), so that their weighted mean square is 1."""
+        """Return ``D^-1/2 V`` for unit vectors V (n_rows, k), scaled to a weighted mean square of 1."""
         return V * (np.sqrt(self.degrees.sum()) * self._inverse)
 
     def normalised(self, V: np.ndarray) -> np.ndarray:
-        """``D^-1/2 W D^-1/2 V`` for V of shape (n_rows, k)."""
+        """Return ``D^-1/2 W D^-1/2 V`` for V (n_rows, k)."""
         image = self._product(V * self._inverse)
         image *= self._inverse
         return image
 
     def _product(self, V: np.ndarray) -> np.ndarray:
-        """``W V``, in Fortran order."""
+        """Return ``W V``, in Fortran order."""
         raise NotImplementedError
 
     def means(self, values: np.ndarray) -> tuple[Any, np.ndarray]:
-        """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
+        """Return, for values (n_rows, k), an object that computes means for other rows, and the means of the rows."""
         raise NotImplementedError
 
 
@@ -79,16 +79,16 @@ class SimilarityGraph(Graph):
 
 @dataclass(frozen=True, eq=False)
 class ColumnMeans(ArrayRecord):
-    """Sums over training rows, which give others means weighted by similarity."""
+    """Sums over training rows, for means weighted by similarity."""
 
     columns: np.ndarray  # (n_columns, 1 + k): features, and features times values, summed over the rows
 
     def of_rows(self, Z: Features) -> np.ndarray:
-        """Means for rows Z, (n, k); 0 for a row without neighbors."""
+        """Return means for rows Z, (n, k); 0 for rows without neighbors."""
         sums = np.asarray(Z @ self.columns)
         return quotients(sums[:, 1:], sums[:, :1])
 
 
 def means(W: sparse.csr_array, values: np.ndarray) -> np.ndarray:
-    """Mean of values (n_rows, k), weighted by similarities W (n, n_rows); 0 for rows without neighbors."""
+    """Return means of values (n_rows, k), weighted by similarities W (n, n_rows); 0 for rows without neighbors."""
     return quotients(W @ values, W.sum(axis=1)[:, None])

@@ -18,11 +18,11 @@ from binfeat.graph.estimator import GraphEstimator, rows_of_sample
 from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
 from binfeat.graph.similarity import Graph
 
-_MOST_ROWS = 50_000  # of a sample: 10^6 rows then take 2 products; 13 with a sample of 10,000
-_LEAST_ROWS = 1_000  # of a sample
-_TIMES_AS_MANY = 4  # rows of the whole, at least, by rows of a sample
-_FEW_GRIDS = 16  # grids in which all rows are compared with the sample
-_NEAR = 1e-3  # residuals of the sample: smaller ones do not bring its vectors nearer to the vectors of all rows
+_MOST_ROWS = 50_000  # maximum of a sample: 10^6 rows then need 2 products, 13 with a sample of 10,000
+_LEAST_ROWS = 1_000  # minimum of a sample
+_TIMES_AS_MANY = 4  # least ratio of all rows to rows of a sample
+_FEW_GRIDS = 16  # grids for comparing all rows with the sample
+_NEAR = 1e-3  # residuals of the sample; smaller ones do not improve the start for all rows
 
 
 class SpectralEstimator(GraphEstimator):
@@ -87,7 +87,7 @@ class SpectralEstimator(GraphEstimator):
         return self.gammas
 
     def _keep(self, made: Any, graph: Graph, found: Eigenvectors, tol: float) -> None:
-        """Set the attributes, also those from which new rows get their coordinates."""
+        """Set the attributes, including those for coordinates of new rows."""
         self._keep_map(made)
         self.eigenvalues_, self.n_iter_ = found.values, found.n_products
         means, coordinates = graph.means(graph.by_root_degree(found.vectors))
@@ -112,7 +112,7 @@ def _start_from_sample(
     seed: int,
     n_jobs: int | None = None,
 ) -> np.ndarray | None:
-    """Vectors near the leading eigenvectors of a graph, from the eigenvectors of a sample: a quarter of the rows.
+    """Return vectors near the leading eigenvectors of a graph, from the eigenvectors of a quarter of the rows.
 
     The eigenvectors of the sample start from a sample of the sample. On 10^4 rows in curved clusters, 4 products with
     all rows are enough instead of 71. None for fewer than 4,000 rows, and for features that are not bins.

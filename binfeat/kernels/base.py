@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.validation import check_gamma, checked_array
 
-_MOST = 1e150  # finite when a profile squares it
+_MOST = 1e150  # its square is finite
 
 
 def _pairs(X: ArrayLike, Y: ArrayLike | None, gamma: float | ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -22,7 +22,7 @@ def _pairs(X: ArrayLike, Y: ArrayLike | None, gamma: float | ArrayLike) -> tuple
 
 
 def _scaled(gamma: float, distance: np.ndarray) -> np.ndarray:
-    """The product, limited so that it is never infinity or infinity times 0."""
+    """Return the product, limited so that it is neither infinite nor NaN."""
     return np.minimum(gamma * np.minimum(distance, _MOST), _MOST)
 
 
@@ -35,7 +35,7 @@ class Kernel:
     """
 
     power: ClassVar[int]  # gamma multiplies this power of the distance: 1 or 2
-    isotropic: ClassVar[bool] = False  # whether the spectral law depends only on the norm of a frequency
+    isotropic: ClassVar[bool] = False  # True if the spectral law depends only on the norm of a frequency
     samplers: ClassVar[tuple[str, ...]] = ()  # samplers that can draw from the spectral law
 
     def n_uniforms(self, n_inputs: int) -> int:
@@ -43,15 +43,15 @@ class Kernel:
         return n_inputs
 
     def frequencies(self, u: np.ndarray) -> np.ndarray:
-        """Frequencies of shape (n, n_inputs) from uniforms in (0, 1) of shape (n, n_uniforms)."""
+        """Return frequencies (n, n_inputs) from uniforms in (0, 1) of shape (n, n_uniforms)."""
         raise NotImplementedError
 
     def radius(self, u: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Quantiles of the norm of a frequency at `u` in (0, 1), an array."""
+        """Return quantiles of the norm of a frequency at `u` in (0, 1), an array."""
         raise NotImplementedError
 
     def frequency_scale(self, gamma: np.ndarray) -> np.ndarray:
-        """Factor of each input's frequencies."""
+        """Return the factor of each input's frequencies."""
         with np.errstate(over="ignore"):
             return gamma if self.power == 1 else np.sqrt(2.0 * gamma)
 
@@ -91,7 +91,7 @@ class ProductKernel(Kernel):
     power = 1
 
     def profile(self, t: np.ndarray) -> np.ndarray:
-        """Value at scaled distance `t = gamma |x - y|` along one input; an array of the shape of `t`."""
+        """Return values at scaled distances `t = gamma |x - y|` along one input, with the shape of `t`."""
         raise NotImplementedError
 
     def _exact(self, X: np.ndarray, Y: np.ndarray, gamma: np.ndarray) -> np.ndarray:
@@ -105,10 +105,10 @@ class PitchKernel(Protocol):
     """A product kernel with a pitch law."""
 
     def profile(self, t: np.ndarray) -> np.ndarray:
-        """As in `ProductKernel`."""
+        """See `ProductKernel`."""
 
     def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
-        """Quantiles of the pitch at `u` in (0, 1), for gamma = 1; an array of the shape of `u`."""
+        """Return quantiles of the pitch at `u` in (0, 1) for gamma = 1, with the shape of `u`."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class RadialKernel(Kernel):
     samplers = ("iid", "orthogonal", "qmc", "fastfood")
 
     def profile(self, s: np.ndarray) -> np.ndarray:
-        """Value at scaled squared distance `s`; an array of the shape of `s`."""
+        """Return values at scaled squared distances `s`, with the shape of `s`."""
         raise NotImplementedError
 
     def _exact(self, X: np.ndarray, Y: np.ndarray, gamma: np.ndarray) -> np.ndarray:

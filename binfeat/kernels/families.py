@@ -66,7 +66,7 @@ class Hat(ProductKernel):
 
 
 def _above(least: float, value: object, wanted: str) -> float:
-    """The value as a float; TypeError or ValueError unless it is a number above `least`."""
+    """Return the value as a float; TypeError or ValueError unless it is a number above `least`."""
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{wanted}, got {value!r}.")
     value = float(value)
@@ -246,7 +246,7 @@ class Matern(RadialKernel):
     def frequencies(self, u: np.ndarray) -> np.ndarray:
         if self._is_rbf:
             return special.ndtri(u)
-        # The scale matters most, so it takes the first uniform, where Sobol points are most even.
+        # The scale matters most, so it uses the first uniform, for which Sobol points are most even.
         return special.ndtri(u[:, 1:]) * student_scale(u[:, :1], self.nu)
 
     def radius(self, u: np.ndarray, n_inputs: int) -> np.ndarray:
@@ -288,7 +288,7 @@ class Spectral(Kernel):
             raise TypeError(f"sampler must be a callable of n_frequencies, n_inputs and rng, got {self.sampler!r}.")
 
     def draw(self, n_frequencies: int, n_inputs: int, rng: np.random.Generator) -> np.ndarray:
-        """Frequencies from the caller's sampler; ValueError if they are not finite numbers of the right shape."""
+        """Return frequencies of the caller's sampler; ValueError unless they are finite and have the right shape."""
         drawn, shape = np.asarray(self.sampler(n_frequencies, n_inputs, rng)), (n_frequencies, n_inputs)
         wanted = f"sampler must return finite real numbers of shape (n_frequencies, n_inputs) = {shape}"
         if drawn.shape != shape or drawn.dtype.kind not in "iuf":

@@ -19,7 +19,7 @@ _NO_PITCH_LAW: dict[type, str] = {
 }
 
 
-EXACT_NUS = (0.5, 1.5, 2.5, np.inf)  # of Matern kernels with learnable length scales
+EXACT_NUS = (0.5, 1.5, 2.5, np.inf)  # nu of Matern kernels with learnable length scales
 
 
 def _resolve(kernel: object) -> object:
@@ -27,7 +27,7 @@ def _resolve(kernel: object) -> object:
 
 
 def _known(kernel: object, choice: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError, which says the choice, if it is none."""
+    """Return the kernel object for a name or an object; ValueError with the choices for others."""
     found = _resolve(kernel)
     if not isinstance(found, Kernel):
         raise ValueError(f"kernel must be {choice}; got {kernel!r}.")
@@ -35,7 +35,7 @@ def _known(kernel: object, choice: str) -> Kernel:
 
 
 def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel") -> ProductKernel:
-    """The kernel object for a name or an object; ValueError if the name is unknown or it has no pitch law."""
+    """Return the kernel object for a name or an object; ValueError if it is unknown or has no pitch law."""
     found = _resolve(kernel)
     if type(found) in _NO_PITCH_LAW:
         raise ValueError(
@@ -56,7 +56,7 @@ def is_exact(kernel: object) -> TypeGuard[Kernel]:
 
 
 def any_kernel(kernel: object, asked: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError if neither exact models nor grids support it."""
+    """Return the kernel object for a name or an object; ValueError if neither exact models nor grids support it."""
     found = _known(
         kernel,
         "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern, Hat, GammaPitch, Product, Skip",
@@ -67,7 +67,7 @@ def any_kernel(kernel: object, asked: str) -> Kernel:
 
 
 def exact_kernel(kernel: object, asked: str) -> Kernel:
-    """The kernel object for a name or an object; ValueError if exact and local models do not support it."""
+    """Return the kernel object for a name or an object; ValueError if exact and local models do not support it."""
     found = _resolve(kernel)
     if is_exact(found):
         return found
@@ -78,7 +78,7 @@ def exact_kernel(kernel: object, asked: str) -> Kernel:
 
 
 def fourier_kernel(kernel: object) -> Kernel:
-    """The kernel object for a name or an object; ValueError if the name is unknown or it has no spectral law."""
+    """Return the kernel object for a name or an object; ValueError if it is unknown or has no spectral law."""
     found = _known(
         kernel,
         "'rbf', 'laplacian', 'cauchy', 'hat', or one of kernels.RBF, Laplacian, Cauchy, Hat, Matern, Spectral",

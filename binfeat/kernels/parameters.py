@@ -10,9 +10,9 @@ from binfeat.kernels.base import Kernel
 
 
 class WithKernel(BaseEstimator):
-    """Base of estimators that have a parameter `kernel`; the object's own parameters are ``kernel__name``.
+    """Base of estimators with a parameter `kernel`; parameters of the kernel are ``kernel__name``.
 
-    Kernels do not change, so another value makes another kernel.
+    Kernels are immutable, so setting a parameter creates a new kernel.
     """
 
     kernel: object
@@ -43,7 +43,7 @@ class WithKernel(BaseEstimator):
         """
         own = {name: value for name, value in params.items() if not name.startswith("kernel__")}
         super().set_params(**own)
-        for name in sorted(params.keys() - own.keys(), key=len):  # a kernel before those inside it
+        for name in sorted(params.keys() - own.keys(), key=len):  # outer kernels first
             self.kernel = _replaced(self.kernel, name.split("__")[1:], params[name])
         return self
 
@@ -53,7 +53,7 @@ def _names(kernel: object) -> list[str]:
 
 
 def _nested(kernel: object, prefix: str) -> dict[str, Any]:
-    """Parameters of a kernel, and of kernels inside it, by their long names."""
+    """Return the parameters of a kernel, and of kernels inside it, by their long names."""
     found: dict[str, Any] = {}
     for name in _names(kernel):
         value, long_name = getattr(kernel, name), f"{prefix}__{name}"
@@ -62,7 +62,7 @@ def _nested(kernel: object, prefix: str) -> dict[str, Any]:
 
 
 def _replaced(kernel: Any, path: Sequence[str], value: object) -> Any:
-    """The kernel with another value of the parameter at the end of the path."""
+    """Return the kernel with a new value of the parameter at the end of the path."""
     name, *inside = path
     if name not in _names(kernel):
         raise ValueError(f"kernel has no parameter {name!r} to set: it is {kernel!r}.")

@@ -1,6 +1,6 @@
-"""The weighted sum of kernels that is learned, solved with, saved and explained.
+"""The weighted sum of kernels of a model.
 
-Its values are computed by tiles in threads, as whole or packed matrices, with derivatives where a search needs them.
+Its values are computed by tiles in threads, as whole or packed matrices, with derivatives for searches.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,9 +26,9 @@ from binfeat.length_scales.matrices import (
 )
 
 _SIDE = 384  # rows of a tile; its arrays fit in the second-level cache
-_PACKED_SIDE = 1152  # rows of a packed tile: as many as products are fast for
-_STEPS = np.float32(65535)  # of packed values between 0 and 1; rounding is far below the least penalty
-_GROUPS = 8  # of packed tiles; their sums are added in a fixed order
+_PACKED_SIDE = 1152  # rows of a packed tile, the fastest for products
+_STEPS = np.float32(65535)  # steps of packed values between 0 and 1; rounding is far below the least penalty
+_GROUPS = 8  # groups of packed tiles; their sums are added in a fixed order
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +45,8 @@ class KernelPart:
 class KernelSum:
     """The kernel ``sum_p share_p k_p``, and the ridge penalty alpha.
 
-    `n_rows` is the number of rows that alpha was chosen by; it is 0 if any other rows are more informative. An exact
-    model with more rows chooses alpha again.
+    `n_rows` is the number of rows that selected alpha, or 0 if any other rows are more informative. An exact model with
+    more rows selects alpha again.
     """
 
     parts: list[KernelPart]
@@ -55,7 +55,7 @@ class KernelSum:
 
     @property
     def main(self) -> KernelPart:
-        """The part with the largest share."""
+        """Return the part with the largest share."""
         return max(self.parts, key=lambda part: part.share)
 
     def __str__(self) -> str:
@@ -64,50 +64,50 @@ class KernelSum:
         return " + ".join(f"{part.share:.3g} {part.kernel!r}" for part in self.parts)
 
     def of_kernel(self, kernel: Kernel) -> "KernelSum":
-        """Another kernel with the same length scales and penalty, instead of one part."""
+        """Return another kernel with the same length scales and penalty, instead of one part."""
         (part,) = self.parts
         return replace(self, parts=[replace(part, kernel=kernel)])
 
     def scaled(self, factor: float) -> "KernelSum":
-        """The same kernels with all gammas times a factor."""
+        """Return the same kernels with all gammas multiplied by a factor."""
         return replace(self, parts=[replace(part, gamma=factor * part.gamma) for part in self.parts])
 
     def matrices(self, categorical: np.ndarray, n_jobs: int | None) -> list[DifferentiableMatrix]:
-        """The kernel of each part, for rows as columns."""
+        """Return the kernel of each part, for columns of rows."""
         return [differentiable_matrix(part.kernel, categorical, n_jobs, part.linear_map) for part in self.parts]
 
     def gammas(self, frame: Frame) -> np.ndarray:
-        """Gammas (n_parts, n_inputs) for columns in a frame."""
+        """Return gammas (n_parts, n_inputs) for columns in a frame."""
         return np.array([frame.gamma(part.kernel, part.gamma) for part in self.parts])
 
     def values(self, frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> "KernelValues":
-        """The kernel as a function of columns in a frame."""
+        """Return the kernel as a function of columns in a frame."""
         shares = [part.share for part in self.parts]
         return KernelValues(self.matrices(categorical, n_jobs), shares, self.gammas(frame), n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A kernel with the error that it is compared by, of leave-one-out predictions or held out."""
+    """A kernel with its error for comparisons, by leave-one-out or validation predictions."""
 
     kernel: KernelSum
     error: float
-    n_steps: int = 0  # of the search that led to it
-    losses: np.ndarray | None = None  # (n_rows,), of the rows that determine the error
+    n_steps: int = 0  # steps of its search
+    losses: np.ndarray | None = None  # (n_rows,), losses of the rows that determine the error
     predictions: np.ndarray | None = None  # (n_rows, n_targets), for these rows
 
 
 @dataclass(frozen=True, eq=False)
 class KernelValues:
-    """Values of the kernel ``sum_p share_p k_p``, of rows that are columns, float32, as `Frame.columns` makes them."""
+    """Values of the kernel ``sum_p share_p k_p``, for rows as float32 columns from `Frame.columns`."""
 
     matrices: Sequence[KernelMatrix]
     shares: Sequence[float] | np.ndarray
-    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) for every kernel
+    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) for each kernel
     n_jobs: int | None = None
 
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); if A is B, every pair is computed once."""
+        """Return values (n, m), float32, for (n_inputs, n) and (n_inputs, m); if A is B, each pair is computed once."""
         out = np.empty((A.shape[1], B.shape[1]), np.float32)
         dtype = np.float32 if A is B else np.float64
         sides = [self._prepared(X.astype(dtype, copy=False)) for X in (A, B)]
@@ -125,7 +125,7 @@ class KernelValues:
         return out
 
     def packed(self, X: np.ndarray) -> "PackedKernel":
-        """Values for all pairs of X, every pair once; of kernels with values between 0 and 1."""
+        """Return values for all pairs of X, each computed once, for kernels with values between 0 and 1."""
         return PackedKernel(partial(self._tile, [self._prepared(X)] * 2), _SIDE, X.shape[1], self.n_jobs)
 
     def _prepared(self, X: np.ndarray) -> list[Prepared]:
@@ -146,16 +146,16 @@ class KernelValues:
 
 
 class SumWithSlopes:
-    """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one.
+    """The kernel ``sum_p share_p k_p`` with derivatives, for `leave_one_out`.
 
-    Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. Of a radial kernel with
+    Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. For a radial kernel with
     a linear map, gammas belong to the inputs before the map.
     """
 
     def __init__(self, matrices: Sequence[DifferentiableMatrix]) -> None:
         self._matrices = matrices
         self._scratches = [Scratch() for _ in matrices]
-        self._values: list[np.ndarray] = []  # of each kernel, for the last rows
+        self._values: list[np.ndarray] = []  # values of each kernel, for the last rows
 
     @property
     def spreads(self) -> np.ndarray:
@@ -163,7 +163,7 @@ class SumWithSlopes:
         return np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in self._values])
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of every parameter."""
+        """Return the kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of each parameter."""
         total, own_share = (square(scratch, name, X.shape[1]) for name in ("sum", "share"))
         total[...] = 0.0
         gammas, shares = self._parted(gamma)
@@ -186,7 +186,7 @@ class SumWithSlopes:
         return total, all_slopes
 
     def _parted(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gammas (n_kernels, n_inputs), and shares."""
+        """Return gammas (n_kernels, n_inputs), and shares."""
         n_kernels = len(self._matrices)
         return parameters[:-n_kernels].reshape(n_kernels, -1), parameters[-n_kernels:]
 
@@ -194,14 +194,14 @@ class SumWithSlopes:
 class PackedKernel:
     """A symmetric matrix of kernel values.
 
-    `values` computes them for all pairs of two slices of up to `n_together` rows: a new float32 array, between 0 and 1.
+    `values` computes them for two slices of up to `n_together` rows, as a new float32 array with values from 0 to 1.
     """
 
     def __init__(
         self, values: Callable[[slice, slice], np.ndarray], n_together: int, n_rows: int, n_jobs: int | None = None
     ) -> None:
         self._n_rows, self._n_jobs = n_rows, n_jobs
-        self._scratch: list[np.ndarray] = []  # unpacked tiles, of as many threads as there were
+        self._scratch: list[np.ndarray] = []  # unpacked tiles, one per thread
         places = list(combinations_with_replacement(slices(len(self), _PACKED_SIDE), 2))
         shapes = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in places]
         ends = np.cumsum([height * width for height, width in shapes])
@@ -219,7 +219,7 @@ class PackedKernel:
         return self._n_rows
 
     def first_rows(self, n_first: int) -> np.ndarray:
-        """The first rows, (n_first, n_rows), float32."""
+        """Return the first rows, (n_first, n_rows), float32."""
         out = np.empty((n_first, self._n_rows), np.float32)
         for rows, columns, tile in self._tiles:
             if rows.start < n_first:
@@ -230,7 +230,7 @@ class PackedKernel:
         return out
 
     def __matmul__(self, V: np.ndarray) -> np.ndarray:
-        """The product with V, (n_rows, n_columns), float32; the same for any number of threads."""
+        """Return the product with V (n_rows, n_columns), float32, bitwise the same for any number of threads."""
         sums = np.zeros((_GROUPS, *V.shape), np.float32)
 
         def add(groups: Iterable[int]) -> None:
@@ -251,17 +251,17 @@ class PackedKernel:
 
 
 def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:
-    """Memory of a packed matrix and of the tiles that two threads unpack for products."""
+    """Return the bytes of a packed matrix and of the tiles that two threads unpack for products."""
     return n_rows**2 + 2 * 4 * _PACKED_SIDE**2
 
 
 def _part(arrays: Prepared, place: slice) -> Prepared:
-    """Some of the columns of every array."""
+    """Return some of the columns of each array."""
     return tuple(np.ascontiguousarray(array[..., place]) for array in arrays)
 
 
 def _by_gamma(matrix: DifferentiableMatrix, slopes: np.ndarray) -> np.ndarray:
-    """Slopes by the logarithms of gamma, also where a kernel has slopes by its linear map R of the roots of gamma."""
+    """Return slopes by the logarithms of gamma, also for slopes by a linear map R of the roots of gamma."""
     linear_map = matrix.linear_map if isinstance(matrix, RadialMatrix) else None
     return slopes if linear_map is None else (linear_map * slopes).sum(axis=1) / 2
 
@@ -280,7 +280,7 @@ def _fill(
 
 def _packed(values: np.ndarray) -> np.ndarray:
     values *= _STEPS
-    values += np.float32(0.5)  # the conversion to whole numbers cuts off
+    values += np.float32(0.5)  # the conversion to integers truncates
     return values
 
 

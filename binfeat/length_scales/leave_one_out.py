@@ -14,24 +14,24 @@ from binfeat._engine import lapack, triangles
 from binfeat._threads import one_blas_thread, share_blocks
 from binfeat.length_scales.matrices import Slopes, square
 
-_SIDE, _MANY = 512, 2048  # of a tile, and columns with which tiles are worth it
-_PROBES = 32  # so few take hardly any of the time of a step
-LEAST_ALPHA = 2e-6  # times the number of rows: below it float32 cannot tell the penalty from rounding
+_SIDE, _MANY = 512, 2048  # rows of a tile, and least columns for tiles
+_PROBES = 32  # so few take little time in a step
+LEAST_ALPHA = 2e-6  # times the number of rows; smaller penalties are below rounding in float32
 LEAST_PRECISE_ALPHA = 1e-8  # the same for float64, with kernel values rounded to float32
-MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
-Weights = np.ndarray | None  # (n_rows,) of mean 1
-Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
+MOST_PRECISE_ROWS = 1500  # maximum of rows for float64
+Weights = np.ndarray | None  # (n_rows,) with mean 1
+Factor = tuple[np.ndarray, float]  # a triangle, and the penalty in the factorized matrix
 Root = Callable[[np.ndarray, float, Weights], Factor]
-Solve = Callable[[np.ndarray], np.ndarray]  # with a matrix that is factorized
+Solve = Callable[[np.ndarray], np.ndarray]  # solves with a factorized matrix
 
 
 class WithSlopes(Protocol):
-    """A kernel, or a sum of kernels, with derivatives by its parameters."""
+    """A kernel or a sum of kernels with derivatives by its parameters."""
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, and a function of M, overwritten: ``sum_ab M_ab dK_ab`` for every parameter.
+        """Return the kernel matrix of X, and a function of M (overwritten): ``sum_ab M_ab dK_ab`` for each parameter.
 
-        M has all of each pair below the diagonal, and zeros above.
+        M contains the weight of each pair below the diagonal, and zeros above.
         """
 
 
@@ -44,17 +44,17 @@ class LeaveOneOut:
     """Leave-one-out error on some rows, and its derivatives."""
 
     error: float
-    slopes: np.ndarray  # of the error, by the logarithms of the kernel's parameters
-    alpha_slope: float  # by the logarithm of alpha
+    slopes: np.ndarray  # derivatives of the error by the logarithms of the kernel's parameters
+    alpha_slope: float  # derivative by the logarithm of alpha
 
 
 def factor(
     K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None, n_jobs: int | None = 1
 ) -> Factor:
-    """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that was needed.
+    """Return the upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that was needed.
 
-    Where rounding leaves the matrix indefinite, alpha is raised by factors of ten; it is always above rounding
-    errors. K is symmetric, float32, and may itself be `out`; a factor in float64 takes an `out` of that type.
+    If the matrix is indefinite by rounding, alpha is increased by factors of ten; it is always above rounding errors. K
+    is symmetric, float32, and can be `out` itself; a factor in float64 needs an `out` of this type.
     """
     U = np.empty_like(K) if out is None else out
     least = len(K) * (LEAST_ALPHA if U.dtype == np.float32 else LEAST_PRECISE_ALPHA)
@@ -71,14 +71,14 @@ def factor(
             triangles.clear_below_diagonal(U)
             return U, alpha
         triangles.mirror_below_diagonal(U)
-        alpha = max(10.0 * alpha, least * float(diagonal.max()))  # linear kernels have values far above 1
+        alpha = max(10.0 * alpha, least * float(diagonal.max()))  # linear kernels can have values far above 1
     raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
 
 
 def inverse_root(
     K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None, n_jobs: int | None = 1
 ) -> Factor:
-    """Upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, and the alpha that was needed; see `factor`."""
+    """Return the upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, and the alpha; see `factor`."""
     B, alpha = factor(K, alpha, weights, out, n_jobs)
     invert_triangle(B)
     return B, alpha
@@ -97,13 +97,13 @@ def needs_precision(n_rows: int, alpha: float) -> bool:
 def precise_inverse_root(
     K: np.ndarray, alpha: float, weights: Weights = None, n_jobs: int | None = 1, *, overwrite: bool = False
 ) -> Factor:
-    """`inverse_root`, in float64 where `needs_precision` says so, with an alpha of any size above rounding."""
+    """Return `inverse_root`, in float64 if `needs_precision`, for any alpha above rounding."""
     out = np.empty(K.shape) if needs_precision(len(K), alpha) else K if overwrite else None
     return inverse_root(K, alpha, weights, out, n_jobs)
 
 
 def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Solve, float]]:
-    """Solves for any penalty and weights by products with the root of an inverse, which threads do side by side."""
+    """Return a function that solves for a penalty and weights, by products with the root of an inverse, in threads."""
 
     def factored(alpha: float, weights: Weights) -> tuple[Solve, float]:
         B, alpha = root(K, alpha, weights)
@@ -113,7 +113,7 @@ def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Sol
 
 
 def squared_row_norms(B: np.ndarray) -> np.ndarray:
-    """Diagonal of ``B B'``, in float64: of an inverse, if B is its root, an upper triangle."""
+    """Return the diagonal of ``B B'`` in float64, for an upper triangle B, such as the root of an inverse."""
     out = np.empty(len(B))
     triangles.squared_row_norms(B, out)
     return out
@@ -127,7 +127,7 @@ def residuals(
     root: Root = inverse_root,
     groups: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Leave-one-out residuals of shape (n_rows, n_targets), or those without the rows of the same number in groups."""
+    """Return leave-one-out residuals (n_rows, n_targets), or leave-one-group-out residuals for group numbers."""
     B, _ = root(K, alpha, weights)
     return residuals_by(B, times_square(B, Y), groups)
 
@@ -144,14 +144,14 @@ def residuals_by(B: np.ndarray, coef: np.ndarray, groups: np.ndarray | None) -> 
 
 
 def left_out_variances(g: np.ndarray, alpha: float, weights: Weights) -> np.ndarray:
-    """Variances of leave-one-out predictions, as multiples of the noise, by the diagonal of the inverse."""
+    """Return variances of leave-one-out predictions, relative to the noise, from the diagonal of the inverse."""
     return np.maximum(1 / (alpha * g) - (1.0 if weights is None else 1 / weights), 0.0)
 
 
 def weighted_squares(
     K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root
 ) -> np.ndarray:
-    """Squares of `residuals`, times the weights of their rows."""
+    """Return squares of `residuals` times the weights of their rows."""
     squares = residuals(K, alpha, weights, Y, root) ** 2
     return squares if weights is None else weights[:, np.newaxis] * squares
 
@@ -164,7 +164,7 @@ def constant_squares(alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarra
 
 
 def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:
-    """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact.
+    """Return probes of m rows for `leave_one_out`: columns of signs, or m unit vectors for an exact gradient.
 
     Probes are used if there are at least as many parameters as rows.
     """
@@ -183,15 +183,15 @@ def leave_one_out(
     rng: np.random.Generator,
     scratch: Scratch | None = None,
 ) -> LeaveOneOut:
-    """Weighted mean squared leave-one-out residual of some rows, and an unbiased estimate of its gradient.
+    """Return the weighted mean squared leave-one-out residual of some rows, and an unbiased estimate of its gradient.
 
     With K the kernel matrix, v weights of mean 1, ``G = (K + 1 1' + alpha / v)^-1`` and ``c = G Y``, the residuals are
     ``r = c / diag G`` and the error the mean of ``v r^2``. Its derivative by a parameter of K is
     ``2 / m sum_ab M_ab dK_ab`` with ``M = G diag(w) G - (G u) c' / T``. For probes Z with ``E Z Z' = s I`` the first
     part is the expectation of ``G diag(w) Z (G Z)' / s``, which takes a factor of G only, not G (Hutchinson, 1990).
 
-    X, (n_inputs, m), and Y, (m, T), are float32, X about mean zero; weights are above 0. Matrices are made in the
-    scratch of earlier calls: new memory would take a third of the time.
+    X, (n_inputs, m), and Y, (m, T), are float32, and X has a mean of about zero; weights are positive. Matrices reuse
+    the scratch of earlier calls, because new memory would take a third of the time.
     """
     m, scratch = len(Y), Scratch() if scratch is None else scratch
     probes = random_signs(rng, m, len(gamma))
@@ -207,15 +207,15 @@ def leave_one_out(
 
 
 def pair_weights(B: np.ndarray, c: np.ndarray, g: np.ndarray, shares: np.ndarray, probes: np.ndarray) -> float:
-    """Replace B by what pairs of rows weigh in the slopes of a leave-one-out error, each pair once; the error."""
+    """Replace B by the weights of pairs of rows in the slopes, each pair once; return the leave-one-out error."""
     routines = _routine("trmm", B.dtype), _routine("syr2k", B.dtype)
     return float(lapack.pair_weights(B, c, g, shares.astype(B.dtype, copy=False), probes, *routines))
 
 
 def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
-    """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite.
+    """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; False unless A is positive definite.
 
-    A large matrix is factorized by tiles of a fixed size, in threads: BLAS's own threads split sums by their number.
+    Large matrices are factorized in tiles of a fixed size by threads, because sums of BLAS depend on its threads.
     """
     potrf = _routine("potrf", A.dtype)
     if len(A) < _MANY:
@@ -230,12 +230,12 @@ def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
 
 
 def invert_triangle(U: np.ndarray) -> None:
-    """Invert an upper triangle in place, with zeros below: an array (n, n) in C order."""
+    """Invert an upper triangle, (n, n) in C order with zeros below, in place."""
     lapack.invert_triangle(U, 0, len(U), _routine("trtri", U.dtype), _routine("trmm", U.dtype))
 
 
 def times_square(B: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """``B B' A``, in the type of B, for an upper triangle B, (n, n), with zeros below, and A, (n, m)."""
+    """Return ``B B' A`` in the type of B, for an upper triangle B, (n, n), with zeros below, and A, (n, m)."""
     out = A.astype(B.dtype, order="C")
     if out.shape[1] == 1:
         return B @ (B.T @ out)

@@ -1,16 +1,16 @@
-"""Figures that limit or tune the search for length scales; measured in perf/notes."""
+"""Constants of the search for length scales, chosen by the measurements in perf/notes."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """Figures of the search for length scales, which kernel models and `learn_gamma` share.
+    """Constants of the search for length scales, shared by kernel models and `learn_gamma`.
 
     Each step computes the leave-one-out error of an exact model of fresh rows of the table.
     """
 
-    look_steps: int = 5  # steps between looks at the clock
+    look_steps: int = 5  # steps between readings of the clock
     step_rows: int = 300  # rows of a step: more steps of fewer rows have lower errors in the same time
     most_step_rows: int = 1000  # rows of a step, for any table
     fewest_step_rows: int = 150  # rows of a step, for any number of inputs

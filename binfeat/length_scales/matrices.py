@@ -1,6 +1,6 @@
 """Kernel matrices of few rows, and their derivatives by the logarithms of all length scales.
 
-Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Frame.columns` makes them.
+Rows are columns here: arrays (n_inputs, n), float32 in C order, from `Frame.columns`.
 """
 
 from abc import ABC, abstractmethod
@@ -24,9 +24,9 @@ from binfeat._engine.distances import (
 from binfeat.kernels.base import Kernel, ProductKernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 
-_TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
-_LEAST = 1e-6  # least value of a profile that is divided by
-_FARTHEST = 1e15  # standard deviations from the mean of an input
+_TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the largest distance
+_LEAST = 1e-6  # least value of a profile as a divisor
+_FARTHEST = 1e15  # limit of inputs in standard deviations from the mean
 _UNWANTED, _ALL = np.empty((0, 0), np.float32), slice(None)
 
 Inputs = np.ndarray | slice  # a mask, or all
@@ -36,7 +36,7 @@ Slopes = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The origin and the unit of every input, so that float32 can hold its values; categories stay as they are."""
+    """Origin and unit of each input, so that float32 represents its values well; categories are not changed."""
 
     center: np.ndarray  # (n_inputs,)
     unit: np.ndarray  # (n_inputs,)
@@ -55,7 +55,7 @@ class Frame:
         return np.ascontiguousarray(columns, dtype=np.float32)
 
     def gamma(self, kernel: Kernel, gamma: np.ndarray | float) -> np.ndarray:
-        """A kernel's inverse length scales for such columns."""
+        """Return a kernel's inverse length scales for these columns."""
         return gamma * self.unit**kernel.power
 
 
@@ -77,45 +77,45 @@ class KernelMatrix(ABC):
     n_jobs: int | None = None
 
     def __call__(self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
+        """Return the kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
         return self.of_prepared(self.prepared(A, gamma), self.prepared(B, gamma), gamma, out)
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        """Arrays (..., n) that are computed once of rows (n_inputs, n), float32.
+        """Return arrays (..., n), float32, that are computed once from rows (n_inputs, n).
 
-        Products of float64 rows are summed in float64, so that values do not depend on the other rows.
+        Products of float64 rows are summed in float64, so values do not depend on other rows.
         """
         return (_typed(A),)
 
     @abstractmethod
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel matrix of prepared rows, or of some of them."""
+        """Return the kernel matrix of prepared rows, or of some of them."""
 
 
 class DifferentiableMatrix(KernelMatrix):
-    """Exact values of a kernel of distances, and their derivatives by its parameters."""
+    """Exact values of a kernel of distances, with derivatives by its parameters."""
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, in scratch, and a function of M, overwritten: ``sum_ab M_ab dK_ab / d log gamma_j``.
+        """Return the kernel matrix of X, in scratch, and a function of M: ``sum_ab M_ab dK_ab / d log gamma_j``.
 
-        M has all of each pair below the diagonal, and zeros above.
+        M contains the weight of each pair below the diagonal, and zeros above; it is overwritten.
         """
         K, factors = self._with_factors(X, gamma, scratch)
         return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M))
 
     def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
-        """Kernel matrix of X, in scratch, and what M is multiplied by before slopes are summed."""
+        """Return the kernel matrix of X, in scratch, and the factors of M before slopes are summed."""
         K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
         return K, K
 
     @abstractmethod
     def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Slopes by the logarithms of gamma, of pairs of rows with weights (m, m)."""
+        """Return slopes by the logarithms of gamma, for pairs of rows with weights (m, m)."""
 
     def _distances(
         self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None, some: Inputs = _ALL
     ) -> np.ndarray:
-        """Sum over some inputs of gamma times the distances of all pairs of rows, an array (n, m)."""
+        """Return the sum over some inputs of gamma times distance, for all pairs of rows, (n, m)."""
         out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
         weighted_distances(A[some], B[some], _typed(gamma[some]), self.categorical[some], out, n_jobs=self.n_jobs)
         return out
@@ -145,13 +145,13 @@ class LaplacianMatrix(DifferentiableMatrix):
 
 
 class ProfileMatrix(DifferentiableMatrix):
-    """Exact values of any product kernel by a table of its profile, times a mismatch kernel of categorical inputs."""
+    """Exact values of any product kernel by a table of its profile, times a mismatch kernel of categories."""
 
     kernel: ProductKernel
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """The profile k, and ``t k' / k``."""
+        """Return tables of the profile k, and of ``t k' / k``."""
         t = np.linspace(0.0, _REACH, _TABLE + 1)
         k = self.kernel.profile(t)
         slope = t * np.gradient(k, t)
@@ -176,16 +176,17 @@ class ProfileMatrix(DifferentiableMatrix):
 
 @dataclass(frozen=True, eq=False)
 class RadialMatrix(DifferentiableMatrix):
-    """Exact values of the Gaussian, or of Matern kernels of nu 1/2, 3/2 and 5/2, of numbers and of categorical inputs.
+    """Exact values of the Gaussian, or of Matern kernels with nu 1/2, 3/2 and 5/2, of numbers and categories.
 
-    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it. A linear map, if there
-    is one, is applied to the scaled numbers. Slopes are then derivatives with respect to the map, and have its shape.
+    A categorical input adds ``gamma_j`` to the squared distance of rows with different categories. A linear map, if
+    there is one, is applied to the scaled numbers. Slopes are then derivatives with respect to the map, and have its
+    shape.
     """
 
     linear_map: np.ndarray | None = None  # (n_inputs, rank)
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        """The scaled and mapped rows, their squares, and their categories."""
+        """Return the scaled and mapped rows, their squares, and their categories."""
         mapped = self._scaled(A, gamma)
         mapped = mapped if self.linear_map is None else _typed(self.linear_map.T) @ mapped
         return mapped, _squares_of(self.kernel, mapped), _typed(A[self.categorical])
@@ -199,7 +200,7 @@ class RadialMatrix(DifferentiableMatrix):
     def _values(
         self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None, falls: np.ndarray
     ) -> np.ndarray:
-        """Values for pairs of prepared rows; `falls` gets minus their derivatives by the squared distances."""
+        """Return values for pairs of prepared rows; minus their derivatives by squared distances go to `falls`."""
         (A_scaled, A_squares, A_codes), (B_scaled, B_squares, B_codes) = A, B
         if has_cusp(self.kernel):
             S = _differences_of(A_scaled, B_scaled, self.n_jobs, out)
@@ -212,7 +213,7 @@ class RadialMatrix(DifferentiableMatrix):
         return radial_values(self.kernel, S, A_squares, B_squares, falls)
 
     def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
-        """Kernel matrix of X, and minus its derivatives by the squared distances."""
+        """Return the kernel matrix of X, and minus its derivatives by the squared distances."""
         n, rows = X.shape[1], self.prepared(X, gamma)
         falls = _UNWANTED if np.isinf(_nu(self.kernel)) else square(scratch, "falls", n)
         K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
@@ -231,7 +232,7 @@ class RadialMatrix(DifferentiableMatrix):
 
 
 def _nu(kernel: Kernel) -> float:
-    """The parameter nu of the Matern kernel; infinite for the Gaussian."""
+    """Return the parameter nu of the Matern kernel, infinite for the Gaussian."""
     return getattr(kernel, "nu", np.inf)
 
 
@@ -241,12 +242,12 @@ def has_cusp(kernel: Kernel) -> bool:
 
 
 def _squares_of(kernel: Kernel, A: np.ndarray) -> np.ndarray:
-    """Squares (n,), float32, of mapped rows (rank, n), which make distances of products; 0 where differences do."""
+    """Return squares (n,), float32, of mapped rows (rank, n) for distances by products; 0 for differences."""
     return _typed(np.zeros(A.shape[1]) if has_cusp(kernel) else np.einsum("ji,ji->i", A, A))
 
 
 def _differences_of(A: np.ndarray, B: np.ndarray, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
-    """Squared distances (n, m), float32, of mapped rows (rank, n) and (rank, m), by differences."""
+    """Return squared distances (n, m), float32, of mapped rows (rank, n) and (rank, m), by differences."""
     out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
     squared_distances(_typed(A), _typed(B), out, n_jobs=n_jobs)
     return out
@@ -255,10 +256,10 @@ def _differences_of(A: np.ndarray, B: np.ndarray, n_jobs: int | None, out: np.nd
 def radial_values(
     kernel: Kernel, S: np.ndarray, A_squares: np.ndarray, B_squares: np.ndarray, falls: np.ndarray = _UNWANTED
 ) -> np.ndarray:
-    """Values of a radial kernel, instead of minus twice the inner products S of rows with these squares, float32.
+    """Replace S, minus twice the inner products of rows with these squares, by values of a radial kernel, float32.
 
-    Of a kernel with a cusp S are the squared distances, as `_differences_of` has them. `falls` gets minus the
-    derivatives of the values by the squared distances, unless it is empty.
+    For a kernel with a cusp, S contains squared distances from `_differences_of`. Minus the derivatives of the values
+    by the squared distances go to `falls`, unless it is empty.
     """
     if np.isinf(_nu(kernel)):
         gaussian_values(S, A_squares, B_squares)
@@ -269,13 +270,13 @@ def radial_values(
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """The kernel ``sum_j gamma_j x_j y_j`` of inputs that are numbers, about their means."""
+    """The kernel ``sum_j gamma_j x_j y_j`` of centered numeric inputs."""
 
     power = 2
 
 
 class LinearMatrix(KernelMatrix):
-    """Values of the linear kernel: ``R' R`` of the numbers times the roots of gamma, R."""
+    """Values of the linear kernel: ``R' R`` for R, the numbers times the roots of gamma."""
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         numbers = ~self.categorical
@@ -286,7 +287,7 @@ class LinearMatrix(KernelMatrix):
 
 
 def linear_squares(X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> np.ndarray:
-    """The linear kernel of every row of X, (n_inputs, n), with itself."""
+    """Return the linear kernel of each row of X, (n_inputs, n), with itself."""
     return np.einsum("ji,ji,j->i", X, X, np.where(categorical, 0.0, gamma), dtype=np.float64)
 
 
@@ -298,7 +299,7 @@ def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:
 def differentiable_matrix(
     kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
 ) -> DifferentiableMatrix:
-    """Exact values of a product kernel, or of a radial kernel, which alone uses the linear map."""
+    """Return exact values of a product kernel, or of a radial kernel, which can have a linear map."""
     arguments = kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs
     if is_radial(kernel):
         return RadialMatrix(*arguments, linear_map)
@@ -308,7 +309,7 @@ def differentiable_matrix(
 def kernel_matrix(
     kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
 ) -> KernelMatrix:
-    """Exact values of `Linear`, or of a kernel of `differentiable_matrix`."""
+    """Return exact values of `Linear`, or of a kernel of `differentiable_matrix`."""
     if isinstance(kernel, Linear):
         return LinearMatrix(kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs)
     return differentiable_matrix(kernel, categorical, n_jobs, linear_map)

@@ -28,7 +28,7 @@ _MOMENTUM, _SECOND = 0.9, 0.99
 
 
 class Adam:
-    """Steps of about the same length in every parameter (Kingma & Ba 2015), for an array of parameters."""
+    """Steps of about the same length in all parameters (Kingma & Ba 2015), for an array of parameters."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._mean, self._square, self._n_steps = np.zeros(shape), np.zeros(shape), 0
@@ -46,21 +46,21 @@ class Adam:
 class KernelSteps:
     """Adam on the logarithms of the gammas of all parts of a kernel, of their shares, and of the penalty.
 
-    A step goes down the mean slope of the logarithms of the leave-one-out errors of some sets of rows, plus a prior:
-    the gammas of a part stay together, or they stay in proportion to the gammas at the start. Then a common factor of
-    each part moves next to its gammas.
+    A step follows the mean slope of the logarithms of leave-one-out errors of some sets of rows, plus a prior: the
+    gammas of a part stay together, or in proportion to the initial gammas; in that case, each part also has a common
+    factor.
     """
 
     def __init__(
         self,
-        gammas: np.ndarray,  # (n_parts, n_inputs), of columns in a frame; zeros stay
+        gammas: np.ndarray,  # (n_parts, n_inputs), for columns in a frame; zeros stay
         shares: np.ndarray,  # (n_parts,)
         alpha: float,
         *,
         prior: float,
         least_alpha: float,
         alpha_rate: float = 1.0,  # over the rate of gammas
-        factor_rate: float = 1.0,  # of the common factors, over the rate of gammas
+        factor_rate: float = 1.0,  # rate of the common factors, relative to the rate of gammas
         keeps_proportions: bool = False,
         learns_gamma: bool = True,
         learns_shares: bool = True,
@@ -90,13 +90,13 @@ class KernelSteps:
         return float(np.exp(self._log_alpha))
 
     def times(self, factors: np.ndarray | float) -> Self:
-        """The same with gammas times factors."""
+        """Return the same steps with gammas multiplied by factors."""
         other = copy(self)
         other._logs = self._logs + np.log(factors)
         return other
 
     def step(self, left_out: list[LeaveOneOut], rate: float) -> None:
-        """A step by the slopes of some sets of rows with positive errors."""
+        """Make a step, given the slopes of some sets of rows with positive errors."""
         slopes = np.mean([own.slopes / own.error for own in left_out], axis=0)
         by_gamma, by_share = slopes[: self._logs.size].reshape(self._logs.shape), slopes[self._logs.size :]
         by_gamma = np.where(self._moves, by_gamma + self._prior * self._apart, 0.0)
@@ -114,7 +114,7 @@ class KernelSteps:
 
     @property
     def _apart(self) -> np.ndarray:
-        """Deviations of the gammas of each part from their mean change."""
+        """Return deviations of the gammas of each part from their mean change."""
         moved = np.where(self._moves, self._logs - self._start, 0.0)
         means = moved.sum(axis=1, keepdims=True) / np.maximum(1, self._moves.sum(axis=1, keepdims=True))
         return moved - means
@@ -122,15 +122,15 @@ class KernelSteps:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """Numbers of steps, and of rows of a step; and the steps after which searches are compared."""
+    """Numbers of steps and of rows per step, and the steps after which searches are compared."""
 
     n_steps: int
     rows: int
-    late_rows: int  # of the last steps
+    late_rows: int  # rows of the last steps
 
     @classmethod
     def of(cls, n_steps: int, n_rows: int) -> Self:
-        """Plan for a table of `n_rows` rows: `n_steps` steps, or more for the finer kernels that many rows take."""
+        """Plan for a table of `n_rows` rows: `n_steps` steps, or more for the finer kernels of many rows."""
         times = np.clip(n_rows / SEARCH.many_rows, 1.0, SEARCH.most_times_steps)
         rows = int(np.clip(n_rows // SEARCH.table_rows, SEARCH.step_rows, SEARCH.most_step_rows))
         late_rows = max(rows, min(SEARCH.late_step_rows, n_rows // SEARCH.late_table_rows))
@@ -138,64 +138,64 @@ class SearchPlan:
 
     @property
     def half(self) -> int:
-        """The step after which kernels that are not needed have to be better."""
+        """Step after which optional kernels must be better."""
         return self.n_steps // 2
 
     @property
     def early(self) -> int:
-        """The step after which kernels are compared: two thirds of the steps."""
+        """Step after which kernels are compared: two thirds of the steps."""
         return self.n_steps - self.n_steps // 3
 
     @property
     def race(self) -> int:
-        """The step after which radial kernels are compared."""
+        """Step after which radial kernels are compared."""
         return min(self.early + SEARCH.look_steps, self.n_steps)
 
     def n_looks(self, needs_kernel: bool) -> int:
-        """Number of looks at the clock in a race, if a kernel is needed or none is."""
+        """Number of readings of the clock in a race, if a kernel is needed or none is."""
         ends = 0, *([self.half] if needs_kernel else []), self.early, self.race, self.n_steps
         return sum(map(n_chunks, ends[:-1], ends[1:]))
 
 
 def n_chunks(done: int, last: int) -> int:
-    """Number of chunks of steps, with a look at the clock after every chunk."""
+    """Number of chunks of steps, with a reading of the clock after each chunk."""
     return max(1, -(-(last - done) // SEARCH.look_steps))
 
 
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e3
-MOST_INPUTS = int(SEARCH.step_work / SEARCH.fewest_step_rows**2)  # of a step with the fewest rows
+MOST_INPUTS = int(SEARCH.step_work / SEARCH.fewest_step_rows**2)  # inputs of a step with the fewest rows
 
 
 def mean_distances(X: np.ndarray, categorical: np.ndarray, rng: np.random.Generator, power: int = 1) -> np.ndarray:
-    """Mean of two rows' distance along every input, to a power; for a categorical input how often rows differ."""
+    """Return the mean distance of two rows along each input, to a power; for categories how often rows differ."""
     order, total = rng.permutation(len(X)), np.zeros((0, X.shape[1]))
-    others = np.roll(order, 1)  # no row with itself
+    others = np.roll(order, 1)  # no row is paired with itself
     for part in cached_parts(len(X), X.shape[1]):
         difference = np.abs(X[order[part]] - X[others[part]]) ** power
         difference[:, categorical] = difference[:, categorical] > 0
-        total = np.concatenate([total, difference]).sum(axis=0, keepdims=True)  # in the order of rows
+        total = np.concatenate([total, difference]).sum(axis=0, keepdims=True)  # summed in the order of rows
     return total[0] / len(X)
 
 
 def exponent_shares(gamma: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Share of every input in the kernel's mean exponent."""
+    """Return the share of each input in the kernel's mean exponent."""
     shares = gamma / max(gamma.max(), np.finfo(float).tiny) * distance
     return shares / max(shares.sum(), np.finfo(float).tiny)
 
 
 class LengthScaleSearch:
-    """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
+    """Adam on the logarithms of all length scales and of the penalty, with new rows in each step.
 
-    What is minimized is the logarithm of the leave-one-out error on the rows of the step, plus a prior: of few rows
-    and many inputs the logarithms of gamma stay together. The search begins with a gamma for each input by its mean
-    distance, or, if inputs are not `scaled`, with the same gamma for all. If alpha is None, it is learned.
+    It minimizes the logarithm of the leave-one-out error on the rows of the step, plus a prior: with few rows and many
+    inputs, the logarithms of gamma stay together. The initial gamma of each input follows from its mean distance; if
+    inputs are not `scaled`, all are equal. If alpha is None, it is learned.
     """
 
     def __init__(
         self,
         kernel: Kernel,
         X: np.ndarray,  # (n_rows, n_inputs)
-        Y: np.ndarray,  # (n_rows, n_targets), of unit scale
+        Y: np.ndarray,  # (n_rows, n_targets), with unit scale
         weights: Weights,
         categorical: np.ndarray,
         seed: int,
@@ -208,7 +208,7 @@ class LengthScaleSearch:
         self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
         self._rng = np.random.default_rng(seed)
         self._X, self._Y, self._weights = X, Y, weights
-        self.used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)  # of positive weight
+        self.used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)  # rows with positive weight
         some = X[self._rng.permutation(self.used)[: SEARCH.distance_rows]]
         self.frame = Frame.of(some, categorical)
         self._distance = mean_distances(some, categorical, self._rng, kernel.power)
@@ -229,10 +229,10 @@ class LengthScaleSearch:
         self.learns_alpha = alpha is None
         self._order, self._n_drawn = self._rng.permutation(self.used), 0
         self._starts_shorter = starts_shorter
-        self.n_rows = 0  # of a step
-        self.n_done = 0  # steps, including the steps that a singular kernel made impossible
-        self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
-        self.gammas: list[np.ndarray] = []  # before every step
+        self.n_rows = 0  # rows of the last step
+        self.n_done = 0  # steps, including steps that failed because of a singular kernel
+        self.errors: list[float] = []  # leave-one-out errors of the rows of each step, before the step
+        self.gammas: list[np.ndarray] = []  # before each step
         self._scratch = Scratch()
 
     @property
@@ -241,7 +241,7 @@ class LengthScaleSearch:
 
     @property
     def framed_gamma(self) -> np.ndarray:
-        """Gammas for columns of the rows."""
+        """Return gammas for columns of the rows."""
         return self._steps.gammas[0]
 
     @property
@@ -250,24 +250,24 @@ class LengthScaleSearch:
 
     @property
     def error(self) -> float:
-        """Mean error of the last 10 steps, on the same rows for searches of the same seed and number of steps."""
+        """Return the mean error of the last 10 steps, on equal rows for searches with equal seeds and steps."""
         return float(np.mean(self.errors[-10:])) if self.errors else np.nan
 
     @property
     def found(self) -> Trial:
-        """The kernel after the steps so far."""
+        """Return the kernel after the steps so far."""
         kernel = KernelSum([KernelPart(self.kernel, self.gamma)], self.alpha, self.n_rows)
         return Trial(kernel, self.error, len(self.errors))
 
     def part(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, Weights]:
-        """Columns, targets and weights of the rows with these numbers."""
+        """Return columns, targets and weights of the rows with these numbers."""
         weights = None if self._weights is None else self._weights[rows]
         return self.frame.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
 
     def run(self, n_steps: int, most_rows: int, until: int | None = None, progress: float = 0.0) -> Self:
-        """Go on to step `until` of `n_steps`, of `most_rows` rows at most, with a rate that falls towards the end.
+        """Continue to step `until` of `n_steps`, with at most `most_rows` rows per step and a decreasing rate.
 
-        `progress` is the share of the time that is gone: if time ends the search earlier, the rate falls earlier.
+        `progress` returns the used share of the time: if time ends the search earlier, the rate decreases earlier.
         """
         n_used, by_work = len(self.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
         affordable = max(SEARCH.fewest_step_rows, by_work)
@@ -284,14 +284,14 @@ class LengthScaleSearch:
         return self
 
     def _drawn(self) -> np.ndarray:
-        """Numbers of the rows of a step: every row is drawn once before any row is drawn again."""
+        """Draw the rows of a step: each row is drawn once before any row is drawn again."""
         if self._n_drawn + self.n_rows > len(self._order):
             self._order, self._n_drawn = self._rng.permutation(np.sort(self._order)), 0
         self._n_drawn += self.n_rows
         return self._order[self._n_drawn - self.n_rows : self._n_drawn]
 
     def of_kernel(self, kernel: Kernel, n_done: int) -> "LengthScaleSearch":
-        """A search that goes on from here with another kernel of the same power, as if `n_done` steps were done."""
+        """Return a search that continues from here with another kernel of the same power, after `n_done` steps."""
         other, rng = copy(self), deepcopy(self._rng)
         other.kernel, other.matrix = kernel, differentiable_matrix(kernel, self.matrix.categorical, self.matrix.n_jobs)
         other._steps, other._rng, other.n_done = deepcopy(self._steps), rng, n_done
@@ -300,7 +300,7 @@ class LengthScaleSearch:
         return other
 
     def error_on(self, most: int) -> float:
-        """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows."""
+        """Return the leave-one-out error on at most `most` rows, the same for all searches of the same rows."""
         if self._live.any():
             with suppress(SingularKernelError):
                 X, Y, weights = self.part(thinned(self.used, most))
@@ -309,9 +309,9 @@ class LengthScaleSearch:
         return np.inf
 
     def _shorten(self) -> None:
-        """Begin with shorter length scales if only they have a leave-one-out error below the constant's.
+        """Start with shorter length scales if only they have a leave-one-out error below the constant's.
 
-        Kernels so wide have no slopes towards what changes fast. Every other row chooses, and the others judge.
+        Wide kernels have no slope towards functions that vary fast. Every other row selects, and the others validate.
         """
         X, Y, weights = self.part(thinned(self.used, self.n_rows))
         mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)
@@ -329,7 +329,7 @@ class LengthScaleSearch:
             self._steps = self._steps.times(factors[best])
 
     def left_out(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of at most `most` rows, and their leave-one-out residuals."""
+        """Return numbers of at most `most` rows, and their leave-one-out residuals."""
         rows = thinned(self.used, most)
         X, Y, weights = self.part(rows)
         return rows, residuals(self.matrix(X, X, self.framed_gamma), self.alpha, weights, Y)

@@ -25,10 +25,10 @@ class System(Protocol):
     """A symmetric positive semidefinite matrix A, its right-hand sides, and the intercepts of solutions."""
 
     right: np.ndarray  # (n, n_targets)
-    diagonal: np.ndarray  # of A or a substitute, (n, 1) or (n, n_targets), float64
+    diagonal: np.ndarray  # diagonal of A or a substitute, (n, 1) or (n, n_targets), float64
 
     def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """``A @ W``, where column k of W belongs to ``targets[k]``; the next call may overwrite it."""
+        """Return ``A @ W``; column k of W belongs to ``targets[k]``. The next call can overwrite it."""
 
     def intercept(self, W: np.ndarray) -> np.ndarray: ...
 

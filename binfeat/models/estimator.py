@@ -71,7 +71,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     @abstractmethod
     def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ArrayLike | None]:
-        """Targets or labels as an array, and weights of shape (n_rows,) or None."""
+        """Return targets or labels as an array, and weights (n_rows,) or None."""
 
     @abstractmethod
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets | AnyLabels:
@@ -151,7 +151,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return self
 
     def _choices(self) -> dict[str, int]:
-        """Attributes that predictions need of parameters, which can change after `fit`."""
+        """Return parameters that predictions need, as attributes, because parameters can change after `fit`."""
         return {}
 
     @property
@@ -161,7 +161,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return self._derived.get(self.feature_coef_, partial(fitted_of, self))
 
     def _scores(self, X: RawTable) -> np.ndarray:
-        """Predictions of the targets, (n_rows, n_targets)."""
+        """Return predictions of the targets, (n_rows, n_targets)."""
         return self._of_table(X, lambda part, note: self._rows_and_scores(part, note)[1])
 
     def _of_table(self, X: RawTable, function: Callable[[RawTable, Report], np.ndarray]) -> np.ndarray:
@@ -173,7 +173,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             return function(X, note)
 
     def _rows_and_scores(self, X: RawTable, note: Report) -> tuple[np.ndarray, np.ndarray]:
-        """Encoded rows in memory, and predictions of the targets."""
+        """Return encoded rows in memory, and predictions of the targets."""
         fitted = self._fitted
         rows = fitted.rows(self, X, note)
         return rows, fitted.scores(rows, self.n_jobs)

@@ -157,12 +157,12 @@ class NumbersMachineBase(ServedMachineBase):
         return self._own_targets.bounds(scores - half, scores + half)
 
     def _widening(self, n_rows: int) -> float:
-        """Factor that corrects residuals for the selection of kernel, penalty and length scales with the same rows."""
+        """Return the factor of residuals that corrects for the selection of hyperparameters with the same rows."""
         chosen = (self._choices() | vars(self))["_n_chosen"]  # files of version 0.2.0 contain only parameters
         return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
 
     def _choices(self) -> dict[str, int]:
-        """The number of degrees of freedom of the selections, for the widening of intervals.
+        """Return the number of degrees of freedom of the selections, for widening intervals.
 
         Length scales count as at most 3, because the prior keeps them together; the kernel and its scaling count as 3.
         """
@@ -171,7 +171,7 @@ class NumbersMachineBase(ServedMachineBase):
         return {"_n_chosen": int(chosen)}
 
     def _spread_of_noise(self) -> Spread:
-        """The noise model; ValueError for models saved by older versions."""
+        """Return the noise model; ValueError for models saved by older versions."""
         self._require_squares()
         spread = self._fitted.spread
         if spread is None:
@@ -188,7 +188,7 @@ class NumbersMachineBase(ServedMachineBase):
         return cast(Targets, self._fitted.targets)
 
     def _posterior_of_function(self) -> Posterior:
-        """The posterior of an exact model, or of a model with samples; ValueError for other models."""
+        """Return the posterior of an exact model, or of a model with samples; ValueError for other models."""
         self._require_squares()
         posterior = self._fitted.posterior(self.n_jobs)
         if isinstance(posterior, FeaturePosterior) and posterior.samples is None:
@@ -199,19 +199,19 @@ class NumbersMachineBase(ServedMachineBase):
         return posterior
 
     def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions of y and their standard deviations."""
+        """Return predictions of y and their standard deviations."""
         self._require_squares()
         scores, variances = self._scores_and_variances(X)
         noise = self._posterior_of_function().errors.noise
         return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
 
     def _scores_and_variances(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions of the transformed targets (n_rows, n_targets), and variances (n_rows, 1) over the noise."""
+        """Return predictions of transformed targets (n_rows, n_targets), and relative variances (n_rows, 1)."""
         both = self._columns_of(X, lambda rows, n_jobs: self._fitted.posterior(n_jobs).variances(rows))
         return both[:, :-1], both[:, -1:]
 
     def _columns_of(self, X: RawTable, more: Callable[[np.ndarray, int | None], np.ndarray]) -> np.ndarray:
-        """Predictions of the transformed targets, and more columns from scaled rows; also for a source of blocks."""
+        """Return predictions of transformed targets, and further columns from scaled rows; also for a source."""
 
         def beside(part: RawTable, note: Report) -> np.ndarray:
             rows, scores = self._rows_and_scores(part, note)

@@ -87,18 +87,18 @@ def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous:
     return _machine(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)
 
 
-_TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a short search, and rows on which errors are compared
-_ROUNDS = 2  # of weights by residuals or curvatures
-_MOST_STEPS = 6  # of Newton's steps of a loss
-# Of logarithms of means: steps end below the first, and did not converge above the second.
+_TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # steps and rows of a short search, and rows to compare
+_ROUNDS = 2  # rounds of weights by residuals or curvatures
+_MOST_STEPS = 6  # maximum of Newton steps of a loss
+# Changes of logarithms of means: steps end below the first, and have not converged above the second.
 _SMALL_STEP, _LARGE_STEP = 0.01, 0.1
 _WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
-_SPREAD_ROWS, _SPREAD_VALUES = 1000, 100_000  # rows that sizes are learned from, and values of their inputs
-_SPREAD_TUNED_ROWS = 500  # of these rows, for the penalty
-_SPREAD_RESIDUALS = 10_000  # for quantiles
-_LEAST_SIZE = 0.1  # of the mean size of residuals, which is added to sizes
+_SPREAD_ROWS, _SPREAD_VALUES = 1000, 100_000  # rows for learning sizes, and values of their inputs
+_SPREAD_TUNED_ROWS = 500  # rows among these for the penalty
+_SPREAD_RESIDUALS = 10_000  # residuals for quantiles
+_LEAST_SIZE = 0.1  # share of the mean size of residuals that is added to sizes
 _CLEAR_ERROR = 0.95  # sizes differ if the error of log sizes is below this share of their variance
-_START_ALPHA = 3.0  # for sizes: sizes of single residuals are nearly all noise
+_START_ALPHA = 3.0  # initial penalty for sizes, because sizes of single residuals are nearly all noise
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
@@ -118,8 +118,8 @@ def reweighted(
     """Approximate the problem near the solution and solve again, until both agree.
 
     Squared errors need no step, and losses that need a kernel matrix are at their minimum. If the penalty was selected,
-    steps end before one that raises the leave-one-out loss: random features have a penalty that suits the first
-    squares, which may be too small for the minimum.
+    steps end before the leave-one-out loss increases: the penalty of random features was selected for the first
+    approximation, and can be too small for the minimum.
     """
     if not problem.loss.has_link:
         return problem, solution
@@ -195,7 +195,7 @@ def _at_start(problem: Problem) -> Problem:
 
 
 def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
-    """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
+    """Return the targets with the best transform; each is tried with a short search for length scales."""
     kinds = transforms_to_try(as_columns(problem.y))
     if not kinds or not run.limits.mechanisms.target_transforms:
         return problem.targets
@@ -216,7 +216,7 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
 
 
 def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
-    """The trial of targets with a transform, or none where the kernel is singular."""
+    """Return the trial of targets with a transform; an empty list if the kernel is singular."""
     some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
     weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
     search = LengthScaleSearch(
@@ -262,7 +262,7 @@ def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, 
 
 
 def _moved(problem: Problem, steps: np.ndarray) -> float:
-    """Root mean square of steps of the logarithms of means, weighted as the rows are."""
+    """Return the root mean square of steps of the logarithms of means, with the weights of rows."""
     squares = ((steps * cast(Targets, problem.targets).std) ** 2).mean(axis=1)
     return float(np.sqrt(np.average(squares, weights=problem.relative_weights(np.arange(len(squares))))))
 
@@ -285,7 +285,7 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
 
 
 def _error(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Mean of losses, and its standard error, NaN of one alone: rows of a group err together (Liang & Zeger 1986)."""
+    """Return the mean loss and its standard error (NaN for one), with correlated groups (Liang & Zeger 1986)."""
     apart = sums_by_group(losses - losses.mean(), groups)
     n = apart.size
     spread = np.sqrt(n / (n - 1) * (apart**2).sum()) / losses.size if n > 1 else np.nan
@@ -305,7 +305,7 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
 
 
 def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
-    """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
+    """Fit kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
 
     Residuals are validation residuals of the solution. Only the penalty is learned again. Sizes of a group are
     predicted from other groups.
@@ -347,7 +347,7 @@ def _differ(problem: Problem, logs: Solution) -> np.ndarray:
 def _problem_of_sizes(
     problem: Problem, rows: np.ndarray, sizes: np.ndarray, learned: np.ndarray
 ) -> tuple[Problem, Targets]:
-    """The logarithms of the sizes of some rows' residuals as targets, those with numbers `learned` among them."""
+    """Return a problem with logarithms of the sizes of residuals as targets; `learned` are its training rows."""
     means = sizes.mean(axis=0)
     logs = np.zeros(problem.Y.shape)
     logs[rows] = np.log(sizes + np.where(means > 0, _LEAST_SIZE * means, 1.0))
@@ -358,7 +358,7 @@ def _problem_of_sizes(
 
 
 def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
-    """Return the length scales of the solution for a kernel of exact models; of random features, from the search."""
+    """Return the length scales of the solution for a kernel of exact models; for random features, of the search."""
     main = solution.kernel.main
     if isinstance(solution.function, FeatureFunction):
         main = (kernels.radial if is_radial(main.kernel) else kernels.binning).main

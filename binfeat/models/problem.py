@@ -49,18 +49,17 @@ class Problem:
     """A table with targets, weights and a loss, training and validation rows, and the validation criterion.
 
     Kernels are learned with squared errors, and most kinds of models solve least squares. So `Y` and `weights` are the
-    quadratic approximation of the loss near some scores, or the answers and the weights of the caller before there is
-    one.
+    quadratic approximation of the loss near some scores, or initially the answers and weights of the caller.
     """
 
-    table: np.ndarray  # (n_rows, n_inputs), float64: encoded, and scaled only in what `of_all` makes
-    y: np.ndarray  # of the caller, (n_rows,) or (n_rows, n_targets)
+    table: np.ndarray  # (n_rows, n_inputs), float64: encoded, and scaled only in results of `of_all`
+    y: np.ndarray  # the caller's targets, (n_rows,) or (n_rows, n_targets)
     targets: Targets | AnyLabels  # encodes y for the model, and decodes predictions for the caller
-    own_weights: WeightColumn  # of the caller
-    train: np.ndarray  # numbers of rows
+    own_weights: WeightColumn  # the caller's weights
+    train: np.ndarray  # row numbers
     held_out: np.ndarray
     encoder: TableEncoder
-    scoring: Scoring | None  # None is the loss
+    scoring: Scoring | None  # None to use the loss
     groups: np.ndarray | None  # (n_rows,): number of the group of each row; groups are never split
     loss: Loss = field(default=SquaredError(), kw_only=True)
     squares: Squares | None = field(default=None, kw_only=True)  # quadratic approximation of the loss
@@ -99,7 +98,7 @@ class Problem:
 
     @cached_property
     def negligible(self) -> float:
-        """Mean squared error, of any rows, below which nothing is left to gain; 0 with another criterion."""
+        """Mean squared error below which no gain is possible; 0 with another criterion."""
         return _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min()) if self.is_judged_by_squares else 0.0
 
     def losses(self, rows: np.ndarray) -> Losses:
@@ -143,7 +142,7 @@ class Problem:
         return 1.0 if self.weights is None else float(self.weights[self.train].mean())
 
     def relative_weights(self, rows: np.ndarray) -> np.ndarray | None:
-        """Weights (n_rows,) of mean 1 in the training rows."""
+        """Weights (n_rows,) with mean 1 in the training rows."""
         return None if self.weights is None else self.weights[rows, 0] / self.mean_weight
 
     def of_all(
@@ -167,7 +166,7 @@ class Problem:
 
 
 def _minimised(problem: Problem, rows: np.ndarray) -> tuple[Weights, np.ndarray]:
-    """Return weights (n_rows,) and targets with which some rows are solved for, relative to the same mean weight."""
+    """Return weights (n_rows,) and targets for solving some rows, relative to the same mean weight."""
     if problem.loss.is_squares:
         return problem.relative_weights(rows), problem.Y[rows]
     own, mean = problem.own_weights, problem.mean_weight
@@ -191,12 +190,12 @@ def without_scoring(problem: Problem) -> Problem:
 
 
 def relative_alpha(problem: Problem, alpha: float | None) -> float | None:
-    """Return a penalty that the user gives, or None, for weights of mean 1."""
+    """Return the user's penalty for weights with mean 1, or None."""
     return None if alpha is None else alpha / problem.mean_weight
 
 
 def with_codes(problem: Problem) -> Problem:
-    """Return the problem with numbers that are codes, by the training rows, as categories, too."""
+    """Return the problem with numbers that are codes in the training rows also as categories."""
     encoder, train = problem.encoder, problem.train
     coded = columns_of_codes(problem.table, train, encoder.inputs.plain_numbers, problem.Y[train])
     if not coded:

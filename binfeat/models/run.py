@@ -15,11 +15,11 @@ from binfeat.models.settings import Limits, Settings
 
 _log = logging.getLogger("binfeat")
 _clock = time.monotonic
-FEWER_ROWS = "the rows"  # what a limit of time may cut short
+FEWER_ROWS = "the rows"  # can be reduced by a time limit
 
 
 class Phase(Enum):
-    """Parts of a fit, by the share of the time limit that may be gone when they go on."""
+    """Parts of a fit, with the share of the time limit until which they can continue."""
 
     TARGETS = 0.1
     SEARCH = 1 / 3
@@ -42,7 +42,7 @@ class Clock:
         return self.used + seconds <= phase.value * self._seconds
 
     def left_of(self, phase: Phase) -> float:
-        """Seconds that are left of a phase, infinity without a limit."""
+        """Return the remaining seconds of a phase, infinity without a limit."""
         return phase.value * self._seconds - self.used
 
     def gone(self, phase: Phase) -> float:
@@ -51,7 +51,7 @@ class Clock:
 
 
 HEADER = "decision", "choice", "validation error", "seconds"
-_WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
+_WIDTHS = 20, 32, 14, 7  # column widths, because lines are printed one by one
 
 
 def decision_words(what: str, choice: str, error: float, seconds: float) -> tuple[str, str, str, str]:
@@ -72,7 +72,7 @@ class Run:
         self._whole_clock, self._compiled = clock, False  # the clock of decisions
         self._decisions: list[tuple[str, str, float, float]] = []
         self.cut_short = ""  # the first step that the time limit ended, if any
-        self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
+        self.interrupt: KeyboardInterrupt | None = None  # Ctrl-C that ended the fit
         self._print(HEADER)
 
     def note(self, what: str, choice: object, error: float) -> None:
@@ -105,7 +105,7 @@ class Run:
     def may_continue(self, phase: Phase, seconds: float = 0.0) -> bool:
         """Return True if the time limit and the callbacks let a phase continue for this many seconds.
 
-        Only phases that a fit can do without heed callbacks here.
+        Only optional phases ask callbacks here.
         """
         in_time = self.clock.allows(phase, seconds)
         if phase is Phase.SEARCH and not in_time:
@@ -113,7 +113,7 @@ class Run:
         return in_time and (self._may_go_on or phase not in (Phase.SEARCH, Phase.OVERALL_FACTOR))
 
     def step(self) -> bool:
-        """Say that a step is done; whether callbacks let the fit go on."""
+        """Report a completed step; return True if callbacks allow the fit to continue."""
         self._may_go_on = self._progress.step()
         return self._may_go_on
 
@@ -132,7 +132,7 @@ class Run:
         return Run(own, limits, self.clock, Silent(goes_on=True), is_quiet=True)
 
     def hurried(self) -> "Run":
-        """The same for a fit that is to end in about a second."""
+        """Return the context of a fit that should end in about a second."""
         run = copy(self)
         run.clock, run._progress, run._may_go_on = Clock(self.limits.hurried_seconds), Silent(goes_on=False), True
         return run

@@ -1,4 +1,4 @@
-"""Settings of a kernel model, parsed from its parameters, and the figures that limit a fit."""
+"""Settings of a kernel model, from its parameters, and constants that limit a fit."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,24 +18,24 @@ from binfeat.models.table.findings import POLICIES
 
 @dataclass(frozen=True)
 class Mechanisms:
-    """Mechanisms of a default fit. `python -m perf ablation` switches each of them off, and nothing else does."""
+    """Mechanisms of a default fit. Only `python -m perf ablation` switches them off."""
 
     linear_maps: bool = True
     ranks: bool = True
     codes: bool = True
-    rbf: bool = True  # as the radial kernel, if it does better than Matern's
+    rbf: bool = True  # as the radial kernel, if it is better than Matern's
     shorter_starts: bool = True
     second_kernel: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True
-    resplitting: bool = True  # of the cells that a kernel is learned in, by the kernel so far
-    averages: bool = True  # of trees
-    tree_choice: bool = True  # of the number of trees
+    resplitting: bool = True  # split the cells for learning a kernel again, by the current kernel
+    averages: bool = True  # averages of trees
+    tree_choice: bool = True  # choice of the number of trees
     duplicates: bool = True
-    global_part: bool = True  # effects of levels that all cells of a local model share
-    wide_scales: bool = True  # for single inputs of many
-    calibration_matrix: bool = True  # of probabilities
-    noise_model: bool = True  # of sizes of residuals
+    global_part: bool = True  # effects of levels shared by all cells of a local model
+    wide_scales: bool = True  # length scales of single inputs among many
+    calibration_matrix: bool = True  # calibration by matrices
+    noise_model: bool = True  # model of the sizes of residuals
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Limits:
     n_steps: int = 60  # steps of a search for length scales
     sample_rows: int = 40_000  # training rows on which kinds of features are compared
     sample_out: int = 10_000  # validation rows of a sample
-    row_grids: int = 2_000_000  # rows times grids of a sample: with few rows, two kernels differ on many grids only
+    row_grids: int = 2_000_000  # rows times grids of a sample; few rows need many grids to compare kernels
     sample_grids: tuple[int, int] = (50, 400)  # minimum and maximum of grids in a sample; also at the start of growth
-    few_grids: int = 20  # grids that suffice to compare penalties and overall factors on all rows
+    few_grids: int = 20  # grids for comparing penalties and overall factors on all rows
     work_of_a_row: int = 20_000  # grids times iterations of all solves: half a minute for 400,000 rows on two cores
     work: int = 500_000_000  # rows times grids times iterations of all solves
     n_fourier: int = 1024  # random Fourier features at the start
@@ -74,19 +74,19 @@ class Settings:
     features: str | None  # "exact", "local", "binning" or "fourier"
     kernel: Kernel | None  # with a pitch law, or supported by exact models
     learns_gamma: bool
-    gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
+    gamma: ArrayLike | None  # if not learned; None is 1 / (n_inputs * std)
     alpha: float | None
     categorical_features: ArrayLike | str | None
     max_seconds: float | None
     max_bytes: int | None
     has_cv: bool  # True if the user selects validation rows
-    scorer: Callable[..., float] | None  # None is the squared error
+    scorer: Callable[..., float] | None  # None for squared errors
     refits: bool
     warm_start: bool
     verbose: int
     n_jobs: int | None
     seed: int
-    chooses_transform: bool = False  # of the targets
+    chooses_transform: bool = False  # True to select the transform of the targets
     loss: str = "squared"
     n_grids: int | None = None
     max_grids: int = 1600
@@ -152,7 +152,7 @@ def _solver_options(given: object, known: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _kernel(kernel: object, features: str, n_grids: int | None) -> Kernel | None:
-    """The kernel that is asked for, of those that the features have."""
+    """Return the requested kernel, if the features support it."""
     if is_word(kernel, "auto"):
         return None
     asked = f"features={features!r}"
@@ -167,37 +167,37 @@ def _kernel(kernel: object, features: str, n_grids: int | None) -> Kernel | None
 
 @dataclass(frozen=True)
 class SizeLimits:
-    """Memory and seconds that models of a number of rows are expected to need."""
+    """Expected memory and time of models, by their number of rows."""
 
-    pair_seconds: float = 8e-9  # seconds of a pair of rows in an exact solution
-    input_seconds: float = 3e-10  # seconds of an input of a pair of rows
-    wide_input_seconds: float = 2e-11  # the same for many inputs, where all kernels are products of matrices
-    loss_steps: int = 20  # steps to the minimum of a loss, about
-    choice_pair_bytes: int = 9  # bytes of a pair of rows that choices are made by: matrices side by side
-    most_trees: int = 8  # trees of a local model
+    pair_seconds: float = 8e-9  # seconds per pair of rows in an exact solution
+    input_seconds: float = 3e-10  # seconds per input of a pair of rows
+    wide_input_seconds: float = 2e-11  # the same for many inputs, with kernels by matrix products
+    loss_steps: int = 20  # approximate steps to the minimum of a loss
+    choice_pair_bytes: int = 9  # bytes per pair of rows in choices, for several matrices
+    most_trees: int = 8  # maximum of trees of a local model
     tree_rows: int = 1_600_000  # rows of all trees together
-    cell_pair_bytes: int = 32  # bytes of a pair of rows in a cell: matrices side by side
-    timed_first_rows: int = 64  # rows of the call that loads compiled kernels before a cell is timed
-    timed_rows: int = 1500  # rows of the timed cell, at most
-    timed_inputs: int = 100  # inputs of the timed cell, at most
+    cell_pair_bytes: int = 32  # bytes per pair of rows in a cell, for several matrices
+    timed_first_rows: int = 64  # rows of a call that loads compiled kernels before the timing of a cell
+    timed_rows: int = 1500  # maximum rows of the timed cell
+    timed_inputs: int = 100  # maximum inputs of the timed cell
     tree_share: float = 0.7  # share of the remaining time for a tree
-    larger_trees: int = 3  # trees of larger cells that there has to be time for
+    larger_trees: int = 3  # required time for larger cells, in trees
     number_bytes: int = 4  # bytes of the place of a row in a tree
     vector_bytes: int = 40  # bytes of a row in lists and vectors that all trees share: numbers, counts, variances
     target_bytes: int = 16  # bytes of a target of a row in a tree: a coefficient and a residual
     code_bytes: int = 4  # bytes of a code while grids are added
     bin_bytes: int = 64  # bytes of the key, the diagonal, the mean and the preconditioner of a bin
-    targets_together: int = 2  # targets that products take together
-    ample_bytes: int = 2**31  # bytes of bins above which precision and targets at a time only cost memory
+    targets_together: int = 2  # least number of targets in a product
+    ample_bytes: int = 2**31  # bytes of bins up to which float64 and all targets together are used
     more_bytes: int = 300 * 10**6  # bytes of copies of the table, samples and hashes in addition to `max_bytes`
     table_copies: int = 3  # copies of a table in float64; measured
     wide_table_copies: int = 7  # the same for a table with more than `wide_columns` columns
     wide_columns: int = 1333
     float32_rows: int = 2**22  # rows up to which sums of bins in float32 are more precise than solutions
-    probe_grids: int = 4  # grids in which bins are counted to foresee their number
+    probe_grids: int = 4  # grids for estimating the number of bins
     trial_share: float = 1 / 4  # share of the remaining seconds for the first model of grids
     entry_seconds: float = 1.5e-7  # seconds of a row in a grid, from its bin to the solution
 
 
 SIZES = SizeLimits()
-PENALTY_FACTOR: float = np.sqrt(10.0)  # of two penalties; NumPy's type keeps products with float32 in float64
+PENALTY_FACTOR: float = np.sqrt(10.0)  # ratio of two penalties; NumPy's type keeps products with float32 in float64

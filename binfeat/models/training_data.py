@@ -40,7 +40,7 @@ class GivenRows:
     y: np.ndarray  # (n_rows,) or (n_rows, n_targets)
     weights: ArrayLike | None
     groups: ArrayLike | None
-    targets: Targets | AnyLabels  # of all rows
+    targets: Targets | AnyLabels  # encoding of the targets of all rows
     all_rows: RowsOf = AllRows
 
     @property
@@ -82,7 +82,7 @@ def problem_of(machine: BaseEstimator, given: GivenRows, run: Run) -> tuple[Prob
 
 
 def seen_rows(problem: Problem, rows: TableRows) -> np.ndarray:
-    """Hashes of the training rows for reports; `rows` are the rows of the problem, without codes."""
+    """Return hashes of the training rows for reports; `rows` are the rows of the problem, without codes."""
     table = problem.table
     hashes = rows.hashes if table is rows.table else row_hashes(table, rows.answers)
     return kept_hashes(hashes[np.append(problem.train, problem.held_out)])

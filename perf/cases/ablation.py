@@ -172,7 +172,7 @@ def _ratio(outcomes, group, figure):
 
 
 def _of_all_tables(group, found):
-    """Return the figures of a group of mechanisms over all tables; above 1 the mechanisms help."""
+    """Yield the figures of a group of mechanisms over all tables; above 1 the mechanisms help."""
     what = _joined(group)
     own = [row.at for row in found if row.error is None and row.at["off"] == what]
     metric, error, seconds = ([at[figure] for at in own] for figure in ("metric", "error", "seconds"))

@@ -73,7 +73,7 @@ def _many_rows(quick):
 
 
 def _rows_of_two_classes(n_rows, n_inputs):
-    """Yield rows for ten curved clusters, five per class, and 200 labels."""
+    """Return rows of ten curved clusters, five per class, with 200 labels."""
     X, cluster = curved(n_rows, n_inputs)
     y = cluster % 2
     return X, y, few_of(y, np.random.default_rng(1).permutation(n_rows)[:200])

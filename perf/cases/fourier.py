@@ -115,7 +115,7 @@ def _fastfood(n_rows, quick):
 
 
 def _sparse_input(n_rows, quick):
-    """Return binary inputs like Adult (a9a)."""
+    """Yield a row for binary inputs like Adult (a9a)."""
     rows = sparse.random(n_rows, 123, density=0.11, format="csr", dtype=np.float32, random_state=0, data_rvs=np.ones)
     dense = rows.toarray()
     ours = RandomFourier(n_components=N_COMPONENTS, random_state=0).fit(rows)

@@ -41,7 +41,7 @@ def _cached(quick):
 
 
 def _cold(what, name, statement, repeats):
-    """Return the seconds of a call with an empty cache, and the number of signatures that it compiles."""
+    """Yield the seconds of a call with an empty cache, and the number of signatures that it compiles."""
     seconds, compiled = [], set()
     for _ in range(repeats):
         with TemporaryDirectory() as cache:

@@ -47,7 +47,7 @@ from binfeat.features.binning.more_grids import EarlierFit
 from binfeat.features.binning.tables import BinningInput, count_bins
 from binfeat.kernels.lookup import binning_kernel
 
-_MANY_BYTES = 2**25  # of codes, from which on freed memory is worth a call of the C library
+_MANY_BYTES = 2**25  # bytes of codes from which freed memory is returned to the system
 
 
 class BinningBase(FeatureMap):
@@ -134,7 +134,7 @@ class BinningBase(FeatureMap):
     def _chosen_gamma(
         self, earlier: EarlierFit | None, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any
     ) -> np.ndarray:
-        """Gamma of each input: of an earlier fit, given, from moments, or learned from rows, targets and weights."""
+        """Return gamma of each input: from an earlier fit, given, from moments, or learned from targets."""
         if earlier is not None and self.gamma_.size == self.n_features_in_:
             return self.gamma_
         if not is_word(self.gamma, "learn"):
@@ -180,14 +180,14 @@ class BinningBase(FeatureMap):
             store = table.store(int(self.n_grids))
             self._learn(table, store)
             if store.array.nbytes >= _MANY_BYTES:
-                give_back_memory()  # of the tables of bins, before the rows of CSR are allocated
+                give_back_memory()  # memory of the tables of bins, before CSR is allocated
             return store
         self._fit_bins(table, earlier)
         return self._bin_map.encode(table, self.n_jobs)
 
     @property
     def _bin_map(self) -> BinMap:
-        """The map to the columns of the bins; its look-up tables are made once for a fit."""
+        """Return the map to the columns of the bins; its look-up tables are created once per fit."""
         return self._derived.get(self._bin_keys, lambda: BinMap(self._grids, self._bin_keys, self.bin_offsets_))
 
     def _keep(self, learned: LearnedBins) -> None:
@@ -213,13 +213,13 @@ def as_output(matrix: Any, output: str) -> Any:
 
 
 def lacks_gamma(binning: BinningBase) -> str | None:
-    """The reason `partial_fit` is unavailable, or None."""
+    """Return the reason why `partial_fit` is unavailable, or None."""
     needs = f"gamma={binning.gamma!r} needs all rows at once; partial_fit needs gamma as a number or an array."
     return needs if isinstance(binning.gamma, str) else None
 
 
 def lacks_bins(binning: BinningBase) -> str | None:
-    """The reason methods for bins of training rows are unavailable, or None."""
+    """Return the reason why methods for bins of training rows are unavailable, or None."""
     return None if binning.n_features is None else "Hashed columns have no bins of training rows; set n_features=None."
 
 

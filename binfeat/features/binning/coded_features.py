@@ -25,11 +25,11 @@ class CodedFeatures:
     shape: tuple[int, int]
     dtype: np.dtype
     n_jobs: int | None
-    _value: np.floating  # of all entries
+    _value: np.floating  # value of all entries
     _first_row: int = 0
 
     def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        """Diagonal of ``Z.T @ diag(sample_weight) @ Z``, (n_columns,) float64."""
+        """Return the diagonal of ``Z.T @ diag(sample_weight) @ Z``, (n_columns,) float64."""
         weights = np.ones(self.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         sums = np.empty((1, self.shape[1]))
         self._multiply_transposed(np.ascontiguousarray(weights.reshape(1, -1)), 1 / self.codes.shape[0], sums)

@@ -11,7 +11,7 @@ from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.tables import count_bins
 from binfeat.kernels.base import Kernel
 
-MOST_ROWS = 2_000  # of each sample
+MOST_ROWS = 2_000  # maximum rows of each sample
 _N_GRIDS = 100
 N_PERMUTATIONS = 199
 _GRIDS_PER_INPUT = 8
@@ -50,11 +50,11 @@ class Drift:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the p-value is at most 0.01."""
+        """True if the p-value is at most 0.01."""
         return self.p_value <= _LEVEL
 
     def __str__(self) -> str:
-        """Summary: the test, and the inputs with the largest shares."""
+        """Return a summary: the test, and the inputs with the largest shares."""
         verb = "has drifted" if self.is_significant else "has not drifted significantly"
         lines = [f"The table as a whole {verb}: p = {self.p_value:.3g}, squared MMD {self.squared_mmd:.3g}."]
         for j in np.argsort(-self.input_shares, kind="stable")[:_N_SHOWN]:
@@ -78,7 +78,7 @@ def drift_between(
 ) -> Drift:
     """Test whether two samples of rows, float64, have the same distribution.
 
-    `gamma` has one unit for each column. `inputs` has the input of each column; None if all are inputs themselves.
+    `gamma` contains one unit per column. `inputs` contains the input of each column; None if columns are inputs.
     """
     inputs = np.arange(gamma.size) if inputs is None else inputs
     rng = np.random.default_rng(seed)
@@ -104,7 +104,7 @@ def _thinned(rows: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarra
 
 
 def _p_value(distances: np.ndarray) -> np.ndarray:
-    """Share of permutations, the observed order among them, with at least the observed distance, which is the first."""
+    """Return the share of permutations with at least the observed distance (the first one, which counts)."""
     return np.mean(distances >= distances[0], axis=0)
 
 
@@ -118,7 +118,7 @@ def _distances(
     categorical: np.ndarray,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Squared MMD for each assignment of the rows to two samples."""
+    """Return the squared MMD for each assignment of the rows to two samples."""
     grids, store = Grids.draw(kernel, gamma, n_grids, seed, categorical), CodeStore(len(rows), n_grids)
     bins = count_bins(grids, [rows], len(rows), codes=store, n_jobs=n_jobs)
     out = np.empty((len(assignments), n_grids))

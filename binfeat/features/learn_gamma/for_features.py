@@ -34,7 +34,7 @@ def gamma_for_features(
     featurize: Featurize,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Gamma of each input for ridge regression on random features of checked rows X.
+    """Return gamma of each input for ridge regression on random features of checked rows X.
 
     `learned_gamma` finds the ratios of the length scales on few rows. More rows need shorter length scales, and more
     features can represent them, so one common factor, a power of 2, is chosen by the validation error of ridge
@@ -63,7 +63,7 @@ def gamma_for_features(
 
 
 def _with_search(kernel: Any) -> Kernel:
-    """The kernel, or a ValueError that names `gamma` if no search can learn length scales for it."""
+    """Return the kernel; ValueError that names `gamma` if its length scales cannot be learned."""
     try:
         return learnable_kernel(kernel)
     except ValueError as error:

@@ -16,8 +16,8 @@ from binfeat.kernels.lookup import EXACT_NUS, binning_kernel
 from binfeat.length_scales.matrices import is_radial
 from binfeat.length_scales.search import LengthScaleSearch, exponent_shares, mean_distances
 
-_MOST_CLASSES, _ROWS_OF_A_CLASS = 50, 5  # different integers that are classes, and rows of each
-_MISSING = 10.0  # standard deviations from the largest value to the number in place of missing values
+_MOST_CLASSES, _ROWS_OF_A_CLASS = 50, 5  # different integers that count as classes, and rows of each
+_MISSING = 10.0  # distance of missing values from the largest value, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def learned_gamma(
     n_rows: int = 500,
     n_jobs: int | None = None,
 ) -> LearnedGamma:
-    """Length scales of checked rows X (n_rows, n_inputs) for encoded targets Y and weights (n_rows, 1)."""
+    """Return length scales of checked rows X (n_rows, n_inputs) for encoded targets Y and weights (n_rows, 1)."""
     rows = np.random.default_rng(seed).permutation(X.shape[0])
     rows = rows if weights is None else rows[weights[rows, 0] > 0]
     if rows.size < 2:
@@ -76,7 +76,7 @@ def learned_gamma(
 
 
 def learnable_kernel(kernel: Any) -> Kernel:
-    """The kernel, if length scales can be learned for it; otherwise a ValueError."""
+    """Return the kernel; ValueError if its length scales cannot be learned."""
     if is_word(kernel, "rbf"):
         return RBF()
     if is_radial(kernel):
@@ -87,7 +87,7 @@ def learnable_kernel(kernel: Any) -> Kernel:
 
 
 def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Standardized targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
+    """Return standardized targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
 
     Strings, flags, and integers with few different values are classes; floats are numbers.
     """
@@ -110,7 +110,7 @@ def _are_labels(y: np.ndarray) -> bool:
 
 
 def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
-    """Some rows of X, dense, with a number far from all others in place of missing values."""
+    """Return some rows of X, dense, with missing values replaced by a number far from all others."""
     part = X[rows]
     part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
     missing = np.isnan(part)

@@ -1,4 +1,4 @@
-"""Trees that split rows into cells, and rows that are columns in memory."""
+"""Trees that split rows into cells, and rows stored as columns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from binfeat.length_scales.matrices import Frame
 
 @dataclass(frozen=True, eq=False)
 class ColumnRows:
-    """Scaled rows, kept in float32 as columns in a frame: half of the memory, as exact as kernels see them."""
+    """Scaled rows, stored in float32 as columns in a frame: half the memory, with the precision of kernels."""
 
     columns: np.ndarray  # (n_inputs, n_rows)
     frame: Frame
@@ -27,7 +27,7 @@ class ColumnRows:
         return self.columns.shape[1]
 
     def __getitem__(self, place: np.ndarray | slice | tuple[np.ndarray, int]) -> np.ndarray:
-        """Some rows, or one input of them, in float64; `place` is ``rows`` or ``rows, input``."""
+        """Return some rows, or one input of them, in float64; `place` is ``rows`` or ``rows, input``."""
         if not isinstance(place, tuple):
             return self.columns[:, place].T * self.frame.unit + self.frame.center
         rows, j = place
@@ -44,13 +44,13 @@ _FULL = 0.87  # average size of cells as a share of the maximum; splits are not 
 class CellTrees(ArrayRecord):
     """Trees with consecutively numbered cells; see `find_cells`."""
 
-    inputs: Annotated[np.ndarray, np.int32, "splits"]  # that splits compare with their places
+    inputs: Annotated[np.ndarray, np.int32, "splits"]  # inputs of the splits
     places: Annotated[np.ndarray, np.float64, "splits"]
     children: Annotated[np.ndarray, np.int32, "splits", "two"]
     roots: Annotated[np.ndarray, np.int32, "trees"]
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Numbers of the cells, (n_trees, n_rows), of scaled rows (n_rows, n_inputs)."""
+        """Return the numbers of the cells, (n_trees, n_rows), of scaled rows (n_rows, n_inputs)."""
         cells = np.empty((len(self.roots), len(X)), np.int32)
         find_cells(np.ascontiguousarray(X), self.inputs, self.places, self.children, self.roots, cells)
         return cells
@@ -82,8 +82,8 @@ def split_into_cells(
 ) -> tuple[CellTrees, list[np.ndarray]]:
     """Return a tree for rows of X, (n_rows, n_inputs), and the rows of its cells, limited if they differ.
 
-    A split takes the input with the widest spread among the rows of a node, times a random factor of that `disorder`,
-    and lies near their median, or so that cells can be filled. `spread` gives the spread of all inputs for some rows.
+    A split uses the input with the widest spread among the rows of a node, times a random factor with this `disorder`.
+    It is near their median, or fills cells well. `spread` returns the spread of all inputs for some rows.
     """
     splits: list[tuple[int, float]] = []
     children: list[list[int]] = []
@@ -106,7 +106,7 @@ def split_into_cells(
 
 
 def cells_of_columns(columns: np.ndarray, scales: np.ndarray, most: int) -> tuple[CellTrees, list[np.ndarray]]:
-    """A tree that splits rows, (n_inputs, n_rows), by inputs times `scales`, and up to `most` rows of each cell."""
+    """Return a tree that splits rows, (n_inputs, n_rows), by inputs times `scales`, and up to `most` rows per cell."""
     X, rng = columns.T.astype(np.float64), np.random.default_rng(0)
     tree, cells = split_into_cells(X, np.arange(len(X)), lambda rows: scales * X[rows].std(axis=0), most, rng)
     return tree, [rows[:most] for rows in cells]
@@ -115,7 +115,7 @@ def cells_of_columns(columns: np.ndarray, scales: np.ndarray, most: int) -> tupl
 def _split(
     X: ScaledTable, rows: np.ndarray, spread: np.ndarray, most: int, rng: np.random.Generator, disorder: float
 ) -> tuple[int, float] | None:
-    """An input, and a place that both sides have rows of; None where rows do not differ."""
+    """Return an input, and a place with rows on both sides; None if all rows are equal."""
     n_cells = max(2, int(np.ceil(len(rows) / (_FULL * most))))
     share = n_cells // 2 / n_cells + disorder / 8 * rng.uniform(-1, 1)
     for j in np.argsort(-spread * np.exp(disorder * rng.standard_normal(len(spread))), kind="stable"):
@@ -126,7 +126,7 @@ def _split(
 
 
 def _place(values: np.ndarray, share: float) -> float | None:
-    """A place between two of the values, with about this share of them below; None if all are the same."""
+    """Return a place between two of the values, with about this share of them below; None if all are equal."""
     middle = np.partition(values, int(share * len(values)))[int(share * len(values))]
     below, above = values[values < middle], values[values > middle]
     between = []
@@ -138,13 +138,13 @@ def _place(values: np.ndarray, share: float) -> float | None:
 
 
 def _between(low: float, high: float) -> float:
-    """The mean, or the lower value where the mean is rounded to the higher one."""
+    """Return the mean, or the lower value if the mean is rounded to the higher one."""
     middle = low + (high - low) / 2
     return float(middle if low <= middle < high else low)
 
 
 def rows_by_cell(cells: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Each cell that has rows, with their numbers, in order."""
+    """Return each cell with rows, and their numbers, in order."""
     order = np.argsort(cells, kind="stable")
     present, starts = np.unique(cells[order], return_index=True)
     return list(zip(present.tolist(), np.split(order, starts[1:]), strict=True))

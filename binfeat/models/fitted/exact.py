@@ -22,14 +22,14 @@ MOST_IN_CLOSED_FORM = 4000  # rows; the factor needs 64 MB and half a second (16
 _ROWS = 512  # rows per block of variances
 _LANDMARKS = 400  # rows that couple the cells of many rows
 _ROWS_TOGETHER = 1024  # rows of a cell per block of variances
-_ROUNDING = 1e-9  # of a rank among residuals: (1 - 0.9) / 2 is less than 0.05
+_ROUNDING = 1e-9  # rounding of ranks: (1 - 0.9) / 2 is less than 0.05
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactFunction(KernelFunction):
-    """A function of all rows of `fit`, with a coefficient for each.
+    """A function of all training rows, with a coefficient for each.
 
-    Its values are computed from few rows, the anchors, where these suffice.
+    Its values are computed from a few rows, the anchors, if these are enough.
     """
 
     # Rows of the support, and their coefficients.
@@ -42,7 +42,7 @@ class ExactFunction(KernelFunction):
 
     @property
     def expansion(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (n_inputs, n) and coefficients (n_targets, n) from which values are computed."""
+        """Return rows (n_inputs, n) and coefficients (n_targets, n) for computing values."""
         if not self.anchors.size:
             return self.support, self.coef
         return np.ascontiguousarray(self.support[:, self.anchors]), self.anchor_coef
@@ -52,12 +52,12 @@ class ExactFunction(KernelFunction):
         return self.n_rows > rows_of_cell(self.n_rows)
 
     def inverse_root(self, n_jobs: int | None = 1) -> tuple[np.ndarray, float]:
-        """The root of the inverse of ``K + 1 1' + alpha / v``, and the alpha that it took."""
+        """Return the root of the inverse of ``K + 1 1' + alpha / v``, and the alpha that was needed."""
         K = self.kernel(n_jobs)(self.support, self.support)
         return precise_inverse_root(K, float(self.alpha), self.weights, n_jobs, overwrite=True)
 
     def of_rows(self, rows: np.ndarray) -> Self:
-        """The summands of some rows."""
+        """Return the function with only some of its rows."""
         return replace(
             self,
             support=np.ascontiguousarray(self.support[:, rows]),
@@ -68,7 +68,7 @@ class ExactFunction(KernelFunction):
         )
 
     def with_anchors(self, n_jobs: int | None) -> Self:
-        """The same function with anchors, if few rows reproduce its values within a small part of the residuals."""
+        """Return the function with anchors, if few rows reproduce its values within a small part of the residuals."""
         if self.n_rows < ANCHORED_ROWS:
             return self
         residuals = np.sqrt(((float(self.alpha) * self.coef) ** 2 / self.weights).mean(axis=1))
@@ -97,7 +97,7 @@ class ExactFunction(KernelFunction):
 class ExactPosterior:
     """Error bars of an exact model in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
 
-    Errors are those of validation rows, if they are given, or those of each row without it.
+    Errors are validation errors, if there are validation rows, or leave-one-out errors.
     """
 
     def __init__(self, function: ExactFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
@@ -131,7 +131,7 @@ class ExactPosterior:
         return normal_samples(covariance / self._alpha, n_samples, rng)
 
     def solved(self, X: np.ndarray) -> np.ndarray:
-        """``(K + 1 1' + alpha / v)^-1 (k + 1)``, (n_machine_rows, n_rows), for rows (n_rows, n_inputs)."""
+        """Return ``(K + 1 1' + alpha / v)^-1 (k + 1)``, (n_machine_rows, n_rows), for rows (n_rows, n_inputs)."""
         return self._root @ self._known(self._function.frame.columns(X))
 
     def _known(self, rows: np.ndarray) -> np.ndarray:
@@ -143,12 +143,12 @@ class ExactPosterior:
 class RowsInCells:
     """Many rows of a function in cells, and the inverse of their kernel matrix, approximated by `CellInverse`.
 
-    The inverse is NaN for rows that their cell has no place for, because too many of them are equal.
+    The inverse is NaN for rows that do not fit into their cell, because too many of them are equal.
     """
 
     n_rows: int
     tree: CellTrees
-    cells: list[np.ndarray]  # numbers of rows
+    cells: list[np.ndarray]  # row numbers of each cell
     inverse: CellInverse
 
     @classmethod
@@ -227,13 +227,13 @@ class ManyRowsPosterior:
 class Spread(ExactFunction):
     """Logarithms of the sizes of residuals, and residuals in units of these sizes.
 
-    Residuals are leave-one-out or validation residuals of standardized targets; sizes are of rows that this
-    function had not seen either.
+    Residuals are leave-one-out or validation residuals of standardized targets; sizes are predicted for rows that were
+    not used to learn sizes.
     """
 
     intercept: Annotated[np.ndarray, np.float64, "targets"]
-    differ: Annotated[np.ndarray, np.bool_]  # whether sizes clearly differ from row to row
-    residuals: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # by their sizes, sorted
+    differ: Annotated[np.ndarray, np.bool_]  # True if sizes clearly differ between rows
+    residuals: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # divided by their sizes, sorted
 
     def sizes(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return the sizes of the residuals of scaled rows, (n_rows, n_targets)."""

@@ -1,4 +1,4 @@
-"""Values of a function of kernel values, in compiled calls that never write the kernel's values, by all rows or few."""
+"""Compiled sums of kernel values times coefficients, over all rows or a few, without storing kernel values."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -22,20 +22,20 @@ _KINDS: dict[Kernel, int] = {
     Matern(1.5): expansions.MATERN_ONCE,
     Matern(2.5): expansions.MATERN_TWICE,
 }
-_VALUES = 2**20  # of a kernel between two looks at signals, some milliseconds
-_LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
-_FEW = 16  # rows, which are not worth sorting by cells
+_VALUES = 2**20  # kernel values between two checks for signals, some milliseconds
+_LEAST_ROWS, _MOST_ROWS = 64, 4096  # rows of a block
+_FEW = 16  # rows that are not sorted by cells
 _MANY = 2**17  # rows per block of coordinates
 
-# The coordinates of one kernel: inputs that are numbers and count, their scales, and a linear map if there is one.
+# The coordinates of one kernel: relevant numeric inputs, their scales, and a linear map if there is one.
 Placement = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Expansion:
     """Kernel expansion over the cells of each row, bitwise the same for one row and many, and for any threads.
 
-    The coordinates of a cell's rows lie side by side: one copy for each tree. Rows without a coefficient in a cell are
-    left out of it. Linear kernels become a linear function of the row.
+    The coordinates of a cell's rows are adjacent in memory, with one copy per tree. Rows without a coefficient in a
+    cell are omitted. Linear kernels become a linear function of the row.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Expansion:
         categorical: np.ndarray,
         frame: Frame,
         support: np.ndarray,  # (n_inputs, n_support)
-        cells: list[tuple[np.ndarray, np.ndarray]],  # rows of the support and coefficients (n_targets, n_rows) of each
+        cells: list[tuple[np.ndarray, np.ndarray]],  # support rows and coefficients (n_targets, n_rows) of each cell
         intercepts: np.ndarray,  # (n_cells, n_targets)
     ) -> None:
         self._categorical, self._frame = np.flatnonzero(categorical), frame
@@ -65,11 +65,11 @@ class Expansion:
     def of_one_cell(
         cls, kernel: KernelValues, categorical: np.ndarray, frame: Frame, support: np.ndarray, coef: np.ndarray
     ) -> Self:
-        """The expansion over all rows of the support (n_inputs, n), with coefficients (n_targets, n)."""
+        """Return the expansion over all support rows (n_inputs, n), with coefficients (n_targets, n)."""
         return cls(kernel, categorical, frame, support, [(np.arange(coef.shape[1]), coef)], np.zeros((1, len(coef))))
 
     def __call__(self, X: np.ndarray, n_jobs: int | None, cells: np.ndarray | None = None) -> np.ndarray:
-        """Sums over trees (n, n_targets) for rows (n, n_inputs), given their cells in each tree, (n_trees, n)."""
+        """Return sums over trees (n, n_targets) for rows (n, n_inputs), given their cells in all trees (n_trees, n)."""
         out, size = np.zeros((len(X), self._cells[-1].shape[1])), self._mean_size
         if cells is None:
             one = np.zeros((1, len(X)), np.int32)
@@ -123,7 +123,7 @@ class Expansion:
         return coordinates, codes, rows if self._is_linear else rows[:, :0]
 
     def _of(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The coordinates of rows (n, n_inputs)."""
+        """Return the coordinates of rows (n, n_inputs)."""
         return self._coordinates(self._frame.columns(X))
 
     def _add(self, known: tuple[np.ndarray, ...], cells: np.ndarray, out: np.ndarray) -> None:
@@ -146,7 +146,7 @@ def placement_of(matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarra
 
 
 def placed(rows: np.ndarray, placement: Placement) -> np.ndarray:
-    """The coordinates of rows (n_rows, n_inputs) for one kernel."""
+    """Return the coordinates of rows (n_rows, n_inputs) for one kernel."""
     inputs, scales, linear_map = placement
     scaled = np.multiply(rows[:, inputs], scales, order="C")  # `map_rows` is compiled for one order
     if linear_map is None:
@@ -180,14 +180,14 @@ def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | N
     share_blocks(fill, places, n_rows * size, n_jobs)
 
 
-ANCHORED_ROWS = 2000  # of a model, at least; predictions by fewer rows are fast
+ANCHORED_ROWS = 2000  # minimum rows of a model with anchors; predictions from fewer rows are fast
 _SIZES = 256, 384, 512, 768, 1024
-_MOST = 1 / 3  # of the rows; more anchors save little
-_CHECKED = 512  # rows without an anchor, at which the functions are compared
+_MOST = 1 / 3  # share of the rows; more anchors save little time
+_CHECKED = 512  # rows that are not anchors, for comparing the functions
 _TOLERANCE = 0.02  # root mean squared difference, relative to the residuals of the model
 _LARGEST = 10  # largest difference, relative to the tolerance
 _HOPELESS = 16  # differences, relative to the tolerance, that more anchors do not reduce enough
-_JITTER = 1e-5  # of the diagonal, more than the rounding of kernel values in float32
+_JITTER = 1e-5  # added to the diagonal; more than rounding of kernel values in float32
 
 
 def few_anchors(
@@ -248,8 +248,8 @@ def few_anchors(
 
 
 def _interpolating(kernel: KernelValues, rows: np.ndarray, values: np.ndarray) -> np.ndarray | None:
-    """Coefficients (n_targets, n) of rows (n_inputs, n) with values (n, n_targets); None if rows are too similar."""
-    with one_blas_thread():  # the order of its sums depends on their number
+    """Return coefficients (n_targets, n) of rows (n_inputs, n) with values (n, n_targets), or None if singular."""
+    with one_blas_thread():  # the order of sums depends on their number
         K = kernel(rows, rows).astype(np.float64)
         K[np.diag_indices(len(K))] += _JITTER
         try:

@@ -19,7 +19,7 @@ from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 
-_BLOCK_BYTES = 2**26  # of codes, hashes or features at a time
+_BLOCK_BYTES = 2**26  # bytes of codes, hashes or features at a time
 _FEW_ROWS = 64  # evaluated one by one
 
 
@@ -59,7 +59,7 @@ class FeatureFunction:
         return slices(len(X), max(_FEW_ROWS, _BLOCK_BYTES // (8 * (self.n_grids + self.n_fourier))))
 
     def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
+        """Return values plus intercept, (n_rows, n_targets), for X (n_rows, n_inputs), float64 in C order."""
         out = np.empty((len(X), len(self.coef)))
         if self.fourier is None and len(X) <= _FEW_ROWS:
             evaluate(X, *self.bins.grids.arrays, *self.bins.tables(n_jobs).arrays, self.coef, out)

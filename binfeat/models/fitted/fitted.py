@@ -1,4 +1,4 @@
-"""A fitted kernel model as a value, and its conversion to and from attributes of an estimator."""
+"""A fitted kernel model, and its conversion to and from attributes of an estimator."""
 
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -32,7 +32,7 @@ Posterior = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosteri
 class Fitted:
     """A fitted model: from a raw table to predictions, with all decisions."""
 
-    features: str  # "exact", "local", "binning" or "fourier"; in older files also "hybrid", both of them
+    features: str  # "exact", "local", "binning" or "fourier"; in older files also "hybrid" (both features)
     kernel: str
     scaling: str
     alpha: float
@@ -40,50 +40,50 @@ class Fitted:
     targets: Targets | AnyLabels
     function: Function
     intercept: np.ndarray  # (n_targets,)
-    gamma: np.ndarray  # (n_columns,): of each encoded column, as the kernel with the larger share defines it
-    linear_map: np.ndarray | None  # (n_columns, rank), of the scaled columns
+    gamma: np.ndarray  # (n_columns,): for each encoded column, of the kernel with the larger share
+    linear_map: np.ndarray | None  # (n_columns, rank), for scaled columns
     feature_relevances: np.ndarray  # (n_inputs,)
-    length_scale_errors: np.ndarray  # (n_steps,), of the search
+    length_scale_errors: np.ndarray  # (n_steps,), in the search
     length_scale_gammas: np.ndarray  # (n_steps, n_columns)
     held_out_error: np.ndarray  # (2,): mean and standard error
     learning_curve: np.ndarray  # (n_batches, 2): number of grids or trees, and error
     decisions: np.ndarray  # structured
     status: str
-    samples: RidgePosterior | None = None  # of the coefficients
+    samples: RidgePosterior | None = None  # posterior of the coefficients
     errors: HeldOutErrors | None = None
-    spread: Spread | None = None  # of numbers
-    seen: np.ndarray | None = None  # `kept_hashes` of the rows of `fit`, of a table in memory
-    scaler: dict[str, np.ndarray] = field(default_factory=dict)  # of the columns, in older files
-    rises: np.ndarray | None = None  # (n_inputs,): of the loss when an input is shuffled, where no rows are kept
+    spread: Spread | None = None  # noise model of numeric targets
+    seen: np.ndarray | None = None  # `kept_hashes` of training rows in memory
+    scaler: dict[str, np.ndarray] = field(default_factory=dict)  # scaler of the columns in older files
+    rises: np.ndarray | None = None  # (n_inputs,): increase of the loss if an input is shuffled; None: rows are kept
     _derived: Derived = field(default_factory=Derived, repr=False)
     _derived_rises: Derived = field(default_factory=Derived, repr=False)
 
     @property
     def inverse_lengths(self) -> np.ndarray:
-        """One over the length scale of each encoded column."""
+        """Return the inverse length scale of each encoded column."""
         function = self.function
         power = function.main_power if isinstance(function, KernelFunction) else 1 + (self.features == "fourier")
         return self.gamma ** (1 / power)
 
     @property
     def with_rows(self) -> KernelFunction | None:
-        """The function that stores rows of `fit`, if there is one: of predictions, or of the sizes of residuals."""
+        """Return a function that stores training rows, if any: for predictions, or for sizes of residuals."""
         return self.function if isinstance(self.function, KernelFunction) else self.spread
 
     def rows(self, estimator: BaseEstimator, X: object, note: Report = None) -> np.ndarray:
-        """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
+        """Encode and scale rows of a raw table; names and number of the columns are checked by the estimator."""
         return self.scaled(self.encoder.transform(estimator, X, note))
 
     def scaled(self, table: np.ndarray) -> np.ndarray:
-        """Encoded rows as the kernels see them."""
+        """Scale encoded rows."""
         return scaled_in_older_files(table, self.scaling, self.scaler) if self.scaler else table
 
     def scores(self, rows: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
+        """Return predictions of the targets, (n_rows, n_targets), for scaled rows."""
         return self.function.scores(rows, self.intercept, n_jobs)
 
     def importances(self, n_jobs: int | None) -> np.ndarray:
-        """Roots of the rises of the loss, (n_inputs,), in units of the targets; of an older file maybe relevances."""
+        """Return roots of the increases of the loss, (n_inputs,), in units of the targets (old files: relevances)."""
         rises = self._derived_rises.get(self, lambda: self._rises(n_jobs))
         return self.feature_relevances if rises is None else np.sqrt(np.maximum(rises, 0.0))
 
@@ -93,12 +93,12 @@ class Fitted:
         return self.rises
 
     def posterior(self, n_jobs: int | None) -> Posterior:
-        """Error bars; an exact model factorizes its kernel matrix once."""
+        """Return error bars; an exact model factorizes its kernel matrix once."""
         return self._derived.get(self, lambda: self.function.posterior(self.samples, self.errors, n_jobs))
 
 
 _NONE = np.empty((0, 0))
-# Attributes of an estimator with these names and an underscore.
+# Fields that are attributes of an estimator with a trailing underscore.
 _HISTORY = "length_scale_errors", "length_scale_gammas", "held_out_error", "learning_curve", "decisions"
 _SAME = "features", "kernel", "scaling", "alpha", "intercept", "gamma", "feature_relevances", *_HISTORY
 
@@ -215,7 +215,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         targets=_targets_of(machine),
         function=_function_of(machine),
         linear_map=linear_map if linear_map.size else None,
-        status=vars(machine).get("status_", ""),  # which a fit under way takes away
+        status=vars(machine).get("status_", ""),  # a fit in progress removes it
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
         spread=Spread.from_arrays(spread) if spread else None,
@@ -236,7 +236,7 @@ def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
     else:
         transform = TargetTransform(machine.target_transform_, **machine._target_transform)
     mean, std = machine._target_mean, machine._target_std
-    limits = getattr(machine, "_target_limits", no_limits(mean.size))  # which files of version 0.2.0 do not have
+    limits = getattr(machine, "_target_limits", no_limits(mean.size))  # missing in files of version 0.2.0
     return Targets(transform, mean, std, machine._one_target, machine._target_shifts, limits)
 
 

@@ -13,8 +13,8 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction, inverse_of_levels
 from binfeat.models.kernel_algebra.level_effects import LevelColumns, inverse_times_levels, one_hot
 
-ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
-_TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second
+ROWS, _FEWEST = 1000, 200  # maximum and minimum of evaluated rows
+_TERMS = 2 * 10**9  # terms of kernel values or features: some tenths of a second
 _CELL_ROWS, _CELLS = 1500, 4  # cells for leave-one-out errors of larger models
 _SHUFFLES = 2
 
@@ -23,7 +23,7 @@ _Judged = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.nd
 
 
 def rises_of_kernels(function: ExactFunction | LocalFunction, source: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """Rise of the mean squared error for each input, to which `source` assigns columns; of a function of kernel values.
+    """Return the increase of the mean squared error for each input, given the input of each column in `source`.
 
     Residuals are leave-one-out residuals from the inverse of the kernel matrix; for many rows, from a few
     cells, and for a local model from the cells of its first tree.
@@ -44,10 +44,9 @@ def rises_of_features(
     gamma: np.ndarray,
     n_jobs: int | None,
 ) -> np.ndarray | None:
-    """Importances of a model of random features, from scaled rows (n_rows, n_columns) with validation residuals.
+    """Return importances of a model of random features, from scaled rows (n_rows, n_columns) with validation residuals.
 
-    Predictions change as much as predictions of the model of all rows do. None if there are too many inputs for the
-    time.
+    Changes of predictions are those of the model of all rows. None if there are too many inputs for the time.
     """
     n_rows = min(ROWS, _TERMS // (max(1, function.n_grids + function.n_fourier) * X.shape[1] ** 2))
     if n_rows < min(_FEWEST, len(X)):
@@ -71,7 +70,7 @@ def rises_of_features(
 def _rises(
     judged: list[_Judged], donors: np.ndarray, source: np.ndarray, live: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
-    """Return the rise of the error of the judged rows when each input has values of other rows, `donors`.
+    """Return the increase of the error of the evaluated rows when each input has values of other rows, `donors`.
 
     Columns that are not `live` have no effect. `permutation_importance` of scikit-learn computes the same means within
     their error, but shuffles among the judged rows only, and requires an estimator for each.
@@ -97,7 +96,7 @@ def _of_cell(
     number: int | None = None,
     of_levels: np.ndarray | None = None,
 ) -> _Judged:
-    """Some rows of a cell, each predicted without that row; for a small exact model all rows are one cell.
+    """Return some rows of a cell with leave-one-out predictions; for a small exact model all rows are one cell.
 
     With the inverse G of the cell's kernel matrix and coefficients c, the residual of row i is ``r_i = c_i / G_ii``. A
     prediction with kernel values k depends on the target of row i by ``(k + 1)' G e_i``, which multiplies r_i here.
@@ -124,7 +123,7 @@ def _of_cell(
         columns[changed] = own
         (rows, scores), values = rows_and_scores(columns), cell.kernel(1)(columns, cell.support)
         if isinstance(function, LocalFunction):
-            values[function.trees(rows)[0] != number] = -1.0  # in a cell that has never had the row
+            values[function.trees(rows)[0] != number] = -1.0  # in a cell that has never contained the row
         counts = np.einsum("ij,ij->i", values, inverse) + inverse.sum(axis=1)
         if levels is not None:
             padded = np.pad(changes, ((0, 0), (0, 1)))
@@ -137,7 +136,7 @@ def _of_cell(
 def _rows_of_inverse(
     cell: ExactFunction, places: np.ndarray, levels: LevelColumns | None, of_levels: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Some rows of G, changes of all effects of levels, (n_places, n_columns), and the alpha of the inverse."""
+    """Return some rows of G, changes of all effects of levels, (n_places, n_columns), and the alpha of the inverse."""
     B, alpha = cell.inverse_root()
     inverse = B[places] @ B.T
     if levels is None or of_levels is None:
@@ -160,7 +159,7 @@ def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
 
 
 def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Judged]:
-    """Rows of some cells of the first tree."""
+    """Yield rows of some cells of the first tree."""
     first, cells = function.first_tree()
     of_levels = None if first.levels is None else inverse_of_levels(first, cells, n_jobs)
     chosen = evenly_spaced(len(cells), _CELLS)

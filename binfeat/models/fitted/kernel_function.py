@@ -1,7 +1,7 @@
 """Fitted functions of kernel values, and the errors that all error bars are based on.
 
-Targets are what the model learns, standardized. With noise of variance s2 for a row of mean weight, weights of
-features have the prior variance ``s2 / alpha``, so that all variances here are multiples of s2. Leave-one-out
+Targets are standardized. With noise of variance s2 for a row of mean weight, weights of features have the prior
+variance ``s2 / alpha``, so all variances here are multiples of s2. Leave-one-out
 residuals r estimate s2: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction. Error bars have `errors`,
 `variances` of predictions for rows (n_rows, n_inputs), and samples of the prediction error, `deviations`.
 """
@@ -41,7 +41,7 @@ class HeldOutErrors(ArrayRecord):
         return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0), np.array(factor))
 
     def reach(self, coverage: float) -> np.ndarray:
-        """For each target the standard deviations that this share of new rows does not exceed."""
+        """Return, for each target, the number of standard deviations that this share of new rows does not exceed."""
         n_rows = len(self.scores)
         place = int(np.ceil(coverage * (n_rows + 1)))
         if place > n_rows:
@@ -59,14 +59,14 @@ def normal_samples(covariance: np.ndarray, n_samples: int, rng: np.random.Genera
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(covariance), n_samples))
 
 
-# Kernels by their codes in files, which are nu of Matern kernels.
+# Kernels by their codes in files; for Matern kernels the code is nu.
 KERNELS: dict[float, Kernel] = {-1.0: Linear(), 0.0: Laplacian(), np.inf: RBF()}
 KERNELS |= {nu: Matern(nu) for nu in (0.5, 1.5, 2.5)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelFunction(ArrayRecord, ABC):
-    """A linear function of a kernel's values with the rows of `fit`, of one kernel or a sum, without its intercept.
+    """A linear function of kernel values with training rows, for one kernel or a sum, without intercept.
 
     `FeatureFunction` has the same methods for models of random features.
     """
@@ -78,13 +78,13 @@ class KernelFunction(ArrayRecord, ABC):
     shares: Annotated[np.ndarray, np.float64, "kernels"]
     gammas: Annotated[np.ndarray, np.float64, "kernels", "inputs"]
     categorical: Annotated[np.ndarray, np.bool_, "inputs"]
-    support: Annotated[np.ndarray, np.float32, "inputs", "support"]  # rows about the center, in units, as the gammas
+    support: Annotated[np.ndarray, np.float32, "inputs", "support"]  # rows about the center, in units
     center: Annotated[np.ndarray, np.float64, "inputs"]
     unit: Annotated[np.ndarray, np.float64, "inputs"]
-    alpha: Annotated[np.ndarray, np.float64]  # penalty that the coefficients took, for weights of mean 1
-    weights: Annotated[np.ndarray, FLOATS, "support"]  # of mean 1
+    alpha: Annotated[np.ndarray, np.float64]  # penalty of the coefficients, for weights with mean 1
+    weights: Annotated[np.ndarray, FLOATS, "support"]  # with mean 1
     coef: np.ndarray  # (n_targets, n_coefficients)
-    rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), of a radial kernel
+    rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), for a radial kernel
 
     @staticmethod
     def arrays_of(
@@ -94,7 +94,7 @@ class KernelFunction(ArrayRecord, ABC):
         frame: Frame,
         weights: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        """All but the coefficients."""
+        """Return all fields except the coefficients."""
         codes = {own: nu for nu, own in KERNELS.items()}
         maps = [part.linear_map for part in kernel.parts if part.linear_map is not None]
         return {
@@ -116,10 +116,10 @@ class KernelFunction(ArrayRecord, ABC):
 
     @abstractmethod
     def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Values of shape (n_rows, n_targets)."""
+        """Return values (n_rows, n_targets)."""
 
     def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
+        """Return values plus intercept, (n_rows, n_targets), for X (n_rows, n_inputs), float64 in C order."""
         return intercept + self._values(X, n_jobs)
 
     @property
@@ -137,7 +137,7 @@ class KernelFunction(ArrayRecord, ABC):
 
     @property
     def n_rows(self) -> int:
-        """Rows of `fit` that it is made of."""
+        """Number of training rows in the function."""
         return self.support.shape[1]
 
     @property
@@ -147,16 +147,16 @@ class KernelFunction(ArrayRecord, ABC):
 
     @property
     def main_power(self) -> int:
-        """The power of distances that the kernel with most of the sum multiplies by its gamma."""
+        """Power of distances that gamma multiplies in the kernel with the largest share."""
         return self.kernels[int(np.argmax(self.shares))].power
 
     def kernel(self, n_jobs: int | None = None) -> KernelValues:
-        """The whole kernel, of columns."""
+        """Return the whole kernel as a function of columns."""
         matrices = [kernel_matrix(kernel, self.categorical, n_jobs, self.linear_map) for kernel in self.kernels]
         return KernelValues(matrices, self.shares, self.gammas, n_jobs)
 
     def kernel_diagonal(self, A: np.ndarray) -> np.ndarray:
-        """Values of the kernel for each of the rows A, (n_inputs, n), with itself."""
+        """Return kernel values of each of the rows A, (n_inputs, n), with itself."""
         total = np.zeros(A.shape[1])
         for kernel, share, gamma in zip(self.kernels, self.shares, self.gammas):
             total += share * (linear_squares(A, gamma, self.categorical) if isinstance(kernel, Linear) else 1.0)

@@ -23,8 +23,8 @@ from binfeat.models.kernel_algebra.level_effects import (
     one_hot,
 )
 
-_KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
-_JITTER = 1e-6  # of the diagonal, which float32 may need
+_KEPT = 64  # stored factors of cells: half a gigabyte
+_JITTER = 1e-6  # added to the diagonal for float32
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,11 +35,11 @@ class LocalFunction(KernelFunction):
     places: np.ndarray
     children: np.ndarray
     roots: np.ndarray
-    starts: np.ndarray  # (n_cells + 1,), int64: of the rows and the coefficients of each cell
-    rows: Annotated[np.ndarray, np.int32, "features"]  # of the support, for each coefficient
+    starts: np.ndarray  # (n_cells + 1,), int64: starts of rows and coefficients of each cell
+    rows: Annotated[np.ndarray, np.int32, "features"]  # support row of each coefficient
     cell_alphas: Annotated[np.ndarray, np.float64, "cells"]
     cell_intercepts: Annotated[np.ndarray, np.float64, "cells", "targets"]
-    # Effects of levels that all cells share: see `LevelColumns`, whose fields these are, and the mean weights of trees.
+    # Effects of levels shared by all cells: the fields of `LevelColumns`, and the mean weights of trees.
     level_inputs: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
     level_starts: np.ndarray = field(default_factory=partial(np.zeros, 1, np.int64))
     level_columns: np.ndarray = field(default_factory=partial(np.empty, 0, np.int32))
@@ -57,7 +57,7 @@ class LocalFunction(KernelFunction):
         return len(self.roots)
 
     def first_tree(self) -> tuple["LocalFunction", list[int]]:
-        """The function of the first tree alone, and the numbers of its cells."""
+        """Return the function of the first tree, and the numbers of its cells."""
         numbers = self.trees.cells_below(int(self.roots[0]))
         if self.levels is None:
             return replace(self, roots=self.roots[:1]), numbers
@@ -71,25 +71,25 @@ class LocalFunction(KernelFunction):
 
     @cached_property
     def levels(self) -> LevelColumns | None:
-        """The levels with effects that all cells share, if there are any."""
+        """Return the levels with effects shared by all cells, if there are any."""
         if not self.level_inputs.size:
             return None
         return LevelColumns(self.level_inputs, self.level_starts, self.level_columns, self.level_variances)
 
     @cached_property
     def effects(self) -> np.ndarray:
-        """Effects of levels (n_columns + 1, n_targets); the last row, for levels without a column, is 0."""
+        """Return effects of levels (n_columns + 1, n_targets); the last row, for levels without a column, is 0."""
         return np.vstack([self.level_weights.T, np.zeros((1, len(self.level_weights)))])
 
     def effects_of(self, X: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """The input of each category, and the effects (n_rows, n_targets) of its levels in scaled rows."""
+        """Return the input of each category, and the effects (n_rows, n_targets) of its levels in scaled rows."""
         if self.levels is None:
             return []
         found = zip(self.levels.level_inputs.tolist(), self.levels.of_rows(X.T), strict=True)
         return [(j, self.effects[own]) for j, own in found]
 
     def cell(self, number: int) -> ExactFunction:
-        """The function of a cell, without its intercept."""
+        """Return the function of a cell, without its intercept."""
         place = self._place(number)
         rows = self.rows[place]
         of_kernel = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
@@ -102,7 +102,7 @@ class LocalFunction(KernelFunction):
         )
 
     def _place(self, number: int) -> slice:
-        """The place of the rows and the coefficients of a cell."""
+        """Return the slice of rows and coefficients of a cell."""
         return slice(self.starts[number], self.starts[number + 1])
 
     def posterior(
@@ -127,8 +127,8 @@ class LocalFunction(KernelFunction):
 class LocalPosterior:
     """Error bars of a local model: deviations of its first tree in closed form, and errors of the mean of all trees.
 
-    The mean varies less than one tree does; by how much depends on how often two rows share cells. As the errors of
-    leave-one-out residuals are divided by the same deviations, intervals have the requested coverage.
+    The mean of several trees varies less than one tree, depending on how often two rows share cells. Leave-one-out
+    residuals are divided by the same standard deviations, so intervals have the requested coverage.
 
     All cells share the effects of levels. A prediction for a row x in a cell with rows X has the variance of the cell's
     function for given effects w, and the variance of ``q' w`` with ``q = z - V' (k(X, x) + 1)``, where z has the levels
@@ -137,7 +137,7 @@ class LocalPosterior:
 
     def __init__(self, function: LocalFunction, errors: HeldOutErrors | None, n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs
-        self.errors = cast(HeldOutErrors, errors)  # of regressors
+        self.errors = cast(HeldOutErrors, errors)  # for regressors
         self._known: dict[int, Derived] = {}
         if function.levels is not None:
             self._inverse = inverse_of_levels(function, function.first_tree()[1], n_jobs)
@@ -182,7 +182,7 @@ class LocalPosterior:
         return ExactPosterior(self._function.cell(number), 1)
 
     def _samples_of_effects(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples (n_columns, n_samples) of the deviations of effects, in units of the noise times root alpha."""
+        """Return samples (n_columns, n_samples) of deviations of effects, in units of the noise times root alpha."""
         covariance = self._inverse.astype(np.float64)
         np.einsum("ii->i", covariance)[:] *= 1 + _JITTER
         with threads_to_factorise(len(covariance)):
@@ -191,7 +191,7 @@ class LocalPosterior:
     def _differences(
         self, levels: LevelColumns, number: int, X: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Vectors q of rows in a cell, their columns, and the prior variance of levels without a column.
+        """Return vectors q of rows in a cell, their columns, and the prior variance of levels without a column.
 
         The arrays have the shapes (n_own, n_rows), (n_own,) and (n_rows,); all other entries of q are 0.
         """
@@ -207,7 +207,7 @@ class LocalPosterior:
 
 
 def inverse_of_levels(function: LocalFunction, numbers: list[int], n_jobs: int | None) -> np.ndarray:
-    """The inverse of the equations of the levels for the cells with these numbers, (n_columns, n_columns).
+    """Return the inverse of the equations of levels for the cells with these numbers, (n_columns, n_columns).
 
     It is the covariance of the effects, as a multiple of noise times alpha.
     """

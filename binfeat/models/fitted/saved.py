@@ -105,7 +105,7 @@ def check_posterior(state: State, sizes: dict[str, int]) -> None:
     for name, kind in (("_posterior", RidgePosterior), ("_held_out", HeldOutErrors)):
         optional = kind.names(optional=True)
         layout = kind.layout(*kind.names(optional=False), *optional)
-        _check_record(state, name, layout, sizes, optional, order="C or Fortran")  # for NumPy alone
+        _check_record(state, name, layout, sizes, optional, order="C or Fortran")  # only used by NumPy
     if state.get("_posterior"):
         check_bounds(state["_posterior"], "alpha", above=0.0)
     if state.get("_held_out"):
@@ -202,20 +202,20 @@ _OPTIONS = *SOLVER_OPTIONS, "n_posterior_samples"  # parameters up to format 5
 
 
 def migrate(state: dict, file_format: int) -> None:
-    """Bring what a file of an older format has up to date."""
+    """Update the state of a file of an older format."""
     for name in ("errors_", "gammas_"):
         if f"width_{name}" in state:
             state[f"length_scale_{name}"] = state.pop(f"width_{name}")
     _move_options(state)
     if "_exact" in state:
-        state.setdefault("_fitted_with", np.array(["of an older version"]))  # no fit goes on from it
+        state.setdefault("_fitted_with", np.array(["of an older version"]))  # it cannot start a warm start
         state.setdefault("_rotation", np.empty((0, 0)))
         state.setdefault("_local", {})
         state.setdefault("n_trees_", 0)
         medians = state["_columns"]["medians"]
         ends = {"lows": medians - np.inf, "highs": medians + np.inf}
         state["_columns"] = NO_RANKS | ends | state["_columns"]
-    if "gamma_" in state and file_format < 5 and _is_radial(state):  # an inverse length, not the kernel's gamma
+    if "gamma_" in state and file_format < 5 and _is_radial(state):  # inverse lengths
         state["gamma_"] = state["gamma_"] ** 2
         if not isinstance(state["gamma"], str):
             state["gamma"] = np.square(state["gamma"])
@@ -225,7 +225,7 @@ def migrate(state: dict, file_format: int) -> None:
 
 
 def _move_options(state: dict) -> None:
-    """Move parameters of older formats to `solver_params`, and leave "auto" out."""
+    """Move parameters of older formats to `solver_params`, and drop "auto"."""
     given = {name: state.pop(name) for name in _OPTIONS if name in state}
     if given:
         options = {name: int(value) for name, value in given.items() if isinstance(value, Integral)}
@@ -263,7 +263,7 @@ def _check_machine(state: State) -> dict[str, int]:
     check_bounds(state, "gamma_", "feature_relevances_", least=0.0)
     check_arrays(state, _HISTORY, dict(sizes), order="any", infinite=tuple(_HISTORY))
     check_numbers_of(state, kernel_=str, alpha_=float)
-    if "status_" in state:  # which a fit that is interrupted takes away
+    if "status_" in state:  # an interrupted fit removes it
         check_numbers_of(state, status_=str)
     _check_words(state)
     _check_record(state, "_seen", {"hashes": (np.uint64, "seen")}, dict(sizes))

@@ -38,14 +38,14 @@ class LevelColumns(ArrayRecord):
     Variances are relative to a kernel with value 1 for equal rows. Rare and new levels have no column, and no effect.
     """
 
-    level_inputs: Annotated[np.ndarray, np.int32, "categories"]  # the categorical inputs
-    level_starts: np.ndarray  # (n_categories + 1,), int64: where the codes of each input begin in `level_columns`
-    level_columns: Annotated[np.ndarray, np.int32, "codes"]  # the column of each code, or NO_COLUMN
+    level_inputs: Annotated[np.ndarray, np.int32, "categories"]  # categorical inputs
+    level_starts: np.ndarray  # (n_categories + 1,), int64: start of the codes of each input in `level_columns`
+    level_columns: Annotated[np.ndarray, np.int32, "codes"]  # column of each code, or NO_COLUMN
     level_variances: Annotated[np.ndarray, np.float64, "categories"]
 
     @classmethod
     def of_counts(cls, inputs: np.ndarray, counts: list[np.ndarray], most: int) -> Self:
-        """Columns for the most frequent levels, at most `most` of them, by the count of rows with each code."""
+        """Create columns for up to `most` of the most frequent levels, given the count of rows with each code."""
         every = np.concatenate(counts)
         frequent = np.sort(np.argsort(-every, kind="stable")[: min(most, np.count_nonzero(every))])
         columns = np.full(every.size, NO_COLUMN, np.int32)
@@ -59,7 +59,7 @@ class LevelColumns(ArrayRecord):
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """The category of each column, (n_columns,)."""
+        """Category of each column, (n_columns,)."""
         of_codes = np.repeat(np.arange(self.level_inputs.size), np.diff(self.level_starts))
         return of_codes[self.level_columns != NO_COLUMN]
 
@@ -70,17 +70,17 @@ class LevelColumns(ArrayRecord):
 
     @property
     def variances(self) -> np.ndarray:
-        """The prior variance of the weight of each column, (n_columns,)."""
+        """Prior variance of the weight of each column, (n_columns,)."""
         return self.level_variances[self.groups]
 
     @property
     def share(self) -> float:
-        """The share of all categories in the prior variance of a function value."""
+        """Share of all categories in the prior variance of a function value."""
         total = float(self.level_variances.sum())
         return total / (1 + total)
 
     def of_rows(self, values: np.ndarray) -> np.ndarray:
-        """Columns (n_categories, n_rows) of the levels of rows, given as columns (n_inputs, n_rows)."""
+        """Return columns (n_categories, n_rows) of the levels of rows, given as columns (n_inputs, n_rows)."""
         out = np.empty((self.level_inputs.size, values.shape[1]), np.int64)
         for place, (j, start, stop) in enumerate(zip(self.level_inputs, self.level_starts, self.level_starts[1:])):
             known = np.append(self.level_columns[start:stop], NO_COLUMN)
@@ -88,12 +88,12 @@ class LevelColumns(ArrayRecord):
         return out
 
     def n_new(self, columns: np.ndarray) -> np.ndarray:
-        """The prior variance of levels without a column, (n_rows,), for `of_rows`."""
+        """Return the prior variance of levels without a column, (n_rows,), for `of_rows`."""
         return self.level_variances @ (columns == NO_COLUMN)
 
 
 def one_hot(columns: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
-    """The columns that occur among the levels of rows, sorted, and the matrix Z (n_rows, n_present) of these columns.
+    """Return the sorted columns that occur among levels of rows, and the matrix Z (n_rows, n_present) of these.
 
     `columns` has the shape (n_categories, n_rows); NO_COLUMN is skipped.
     """
@@ -104,20 +104,20 @@ def one_hot(columns: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
     return present, sparse.csr_array(entries, shape=(columns.shape[1], present.size))
 
 
-_ROUNDS, _SETTLED = 20, 0.3  # updates of the variances at most, and the relative change that ends them
+_ROUNDS, _SETTLED = 20, 0.3  # maximum of updates of the variances, and the relative change at which they end
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-4, 100.0
 _REFINEMENTS = 2
-_MANY_LEVELS = 4  # rows of a cell over its levels, below which the inverse is computed as a whole
+_MANY_LEVELS = 4  # rows per level of a cell, below which the whole inverse is computed
 _BLOCK = 128  # columns of a triangle that are multiplied together
-_ROUNDING = 1e-6  # of a diagonal entry of B^-1, below which a difference from it has no digits
+_ROUNDING = 1e-6  # share of a diagonal entry of B^-1 below which a difference from it is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class CellPart:
     """The solution of a cell without the effects of levels, and its part of the equations for their weights."""
 
-    present: np.ndarray  # (n_present,): the columns that occur
-    V: np.ndarray | None  # (n_rows, n_present); None if it is computed again when it is needed
+    present: np.ndarray  # (n_present,): columns that occur
+    V: np.ndarray | None  # (n_rows, n_present); None if it is computed again on demand
     coef: np.ndarray  # (n_rows, n_targets): of B^-1 Y
     diagonal: np.ndarray  # (n_rows,): of B^-1
     alpha: float
@@ -127,7 +127,7 @@ class CellPart:
 
     @classmethod
     def of(cls, K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, columns: np.ndarray) -> Self:
-        """The part of a cell with kernel matrix K, which is overwritten, and columns of levels of its rows."""
+        """Compute the part of a cell with kernel matrix K, which is overwritten, and columns of levels of its rows."""
         B, alpha = precise_inverse_root(K, alpha, weights, overwrite=True)
         present, Z = one_hot(columns)
         coef, V = times_square(B, Y), inverse_times_levels(B, Z)
@@ -138,7 +138,7 @@ class CellPart:
         return replace(self, V=self.V if keeps_V else None, product=self.product[:0])
 
     def joint(self, effects: "LevelWeights") -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients a of the rows, and the diagonal of G, with the effects of levels."""
+        """Return coefficients a of the rows, and the diagonal of G, with the effects of levels."""
         assert self.V is not None
         own, V, (weights, inverse) = self.present, self.V, effects
         inverse = inverse[np.ix_(own, own)].astype(V.dtype)
@@ -148,14 +148,14 @@ class CellPart:
 
 
 def inverse_times_levels(B: np.ndarray, Z: sparse.csr_array) -> np.ndarray:
-    """``V = B B' Z`` of a cell, (n_rows, n_present), for the root B of its inverse."""
+    """Return ``V = B B' Z`` of a cell, (n_rows, n_present), for the root B of its inverse."""
     if _MANY_LEVELS * Z.shape[1] > Z.shape[0]:  # sums of columns of the inverse
         return (Z.T @ squared(B)).T
     return times_square(B, Z.toarray()) if Z.shape[1] else Z.toarray().astype(B.dtype)
 
 
 def squared(B: np.ndarray) -> np.ndarray:
-    """``B B'`` for an upper triangle B, (n, n), with zeros below."""
+    """Return ``B B'`` for an upper triangle B, (n, n), with zeros below."""
     out = np.empty_like(B)
     for own in slices(len(B), _BLOCK):
         above, within = slice(own.stop), slice(own.start, None)
@@ -170,7 +170,7 @@ LevelWeights = tuple[np.ndarray, np.ndarray]
 
 
 class LevelEquations:
-    """The equations ``M w = Z' B^-1 Y`` for the weights of levels, of cells that are added one by one."""
+    """Equations ``M w = Z' B^-1 Y`` for the weights of levels, summed over cells."""
 
     def __init__(self, n_columns: int, n_targets: int) -> None:
         self._product, self._sums = np.zeros((n_columns, n_columns)), np.zeros((n_columns, n_targets))
@@ -187,10 +187,10 @@ class LevelEquations:
         self._dtype = np.promote_types(self._dtype, product.dtype)
 
     def solved(self, variances: np.ndarray, n_jobs: int | None = 1) -> LevelWeights:
-        """The weights for prior variances (n_columns,)."""
+        """Return the weights for prior variances (n_columns,)."""
         inverse = self.inverse(variances, n_jobs)
         weights = inverse @ self._sums
-        for _ in range(_REFINEMENTS):  # an inverse in float32 leaves three digits
+        for _ in range(_REFINEMENTS):  # an inverse in float32 has only three digits left
             left = self._sums - self._product @ weights - weights / variances[:, np.newaxis]
             weights += inverse @ left
         return weights, inverse
@@ -201,9 +201,9 @@ class LevelEquations:
         return _inverse(M, n_jobs)
 
     def likeliest_variances(self, groups: np.ndarray, start: np.ndarray) -> np.ndarray:
-        """Prior variances (n_groups,) that maximize the likelihood of the targets, for the group of each column.
+        """Return prior variances (n_groups,) of the highest likelihood, given the group of each column.
 
-        By updates of MacKay (1992): the mean square of the weights of a group, over its effective number of weights.
+        Updates of MacKay (1992): the sum of squared weights of a group, divided by its effective number of weights.
         """
         variances = start
         for _ in range(_ROUNDS):
@@ -220,7 +220,7 @@ class LevelEquations:
 
 
 def _inverse(M: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """The inverse of a positive definite matrix, which is overwritten."""
+    """Return the inverse of a positive definite matrix, which is overwritten."""
     if not factorise(M, n_jobs):
         raise SingularKernelError("the equations of the levels are not positive definite")
     triangles.clear_below_diagonal(M)

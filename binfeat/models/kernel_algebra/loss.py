@@ -100,7 +100,7 @@ class SquaredError(Loss):
     curvature, and a step leads to the target.
     """
 
-    deviations: np.ndarray | float = np.inf  # (n_targets,), of residuals
+    deviations: np.ndarray | float = np.inf  # (n_targets,), robust standard deviations of residuals
 
     is_squares = True
 
@@ -174,7 +174,7 @@ class SoftmaxLoss(Loss):
 
 
 class SquaredHinge(Loss):
-    """Square of the distance of a score to its target, 0 beyond it: of every class against the others."""
+    """Squared distance of a score to its target, 0 beyond it, for each class against the others."""
 
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         return (self.pulls(Y, S) ** 2).sum(axis=1) / 2
@@ -190,7 +190,7 @@ class SquaredHinge(Loss):
 class ColumnsLoss(Loss):
     """Sum of the losses of several columns of labels with concatenated targets."""
 
-    columns: list[tuple[slice, Loss]]  # targets of each, and their loss
+    columns: list[tuple[slice, Loss]]  # targets of each column, and their loss
 
     def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
         return np.mean([loss(Y[:, own], S[:, own]) for own, loss in self.columns], axis=0)
@@ -217,7 +217,7 @@ class Deviance(Loss):
 
     power: float  # 1 for Poisson, 2 for gamma
     center: np.ndarray | float = 0.0  # (n_targets,): logarithm of the mean at a score of 0
-    std: np.ndarray | float = 1.0  # (n_targets,): of the logarithm, in a unit of the score
+    std: np.ndarray | float = 1.0  # (n_targets,): of the logarithm, per unit of the score
     units: np.ndarray | float = 1.0  # (n_targets,)
 
     has_link = True
@@ -281,7 +281,7 @@ class Deviance(Loss):
         return Y > 0
 
 
-LOSSES: dict[str, Loss] = {  # of numbers
+LOSSES: dict[str, Loss] = {  # losses of numbers
     "squared": SquaredError(),
     "huber": SquaredError(deviations=1.0),
     "poisson": Deviance(1.0),

@@ -27,12 +27,12 @@ from binfeat.length_scales.leave_one_out import (
 from binfeat.models.kernel_algebra.loss import Loss
 
 MOST_FACTORED = 14_000  # rows; the matrix needs 0.8 GB, and iterations need a quarter of the memory per pair
-_RANK = 500  # of the preconditioner
-_LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
+_RANK = 500  # rank of the preconditioner
+_LEAST_SHIFT = 3e-5  # penalty of the preconditioner per row; below, it is indefinite in float32
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
-_PART_OF_ERROR = 0.02  # of predictions that the residual may be
-_PART_OF_FIT = 0.03  # of the residuals of the fit that it may be, because leave-one-out predictions rest on these
-_VECTORS = 16  # of an iteration, for each target, with the temporary ones of a product
+_PART_OF_ERROR = 0.02  # of the error of predictions, maximum of the residual
+_PART_OF_FIT = 0.03  # of the fit's residuals, maximum of the solver's, for correct leave-one-out predictions
+_VECTORS = 16  # vectors per target in an iteration, including temporary ones
 
 
 def cholesky_rows(n_targets: int) -> int:
@@ -41,13 +41,13 @@ def cholesky_rows(n_targets: int) -> int:
 
 
 def solve_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
-    """Memory for the kernel matrix of `n_rows` rows, a number or an array of numbers, and for its solution."""
+    """Return the bytes for the kernel matrix of `n_rows` rows (a number or an array), and for its solution."""
     iterations = packed_bytes(n_rows) + 4 * n_rows * (_RANK + _VECTORS * n_targets)
     return np.where(n_rows <= cholesky_rows(n_targets), 4 * n_rows**2, iterations)
 
 
 def matrix_to_solve(kernel: KernelValues, X: np.ndarray, n_targets: int) -> np.ndarray | PackedKernel:
-    """Values of a KernelValues for all pairs of rows X, (n_inputs, n_rows), as `solve_kernel` takes them."""
+    """Return the kernel matrix of rows X, (n_inputs, n_rows), as an array or packed, for `solve_kernel`."""
     return kernel(X, X) if X.shape[1] <= cholesky_rows(n_targets) else kernel.packed(X)
 
 
@@ -59,10 +59,10 @@ def solve_kernel(
     error: float,
     n_jobs: int | None = 1,
 ) -> tuple[np.ndarray, float]:
-    """Coefficients (n_rows, n_targets), float32 or float64, of targets Y in float32, and the alpha that they took.
+    """Return coefficients (n_rows, n_targets), float32 or float64, for targets Y in float32, and the alpha used.
 
-    An array K is overwritten by its Cholesky factor. A packed matrix, of rows in random order, is solved with by
-    iterations, which stop at a small part of the `error` of predictions relative to the targets.
+    An array K is overwritten by its Cholesky factor. A packed matrix of rows in random order is solved by iterations,
+    which stop at a small part of the `error` of predictions relative to the targets.
     """
     if not isinstance(K, PackedKernel):
         solve, alpha = factored(K, alpha, weights, n_jobs)
@@ -74,7 +74,7 @@ def solve_kernel(
 
 
 def factored(K: np.ndarray, alpha: float, weights: Weights, n_jobs: int | None = 1) -> tuple[Solve, float]:
-    """Solves with a matrix, which is overwritten by its Cholesky factor, and the alpha that it took."""
+    """Return a function that solves with a matrix, which is overwritten by its Cholesky factor, and the alpha used."""
     if needs_precision(len(K), alpha):
         B, alpha = inverse_root(K, alpha, weights, np.empty(K.shape))
         return lambda Y: times_square(B, Y), alpha
@@ -83,7 +83,7 @@ def factored(K: np.ndarray, alpha: float, weights: Weights, n_jobs: int | None =
 
 
 def _nystroem_inverse(K: PackedKernel, shift: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's ``K + 1 1'`` of some columns."""
+    """Return the inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's ``K + 1 1'`` from some columns."""
     shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
     columns = K.first_rows(min(_RANK, len(K)))
     U, _ = factor(columns[:, : len(columns)], 1e-3 * float(shift.min()))
@@ -105,7 +105,7 @@ def _nystroem_inverse(K: PackedKernel, shift: np.ndarray) -> Callable[[np.ndarra
 def _conjugate_gradients(
     K: PackedKernel, shift: np.ndarray, Y: np.ndarray, precondition: Callable[[np.ndarray], np.ndarray], tol: float
 ) -> np.ndarray:
-    """Conjugate gradients with all targets in every product, until all of them are done."""
+    """Run conjugate gradients with all targets in each product, until all of them have converged."""
     solution, residual = np.zeros_like(Y), Y.copy()
     direction = preconditioned = precondition(residual)
     square = np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
@@ -126,9 +126,9 @@ def _conjugate_gradients(
     return solution
 
 
-_JITTER = 1e-4  # of the mean value of a landmark with itself
-_SHRINKAGE = np.float32(1 - 1e-5)  # of features, so that rounding leaves nothing negative in a cell of equal rows
-_WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
+_JITTER = 1e-4  # share of the landmarks' mean kernel value that is added to the diagonal
+_SHRINKAGE = np.float32(1 - 1e-5)  # factor of features, so that the remainder of equal rows is not negative by rounding
+_WORK, _FEWEST = 2e10, 1000  # maximum of rows times squared rows of a cell, and minimum rows of a cell
 
 CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and their weights
 _SolvedColumns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # rows X of a cell, F, the root of D^-1, D^-1 F
@@ -142,8 +142,8 @@ def rows_of_cell(n_rows: int) -> int:
 class CellInverse:
     """``(K + 1 1' + alpha / v)^-1`` of rows in cells.
 
-    Between rows of different cells K is what landmarks (n_inputs, n_landmarks) tell of it, Nystroem's ``F F'``, and
-    within a cell it is itself (partially independent conditionals, Snelson & Ghahramani 2007). With D what is left in
+    Between rows of different cells, K is approximated from landmarks (n_inputs, n_landmarks), Nystroem's ``F F'``;
+    within a cell it is exact (partially independent conditionals, Snelson & Ghahramani 2007). With the remainder D in
     the cells, and ones appended to F, the inverse is ``D^-1 - D^-1 F (1 + F' D^-1 F)^-1 F' D^-1`` (Woodbury).
     """
 
@@ -155,10 +155,10 @@ class CellInverse:
             self._features = _nystroem(kernel, landmarks)
 
         def solve(cell: CellColumns) -> tuple[_SolvedColumns, np.ndarray]:
-            """A solved cell, and F' D^-1 F of its rows."""
+            """Solve a cell; also return F' D^-1 F of its rows."""
             X, weights = cell
             F = self._features(X)
-            # To K is added 1 1', which F F' has.
+            # Add 1 1' to K, because F F' contains it.
             root, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)
             W = times_square(root, F)
             return (X, F, root, W), F.T @ W
@@ -170,7 +170,7 @@ class CellInverse:
             self._inner_root = np.linalg.inv(np.linalg.cholesky(inner))
 
     def diagonals(self) -> list[np.ndarray]:
-        """Diagonal of the inverse, for the rows of each cell."""
+        """Return the diagonal of the inverse, for the rows of each cell."""
 
         def diagonal(cell: _SolvedColumns) -> np.ndarray:
             _, _, root, W = cell
@@ -179,7 +179,7 @@ class CellInverse:
         return side_by_side(diagonal, self._cells, self._n_jobs)
 
     def times(self, parts: list[np.ndarray]) -> list[np.ndarray]:
-        """Product of the inverse and columns (n, m), of the rows of each cell."""
+        """Return the product of the inverse and columns (n, m), for the rows of each cell."""
 
         def own(number: int) -> tuple[np.ndarray, np.ndarray]:
             _, _, root, W = self._cells[number]
@@ -207,7 +207,7 @@ class CellInverse:
 def _nystroem(kernel: KernelValues, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Return features of rows (n_inputs, n); their inner products are the landmark kernel plus 1."""
     K = kernel(landmarks, landmarks)
-    # Less one, since `inverse_root` adds 1 1'.
+    # Minus 1, because `inverse_root` adds 1 1'.
     precise, _ = inverse_root(K - np.float32(1.0), _JITTER * float(K.diagonal().mean()), out=np.empty(K.shape))
     root = _SHRINKAGE * precise.astype(np.float32)
 
@@ -217,19 +217,19 @@ def _nystroem(kernel: KernelValues, landmarks: np.ndarray) -> Callable[[np.ndarr
     return features
 
 
-_MEMORY = 10  # steps that directions are made of
-_FACTORS, _MOST = 8, 20  # and steps with each of them
-_ENOUGH = 1e-4  # of the objective, that a step is expected to gain when steps end
+_MEMORY = 10  # steps for directions of L-BFGS
+_FACTORS, _MOST = 8, 20  # maximum of factors, and of steps with each
+_ENOUGH = 1e-4  # steps end if a step should gain less than this share of the objective
 _SUFFICIENT = 1e-4  # a line search must reach this share of the linear prediction
-_SHORTEST = 1e-6  # part of a step
+_SHORTEST = 1e-6  # shortest part of a step
 _FEW_EVENTS, _FOLDS = 100, 5
 
-_Change = tuple[np.ndarray, np.ndarray, np.ndarray]  # by a step: of coefficients, scores, and of the gradient's
+_Change = tuple[np.ndarray, np.ndarray, np.ndarray]  # changes by a step: coefficients, scores, and gradient
 
 
 def minimise(
     loss: Loss,
-    factored: Callable[[float, np.ndarray], tuple[Solve, float]],  # K + 1 1' + alpha / weights, and the alpha it took
+    factored: Callable[[float, np.ndarray], tuple[Solve, float]],  # of K + 1 1' + alpha / weights, and the alpha used
     alpha: float,
     weights: Weights,
     Y: np.ndarray,
@@ -237,7 +237,7 @@ def minimise(
     """Return the minimum by quasi-Newton steps from scores of 0.
 
     It consists of coefficients and scores of the rows, (n_rows, n_targets), the share of the objective that one more
-    step promises to gain, and the alpha that the coefficients took.
+    step should gain, and the alpha of the coefficients.
 
     One factor serves all targets and many steps of L-BFGS (Nocedal 1980), in coefficients c. With the gradient
     ``g = alpha c - v pulls`` and curvatures h, the first step is ``r = (K + 1 1' + alpha / (h v))^-1 g / (h v)``. It
@@ -248,7 +248,7 @@ def minimise(
     coef, scores, gain, scale = np.zeros(Y.shape), np.zeros(Y.shape), np.inf, 0.0
     for _ in range(_FACTORS):
         curved = v * loss.steps(Y, scores)[1].mean(axis=1, keepdims=True)
-        scale = scale or float(curved.mean())  # the smallest alpha of a factor is for weights of mean 1
+        scale = scale or float(curved.mean())  # the smallest alpha of a factor refers to weights with mean 1
         solve, raised = factored(alpha / scale, curved[:, 0] / scale)
         alpha = raised * scale
         coef, scores, gain = _steps(loss, solve, alpha, v, curved, Y, coef, scores)
@@ -345,8 +345,8 @@ def minimum_left_out(
 ) -> np.ndarray:
     """Return `left_out` at the minimum of the loss.
 
-    If few rows are events, one of them may contribute nearly all of the local curvature, and the minimum without it is
-    far away. Folds are then excluded instead of rows, each with a model of the others.
+    If few rows are events, one of them can contribute nearly all of the local curvature, and the minimum without it is
+    far away. Then folds are left out instead of rows, each with a model of the others.
     """
     if loss.is_squares:
         return Y - residuals(K, alpha, weights, Y.astype(np.float32), root, groups)

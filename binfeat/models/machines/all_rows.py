@@ -21,15 +21,15 @@ from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import SIZES, Settings
 from binfeat.models.table.findings import doubt_grids
 
-RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem with all rows or a sample of them
+RowsOf = Callable[[Problem, Run], "AllRows"]  # from a problem with all rows, or a sample of them
 
-# All rows with their scaled inputs, the numbers of the sample's rows among them, and the solution of cells on workers,
-# which is None where rows are here only.
+# All rows with their scaled inputs, the numbers of the sample's rows among them, and a function that solves cells on
+# workers, or None for rows in this process.
 Whole = tuple[Problem, ScaledTable, np.ndarray, EachCell | None]
 
 
 def first_grids(run: Run, n_rows: int) -> int:
-    """Grids to begin with: the more, the fewer the rows; a few in any case, more only if the seconds left allow."""
+    """Return the initial number of grids: more for fewer rows, at least a few, and more only if there is time."""
     limits = run.limits
     wanted = np.clip(limits.row_grids // n_rows, *limits.sample_grids)
     in_time = SIZES.trial_share * run.clock.left_of(Phase.SOLUTION) / (SIZES.entry_seconds * n_rows)
@@ -37,29 +37,29 @@ def first_grids(run: Run, n_rows: int) -> int:
 
 
 class AllRows:
-    """All rows of a fit, in memory, and the number of grids that fit next to them. Rows of subclasses are elsewhere."""
+    """All rows of a fit, in memory, and the number of grids that fit next to them. Subclasses have other rows."""
 
     def __init__(self, problem: Problem, run: Run, n_all: int | None = None) -> None:
         """If the problem contains a sample, `n_all` is the number of all rows, including validation rows."""
         self._problem, self._run = problem, run
         self._rows = np.append(problem.train, problem.held_out)
-        self.in_memory = n_all is None  # so that an exact model is possible
+        self.in_memory = n_all is None  # an exact model is possible
         self.n_all = len(self._rows) if n_all is None else n_all
         self._max_bytes: float = bytes_for_features(run.settings.max_bytes, self.n_all, problem.n_targets)
 
     @property
     def n_train(self) -> int:
-        """Number of training rows among all rows, estimated from their share of the sample."""
+        """Return the number of training rows, estimated from their share of the sample."""
         return round(self.n_all * len(self._problem.train) / len(self._rows))
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes for the rows in addition to the table, for a local model."""
+        """Return the bytes of the rows in addition to the table, for a local model."""
         of_row = 4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets)
         return 0 if self.in_memory else self.n_all * of_row
 
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
-        """All rows with their inputs, which may be kept in a frame."""
+        """Return all rows with their inputs, possibly stored in a frame."""
         return self._problem, kernels.X, np.arange(len(self._problem.table)), None
 
     def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
@@ -74,7 +74,7 @@ class AllRows:
         return Growth(rows, X_out, source, self._run.settings.n_jobs, self._max_bytes)
 
     def first_and_most_grids(self, kernels: ScaledKernels, law: GridLaw) -> tuple[int, int]:
-        """Grids to begin with, and to grow to at most."""
+        """Return the initial and the maximum number of grids."""
         by_bins, wanted = self.most_grids(kernels, law), self._run.settings.max_grids
         most = int(np.clip(by_bins, 1, wanted))
         if by_bins < wanted:
@@ -83,9 +83,9 @@ class AllRows:
         return min(first_grids(self._run, self.n_all), most), most
 
     def most_grids(self, kernels: ScaledKernels, law: GridLaw) -> float:
-        """Grids that are expected to fit in memory: their bins grow with a power of the rows, from the known rows on.
+        """Return the number of grids that should fit in memory: bins grow with a power of the rows.
 
-        Infinity if even grids with a bin for each row fit.
+        It is infinite if even grids with a bin for each row fit.
         """
         most, X = partial(most_grids, self._max_bytes, self.n_all), kernels.X
         of_targets = self._problem.n_targets, least_dtype(self.n_all)
@@ -99,7 +99,7 @@ class AllRows:
 
 
 def check_beyond_memory(settings: Settings) -> None:
-    """Refuse with a ValueError what only rows in memory can have."""
+    """Raise ValueError for settings that require rows in memory."""
     if settings.loss in MARGINS:
         raise ValueError(
             f"loss={settings.loss!r} requires all rows in memory; use loss='squared' for a source of blocks."
@@ -119,7 +119,7 @@ class SourceRows(AllRows):
         estimator: BaseEstimator,  # for names and number of the inputs
         source: SampledSource,
         y: np.ndarray,
-        weights: np.ndarray | None,  # (n_rows, 1), of all rows as y
+        weights: np.ndarray | None,  # (n_rows, 1), for all rows like y
     ) -> None:
         (n_rows, n_targets), max_bytes = (len(y), problem.n_targets), run.settings.max_bytes
         super().__init__(problem, run, n_rows)
@@ -153,6 +153,6 @@ class SourceRows(AllRows):
         return TrainingRows(self._table(), self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
 
     def _table(self) -> Iterable[np.ndarray]:
-        """Blocks of all rows, encoded."""
+        """Return blocks of all rows, encoded."""
         problem = self._problem
         return self._source.summary.rows(partial(problem.encoder.transform, self._estimator), problem.table.shape[1])

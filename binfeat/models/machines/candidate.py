@@ -35,14 +35,14 @@ class Solution:
     """A solved model, and its validation or leave-one-out predictions."""
 
     features: str
-    kernel: KernelSum  # with the penalty for the weights of the caller
+    kernel: KernelSum  # with the penalty for the caller's weights
     function: Function
     intercept: np.ndarray  # (n_targets,)
     rows: np.ndarray  # numbers of rows used for decisions
     predictions: np.ndarray  # (len(rows), n_targets), validation or leave-one-out predictions
     curve: list[tuple[int, float]]  # number of grids or trees, and the error, each time that some were added
     status: str
-    errors: HeldOutErrors | None = None  # None where the function itself tells
+    errors: HeldOutErrors | None = None  # None if the function provides them
     samples: RidgePosterior | None = None
     known: tuple[np.ndarray, np.ndarray] | None = None  # rows of the model, and predictions for them, if available
 
@@ -76,7 +76,7 @@ class KernelCandidate(ABC):
         run: Run,
         kernels: ScaledKernels,
         known: Trial | None = None,
-        earlier_levels: LevelColumns | None = None,  # of the fit that the kernel is known from
+        earlier_levels: LevelColumns | None = None,  # of the fit with the known kernel
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._earlier_levels = earlier_levels
@@ -91,7 +91,7 @@ class KernelCandidate(ABC):
         return None
 
     def _for_weights(self, kernel: KernelSum, mean_weight: float) -> KernelSum:
-        """The kernel with the penalty for weights of this mean, given the penalty for weights of mean 1."""
+        """Return the kernel with the penalty for weights of this mean, given the penalty for weights with mean 1."""
         given = self._run.settings.alpha
         alpha = kernel.alpha * mean_weight if given is None else given
         return replace(kernel, alpha=alpha)
@@ -111,7 +111,7 @@ class KernelRows:
     problem: Problem
     X: ScaledTable  # scaled, (n_rows, n_inputs)
     all: np.ndarray  # rows of the model
-    known: np.ndarray  # rows that decisions are made from, and trees split into cells
+    known: np.ndarray  # rows for decisions, which trees split into cells
     held_out: np.ndarray  # validation rows
     frame: Frame
 
@@ -133,7 +133,7 @@ class KernelRows:
         """
         train, held_out = (rows[problem.weighty(rows)] for rows in (problem.train, problem.held_out))
         every = np.append(train, held_out) if run.settings.refits else train
-        is_apart = run.settings.has_cv and problem.groups is None  # from the validation rows
+        is_apart = run.settings.has_cv and problem.groups is None  # separate validation rows
         known = train if is_apart else every
         judges = held_out[:0]
         if is_apart and len(train) + len(held_out) <= TUNING_ROWS:
@@ -146,16 +146,16 @@ class KernelRows:
 
     @property
     def judged(self) -> np.ndarray:
-        """Rows that choices are judged by."""
+        """Rows for evaluating choices."""
         return self.held_out if self.held_out.size else self.known
 
     @property
     def is_wide(self) -> bool:
-        """Return True for this many inputs that models start from a linear model, which must not be better."""
+        """True for so many inputs that the search starts from a linear model, which must not be better."""
         return self.X.shape[1] > MOST_INPUTS
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
-        """Rows with these numbers, (n_inputs, len(rows))."""
+        """Return rows with these numbers, (n_inputs, len(rows))."""
         out = np.empty((self.X.shape[1], len(rows)), np.float32)
         for place in cached_parts(len(rows), len(out)):
             out[:, place] = self.frame.columns(self.X[rows[place]])

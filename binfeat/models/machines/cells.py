@@ -19,25 +19,25 @@ from binfeat.models.kernel_algebra.loss import Loss
 from binfeat.models.kernel_algebra.solve import left_out, minimise
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
-CellFunction = Callable[[np.ndarray, np.ndarray, Weights], "SolvedCell"]  # of the parts of a `Cell`
-EachCell = Callable[[CellFunction, list[np.ndarray]], "list[SolvedCell]"]  # of cells, which are numbers of rows
+CellFunction = Callable[[np.ndarray, np.ndarray, Weights], "SolvedCell"]  # from the parts of a `Cell`
+EachCell = Callable[[CellFunction, list[np.ndarray]], "list[SolvedCell]"]  # for cells, given as row numbers
 
 
 @dataclass(frozen=True, eq=False)
 class SolvedCell:
-    """Coefficients of the rows of a cell, and what leaving each of them out tells."""
+    """Coefficients of the rows of a cell, and leave-one-out results."""
 
     coef: np.ndarray  # (n_rows, n_targets); or (1, n_targets) if all rows are equal and the first represents them
     intercept: np.ndarray  # (n_targets,)
-    alpha: float  # that the coefficients took
-    scores: np.ndarray  # (n_rows, n_targets), of the rows
+    alpha: float  # penalty of the coefficients
+    scores: np.ndarray  # (n_rows, n_targets), predictions for the rows
     residuals: np.ndarray  # (n_rows, n_targets), leave-one-out
-    variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
-    gain: float = 0.0  # that one more step promises, of a loss that takes steps
+    variances: np.ndarray  # (n_rows,), of leave-one-out predictions, relative to the noise
+    gain: float = 0.0  # expected gain of one more step, for losses with steps
 
     @classmethod
     def of(cls, coef: np.ndarray, diagonal: np.ndarray, alpha: float, Y: np.ndarray, weights: Weights) -> "SolvedCell":
-        """The solution for squared errors, by the coefficients and the diagonal (n_rows,) of the inverse."""
+        """Create the solution for squared errors from the coefficients and the diagonal (n_rows,) of the inverse."""
         scores = Y - alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
         residuals, variances = coef / diagonal[:, np.newaxis], left_out_variances(diagonal, alpha, weights)
         return cls(coef, coef.sum(axis=0, dtype=np.float64), alpha, scores, residuals, variances)
@@ -59,7 +59,7 @@ class CellSolver:
     kernel: KernelValues
     alpha: float
     loss: Loss | None  # None is the squared error
-    most: int  # rows of a cell, unless they do not differ
+    most: int  # maximum rows of a cell, unless all are equal
 
     def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         """Return the model of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""
@@ -92,14 +92,14 @@ class CellSolver:
         v, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self._value_of_equal(X)
 
         def inverse(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
-            d = own[:, np.newaxis] / alpha  # of a constant plus a diagonal (Sherman & Morrison 1950)
+            d = own[:, np.newaxis] / alpha  # a constant plus a diagonal (Sherman & Morrison 1950)
             return lambda Z: d * (Z - c * (d.T @ Z) / (1 + c * d.sum())), alpha
 
         _, scores, _, _ = minimise(loss, inverse, self.alpha, v, labels)
         return self._by_one_row(scores[0], c, len(Y), Y - scores[0], np.zeros(len(Y)))
 
     def _value_of_equal(self, X: np.ndarray) -> float:
-        """The kernel of a row with itself, and 1 of the intercept."""
+        """Return the kernel of a row with itself, plus 1 for the intercept."""
         return 1.0 + float(self.kernel(X[:, :1], X[:, :1])[0, 0])
 
     def _by_one_row(

@@ -51,7 +51,7 @@ class MachineChoice:
     problem: Problem
     rows: AllRows
     run: Run
-    takes_exact: bool = False  # before any other kind is looked at
+    takes_exact: bool = False  # True to use an exact model without a comparison
     takes_local: bool = False
 
     @classmethod
@@ -84,7 +84,7 @@ class MachineChoice:
         return needed, needed
 
     def n_stages(self, learned: bool) -> int:
-        """Stages that follow the search, at most; `learned` says that length scales come from these rows."""
+        """Return the maximum number of stages after the search; `learned`: length scales come from these rows."""
         settings = self.run.settings
         if self.takes_exact or self.takes_local:
             return 2
@@ -115,7 +115,7 @@ class MachineChoice:
     def _first(self, kernels: ScaledKernels) -> FeatureMachine:
         if self.run.settings.features == "fourier":
             return FourierMachine(self.problem, kernels)
-        if not kernels.vary:  # all kernels are constants
+        if not kernels.vary:  # all kernels are constant
             first = kernels.found[0]
             kernels = replace(kernels, found=[replace(first, kernel=first.kernel.of_kernel(Laplacian()))])
         return BinsMachine(self.problem, kernels)
@@ -251,7 +251,7 @@ def _levels_of(function: Function) -> LevelColumns | None:
 
 
 def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
-    """A model of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
+    """Return a model of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
     function, kernel = solution.function, solution.kernel
     if isinstance(function, KernelFunction):
         kernel = replace(kernel, alpha=kernel.alpha / problem.mean_weight, n_rows=function.n_rows)

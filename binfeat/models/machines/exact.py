@@ -22,7 +22,7 @@ from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
 from binfeat.models.run import Phase, Run
 
 _MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
-_LEAST_FACTOR = 0.25  # of approximated variances; the smallest of a dozen tables was 0.6
+_LEAST_FACTOR = 0.25  # minimum factor of approximated variances; the smallest of a dozen tables was 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,22 +32,22 @@ class _Solved:
     coef: np.ndarray
     alpha: float
     scores: np.ndarray
-    left_out: np.ndarray  # scores without each row, unless tuning has told them; NaN if unknown
-    errors: HeldOutErrors | None = None  # of scores without each row, of too many rows for a closed form
+    left_out: np.ndarray  # leave-one-out scores, unless known from tuning; NaN if unknown
+    errors: HeldOutErrors | None = None  # leave-one-out errors of too many rows for a closed form
 
 
 class ExactMachine(KernelCandidate):
     """Kernel ridge regression with the kernel matrix."""
 
     features: ClassVar[str] = "exact"
-    fewest_levels = 2  # of some category, for effects of levels
-    level_gain = 0.02  # share of the error that effects of levels have to remove
-    level_gains_of_some = 0.01, 0.1  # the same on some rows first, for one cell and for several, which lose accuracy
+    fewest_levels = 2  # minimum levels of some category for effects of levels
+    level_gain = 0.02  # share of the error that effects of levels must remove
+    level_gains_of_some = 0.01, 0.1  # first the same on some rows, for one cell and for several (less accurate)
 
     def tuned(self) -> Trial:
-        """Kernels and penalty, in cells where rows are many."""
+        """Return kernel and penalty, learned in cells if there are many rows."""
         rows, plan, seconds = self._rows, ALL_ROWS, exact_seconds(*self._problem.table.shape)
-        # Between what rounding allows in a set of rows and in the solution.
+        # Between the least penalties by rounding in a set of rows and in the solution.
         least = LEAST_ALPHA * float(np.sqrt(plan.set_rows * len(rows.all)))
         if len(rows.all) <= TUNING_ROWS or rows.is_wide:
             rows, plan, least = self._tuning_rows, FEW_ROWS, least_alpha(len(rows.all))
@@ -58,11 +58,11 @@ class ExactMachine(KernelCandidate):
         return replace(self._rows, known=thinned(self._rows.known, TUNING_ROWS))
 
     def _suffice(self, predictions: np.ndarray | None) -> bool:
-        """Return True if leave-one-out predictions of tuning are used, as others are impossible or slow."""
+        """Return True if leave-one-out predictions of the tuning are used, because others are impossible or slow."""
         if predictions is None:
             return False
         n_known = 0 if self._rows.held_out.size else len(self._rows.all)
-        seconds = 2 * exact_seconds(*self._problem.table.shape)  # of the solution, and for leave-one-out predictions
+        seconds = 2 * exact_seconds(*self._problem.table.shape)  # solution and leave-one-out predictions
         return len(predictions) >= n_known or not self._run.may_continue(Phase.SOLUTION, seconds)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
@@ -83,7 +83,7 @@ class ExactMachine(KernelCandidate):
         problem, rows = self._problem, self._rows.all
         best = best if self._suffice(best.predictions) else replace(best, predictions=None)
         X = self._rows.columns(rows)
-        with one_blas_thread():  # the order of its sums depends on their number
+        with one_blas_thread():  # the order of sums depends on their number
             solved = self._by_loss if problem.loss.needs_matrix else self._by_squares
             found = solved(best, X)
         kernel = replace(best.kernel, alpha=found.alpha)
@@ -112,7 +112,7 @@ class ExactMachine(KernelCandidate):
         return is_plain and leaves_rows_out and settings.features is None and self._run.limits.mechanisms.global_part
 
     def _with_levels(self, kernel: KernelSum, plain: Solution, run: Run) -> Solution:
-        """A tree with effects of the levels of categories, if these reduce leave-one-out errors; or the same model."""
+        """Return a tree with effects of levels if these reduce leave-one-out errors, otherwise the same model."""
         rows, problem, settings, most = self._rows, self._problem, run.settings, MOST_IN_CLOSED_FORM
         search = LevelSearch(rows, run, most, self.fewest_levels)
         seconds, worth = exact_seconds(*problem.table.shape), self.level_gains_of_some[len(rows.all) > most]
@@ -142,7 +142,7 @@ class ExactMachine(KernelCandidate):
     def _function(
         self, kernel: KernelSum, rows: np.ndarray, X: np.ndarray, coef: np.ndarray | None = None
     ) -> ExactFunction:
-        """The function of some rows X, (n_inputs, n_rows), by their coefficients, (n_rows, n_targets), or of zeros."""
+        """Return the function of rows X, (n_inputs, n_rows), with coefficients (n_rows, n_targets) or zeros."""
         problem = self._problem
         coef = np.zeros((len(rows), problem.n_targets)) if coef is None else coef
         own = X, self._rows.frame, problem.relative_weights(rows)
@@ -227,8 +227,8 @@ def _left_out(
 def _corrected(diagonal: np.ndarray, told: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return an approximated diagonal of the inverse, corrected by unbiased but noisy values (Hutchinson 1990).
 
-    The result, divided by the weights, is a linear function of the approximation, by least squares. It has the right
-    mean, and is between proportional to the approximation and constant.
+    Divided by the weights, the result is a linear function of the approximation, by least squares. It has the correct
+    mean, and is between constant and proportional to the approximation.
     """
     known = np.isfinite(diagonal)
     total, part = weights[known].sum(), diagonal / weights

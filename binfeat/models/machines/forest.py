@@ -21,8 +21,8 @@ from binfeat.models.problem import without_scoring
 class Forest:
     """Trees for the known rows and a kernel, and the means of their leave-one-out predictions."""
 
-    error = np.nan  # of the trees so far, once they are judged
-    seconds = 0.0  # of the first tree
+    error = np.nan  # of the trees so far, after their evaluation
+    seconds = 0.0  # seconds of the first tree
 
     def __init__(
         self,
@@ -31,23 +31,23 @@ class Forest:
         most: int,
         seed: int,
         n_jobs: int | None,
-        each_cell: EachCell | None,  # None works on cells in this process
-        columns: LevelColumns | None = None,  # of levels with effects that all cells share
+        each_cell: EachCell | None,  # None solves cells in this process
+        columns: LevelColumns | None = None,  # levels with effects shared by all cells
     ) -> None:
         self._rows, self.kernel, self._seed = rows, kernel, seed
         self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
         self._trees: list[CellTrees] = []
         self._next: tuple[CellTrees, list[np.ndarray]] | None = None  # the next tree, and rows of its cells
-        self._ahead: dict[int, SolvedCell] = {}  # of its cells
-        self._function: LocalFunction | None = None  # of the trees so far, once it is asked for
-        self._cells: list[SolvedCell] = []  # of all trees
-        self._cell_rows: list[np.ndarray] = []  # and their rows that have coefficients
+        self._ahead: dict[int, SolvedCell] = {}  # solved cells of the next tree
+        self._function: LocalFunction | None = None  # of the trees so far, created on demand
+        self._cells: list[SolvedCell] = []  # cells of all trees
+        self._cell_rows: list[np.ndarray] = []  # their rows with coefficients
         self._totals: dict[int, float] = {}  # total weights of rows that represent equal rows
-        self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
-        self.variances = np.zeros(len(rows.X))  # of left-out predictions of the first tree, over the noise variance
-        self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
-        self._counts = np.zeros(len(rows.X))  # of trees that have a row
+        self._sums = np.zeros(rows.problem.Y.shape)  # sums of leave-one-out residuals
+        self.variances = np.zeros(len(rows.X))  # of leave-one-out predictions of the first tree, relative to the noise
+        self._scores = np.zeros(rows.problem.Y.shape)  # sums of predictions of trees for their rows
+        self._counts = np.zeros(len(rows.X))  # number of trees with the row
         values, loss = kernel.values(rows.frame, rows.problem.categorical, 1), rows.problem.loss
         self._solver = CellSolver(values, kernel.alpha, loss if loss.needs_matrix else None, most)
         self._levels = None if columns is None else LevelSolver(rows, values, kernel.alpha, columns, n_jobs)
@@ -68,9 +68,9 @@ class Forest:
     def ambiguity(self, n_cells: int) -> float:
         """Estimate the relative gain of the mean of two trees over a single tree, in some cells of the next tree.
 
-        Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995). It is 0
-        if the mean is surely worse than the first tree: cells of one tree can keep levels of a category together that
-        others separate.
+        For squared errors, it is half of the variance of predictions of single trees (Krogh & Vedelsby 1995). It is 0
+        if the mean is surely worse than the first tree: cells of one tree can contain whole levels of a category that
+        others split.
         """
         _, cells = self._started()
         some = evenly_spaced(len(cells), n_cells).tolist()
@@ -81,7 +81,7 @@ class Forest:
         problem, Y = self._rows.problem, self._rows.problem.Y[rows]
         judge, one, other = without_scoring(problem).losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
         alone, both = judge(one), judge((one + other) / 2)
-        if self._levels is None and surely_less(alone, both):  # effects of levels are worse by some cells than by all
+        if self._levels is None and surely_less(alone, both):  # effects of levels from some cells are worse
             return 0.0
         apart = (alone.mean() + judge(other).mean()) / 2
         return float(max(apart - both.mean(), 0.0) / max(apart, np.finfo(float).tiny))
@@ -110,7 +110,7 @@ class Forest:
         return self._next
 
     def _solved(self, numbers: Sequence[int]) -> list[SolvedCell]:
-        """Solutions of the cells of the next tree with these numbers, of which some may be solved."""
+        """Return the solved cells of the next tree with these numbers; some may be solved already."""
         _, cells = self._started()
         left = [number for number in numbers if number not in self._ahead]
         solved = self._solve([cells[number] for number in left])
@@ -123,7 +123,7 @@ class Forest:
         return self._levels.later(cells) if self._trees else self._levels.first(cells)
 
     def predictions(self, rows: np.ndarray) -> np.ndarray:
-        """Leave-one-out predictions of these rows, (len(rows), n_targets)."""
+        """Return leave-one-out predictions of these rows, (len(rows), n_targets)."""
         return self._rows.problem.Y[rows] - self._sums[rows] / self.n_trees
 
     def known(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,7 +138,7 @@ class Forest:
 
     def _joined(self) -> LocalFunction:
         rows, cells, cell_rows = self._rows, self._cells, self._cell_rows
-        ordered = np.concatenate(cell_rows[: len(self._trees[0].inputs) + 1])  # neighbors together
+        ordered = np.concatenate(cell_rows[: len(self._trees[0].inputs) + 1])  # neighboring rows are adjacent
         apart = np.ones(len(rows.X), bool)
         apart[ordered] = False
         ordered = np.append(ordered, rows.known[apart[rows.known]])

@@ -34,7 +34,7 @@ _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 Map = BinMap | FourierMap
 GridLaw = Callable[[int], Grids]  # returns the first grids, for a given number
-# Features, the solution for these, and predictions (n_out, n_targets) for the validation rows without them.
+# Features, their solution, and predictions (n_out, n_targets) for the validation rows without these rows.
 RidgeModel = tuple[Map, Result, np.ndarray]
 
 
@@ -60,7 +60,7 @@ class TrainingRows:
         self.n_rows, self.n_targets = Y.shape
 
     def count(self, grids: Grids, first_grid: int) -> Bins:
-        """Keep the codes of the rows in more grids, and return the bins of these."""
+        """Store the codes of the rows in additional grids, and return the bins of these grids."""
         self._store.grow(first_grid + len(grids))
         codes = self._store
         return count_bins(grids, self._blocks, self.n_rows, codes=codes, n_jobs=self._n_jobs, first_grid=first_grid)
@@ -85,9 +85,9 @@ class TrainingRows:
 class Growth:
     """Ridge models on rows in the features of a map, or in grids of a law; grids can be added.
 
-    Each solve starts from 0: from the last solution it takes as many iterations, and where the tolerance stops it
-    the error of other rows is higher (perf/notes/grid_machines.md). Codes, bins, coefficients and the solver's vectors
-    take `max_bytes`: where these need more, vectors are float32, and fewer targets are solved for at a time.
+    Each solve starts from 0. From the last solution it would need as many iterations, and the error of other rows
+    would be higher (perf/notes/grid_machines.md). Codes, bins, coefficients and the solver's vectors need at most
+    `max_bytes`: if this is too little, vectors are float32, and fewer targets are solved for at a time.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Growth:
         self._dtype, self._options = np.dtype(np.float64), SolverOptions(solver="gram")
         self._features: Map | None = None
         self._bins = Bins.none(0)
-        self.n_grids, self.n_iter = 0, 0  # of the last solve
+        self.n_grids, self.n_iter = 0, 0  # grids and iterations of the last solve
         if isinstance(source, FourierMap):
             self._use(source, source(X_out))
 
@@ -122,7 +122,7 @@ class Growth:
 
     def _use(self, features: Map, out: np.ndarray | BinMatrix) -> None:
         self._features, self._out = features, out
-        self._system: RidgeSystem | None = None  # of the current rows and features
+        self._system: RidgeSystem | None = None  # equations of the current rows and features
 
     def solve(self, alpha: float, tol: float, max_iter: int) -> RidgeModel:
         features, options = cast(Map, self._features), replace(self._options, tol=tol, max_iter=max_iter)
@@ -142,7 +142,7 @@ class Growth:
         return samples, samples.variances(self._out)
 
     def add_held_out_rows(self, Y: np.ndarray, weights: WeightColumn) -> None:
-        """Let the next model be a model of all rows, given targets and weights of the validation rows."""
+        """Include the validation rows in the next model, given their targets and weights."""
         self.rows.weigh_held_out()
         system = self._system
         self._system = None
@@ -153,16 +153,16 @@ class Growth:
 class Sizing:
     """Grow a ridge model until the gain is too small, or the budget of seconds or work is exhausted.
 
-    Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
+    Work is the number of rows times grids in the products of all iterations of all solves.
     """
 
     first_tol, precise_tol, max_iter = 1e-2, 1e-3, 200
     least_alpha, most_alpha = 1e-4, 1e4
-    enough_gain = 0.02  # share of the error that a doubling of the grids has to remove
-    least_step = 1.25  # ratio of numbers of grids that is worth another solution
-    precise_rows = 40_000  # rows up to which a more precise solution is tried; with more it takes too long
-    precise_gain = 0.03  # share of the error for which more precise solutions are worth their time
-    refit_solves = 1.5  # solutions that a refit takes as long as, with the codes of the rows that it adds
+    enough_gain = 0.02  # share of the error that twice the grids must remove
+    least_step = 1.25  # least ratio of numbers of grids for another solution
+    precise_rows = 40_000  # rows up to which a more precise solution is tried; with more rows it takes too long
+    precise_gain = 0.03  # share of the error that more precise solutions must remove
+    refit_solves = 1.5  # time of a refit, including the codes of the added rows, in solutions
 
     model: RidgeModel  # the best so far, once `curve` is not empty
 
@@ -171,12 +171,12 @@ class Sizing:
         self._losses, self._negligible = problem.losses(problem.held_out), problem.negligible
         self._tunes_alpha, self._refits = run.settings.alpha is None, run.settings.refits
         self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
-        self._alpha_falls = True  # whether a lower penalty did better after the grids before
+        self._alpha_falls = True  # True if a lower penalty was better after the last grids
         self._tol, self.status = self.first_tol, "converged"  # or "budget" or "stopped"
         self.curve: list[tuple[int, float]] = []  # number of grids and validation error after each batch
-        self.posterior: RidgePosterior | None = None  # for noise of variance 1 of a row of mean weight
+        self.posterior: RidgePosterior | None = None  # for noise of variance 1 for a row of mean weight
         self.variances: np.ndarray | float = 0.0  # of the validation predictions, in units of the noise variance
-        self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of the last solve
+        self._grid_seconds = self._solve_seconds = 0.0  # seconds of one more grid, and of the last solve
 
     @property
     def error(self) -> float:
@@ -188,7 +188,7 @@ class Sizing:
         self._stopped()
 
     def run(self, n_grids: int, most: int | None = None) -> None:
-        """Grow from the first number of grids to at most another; None is no further."""
+        """Grow from the first number of grids to at most another; None stops there."""
         while True:
             self._add_grids(n_grids)
             if self._stopped() or most is None:
@@ -210,7 +210,7 @@ class Sizing:
         self.posterior, self.variances = posterior.times(mean_weight), mean_weight * variances
 
     def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
-        """Add the validation rows, given their targets and weights; validation predictions stay."""
+        """Add the validation rows, given their targets and weights; validation predictions do not change."""
         self.growth.add_held_out_rows(Y, weights)
         features, result, _ = self._solved(self.alpha, self._tol)
         self.model = features, result, self.model[2]
@@ -234,7 +234,7 @@ class Sizing:
         if len(self.curve) == 1:
             self._tune((_UP, _DOWN))
             self._try_fine_solution()
-        elif self._alpha_falls:  # more grids take a lower penalty
+        elif self._alpha_falls:  # more grids need a lower penalty
             alpha = self.alpha
             self._tune((_DOWN,))
             self._alpha_falls = self.alpha < alpha
@@ -246,7 +246,7 @@ class Sizing:
         return self.status == "stopped"
 
     def _tune(self, factors: Iterable[float]) -> None:
-        """Solve with other penalties while the validation error falls."""
+        """Solve with other penalties while the validation error decreases."""
         for factor in factors if self._tunes_alpha else ():
             tried = 0
             while self.least_alpha <= self.alpha * factor <= self.most_alpha and self._may_try():
@@ -257,7 +257,7 @@ class Sizing:
                 break
 
     def _try_fine_solution(self) -> None:
-        """A solver that ends early shrinks as a penalty does; where rows are few, see which of the two does better."""
+        """Try a smaller tolerance for few rows: early stopping shrinks like a penalty, and either can be better."""
         if self.growth.rows.n_rows > self.precise_rows:
             return
         for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
@@ -268,7 +268,7 @@ class Sizing:
             self._tune((_UP, _DOWN))
 
     def _gains_by(self, alpha: float, tol: float, least: float = 0.0) -> bool:
-        """Try another penalty or tolerance; keep it if the validation error falls by a minimum share."""
+        """Try another penalty or tolerance; keep it if the validation error decreases by a minimum share."""
         n_grids, before = self.curve[-1]
         model = self._solved(alpha, tol)
         error = self._losses(model[2]).mean()
@@ -278,12 +278,12 @@ class Sizing:
         return bool(gains)
 
     def _may_try(self) -> bool:
-        """Return True if another solve may help, and there is time for it."""
+        """Return True if another solve can help, and there is time for it."""
         seconds = (1 + self.refit_solves * self._refits) * self._solve_seconds
         return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 
     def _affordable(self) -> dict[str, int]:
-        """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
+        """Return the number of grids that can be solved for and refitted with the remaining work and time."""
         growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), self.refit_solves * self._refits
         by_work = int(self._work_left / ((1 + refit) * growth.n_iter))
         limits = {"the most work of a fit with grids": by_work}
@@ -294,13 +294,13 @@ class Sizing:
 
 
 def _grids_wanted(curve: list[tuple[int, float]], negligible: float) -> int:
-    """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
+    """Return the grids after which a doubling would gain too little, by error = a + b / grids through the last two."""
     now, error = curve[-1]
     if len(curve) < 2:
         return 2 * now
     before, earlier = curve[-2]
     slope = (earlier - error) / (1 / before - 1 / now)
-    enough = max(Sizing.enough_gain * abs(error), negligible)  # minus a score is often below zero
+    enough = max(Sizing.enough_gain * abs(error), negligible)  # minus a score is often negative
     if slope / (2 * now) <= enough:
         return now
     wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now

@@ -29,50 +29,50 @@ from binfeat.models.search.wide import wide_losses
 from binfeat.models.settings import PENALTY_FACTOR
 
 _Trial = TypeVar("_Trial", Trial, Forest)
-Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # by a factor, and its usual factor
+Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # a move by a factor, and its usual factor
 
 
 @dataclass(frozen=True)
 class Plan:
     """Steps of a learner, and the sets of rows that determine them."""
 
-    set_rows: int  # at most
-    n_sets: int  # of a step
+    set_rows: int  # maximum rows of a set
+    n_sets: int  # sets of a step
     n_steps: int
-    noisy_steps: int  # for noisy targets; as many for cells, because their length scales change more
-    n_trees: int  # number of successive trees of many rows; each splits rows by the current kernel
-    alpha_rate: float  # rate of the penalty, over the rate of length scales
-    factor_rate: float  # the same of the common factor of the length scales of a kernel
+    noisy_steps: int  # steps for noisy targets; all for cells, because their length scales change more
+    n_trees: int  # number of successive trees for many rows; each splits rows by the current kernel
+    alpha_rate: float  # rate of the penalty, relative to the rate of length scales
+    factor_rate: float  # the same for the common factor of the length scales of a kernel
     takes_cells: bool  # sets are cells of the trees
     takes_samples: bool  # sets are random rows
     phase: Phase  # the phase with the time limit of the steps
 
 
 FEW_ROWS = Plan(750, 2, 8, 4, 1, 4.0, 3.0, False, True, Phase.SOLUTION)  # all rows select the penalty at the end
-ALL_ROWS = Plan(750, 2, 30, 15, 1, 2.0, 1.0, True, True, Phase.EXACT)  # inputs that a tree splits hardly vary in a cell
+ALL_ROWS = Plan(750, 2, 30, 15, 1, 2.0, 1.0, True, True, Phase.EXACT)  # inputs split by a tree hardly vary in a cell
 CELLS = Plan(500, 2, 60, 60, 3, 2.0, 1.0, True, False, Phase.CELLS)  # for local models, with cells of the final kernel
-_LONGER = 0.3  # gamma of a second kernel of the same kind, over the gamma of the first
+_LONGER = 0.3  # gamma of a second kernel of the same kind, relative to the first
 
 
 class Learner:
     """Adam on the gammas of all parts of a kernel, their shares and the penalty, by the leave-one-out error.
 
-    A step uses some sets of rows: cells, in which rows are as dense as in the table, random rows, or both in turn. The
-    losses of validation rows, or leave-one-out losses, select the penalty at the end: for few rows, and for losses
-    other than squared errors.
+    A step uses some sets of rows: cells, in which rows are as dense as in the table, random rows, or both in turn. For
+    few rows, and for losses other than squared errors, validation or leave-one-out losses select the penalty at the
+    end.
     """
 
     start_share = 0.75  # share of the better kernel at the start
-    start_penalty = 0.2  # penalty at the start, over the penalty of a sample of rows
+    start_penalty = 0.2  # penalty at the start, relative to the penalty of a sample of rows
     rate = 0.15  # longest steps of logarithms at the start
     last_rate = 0.1  # share of the rate at the end
     prior = 50.0  # weight of squared deviations of log gamma from their mean, in rows
-    looks = 6  # looks at the clock during the steps
-    noisy = 0.3  # of the variance of the targets: a larger error of the search leaves less to learn
-    fewest_cell_rows = 150  # rows of a cell that is learned from
-    least_worth = 0.05  # share of a kernel that is kept in the differences of rows
-    scored_cells = 8  # cells that determine the penalty of losses other than squares
-    group_penalties = 0.1, 1.0, 10.0  # initial; nearly equal single rows have far smaller ones
+    looks = 6  # readings of the clock during the steps
+    noisy = 0.3  # share of the variance; with a larger error of the search there is less to learn
+    fewest_cell_rows = 150  # minimum rows of a cell for steps
+    least_worth = 0.05  # minimum share of a kernel in differences of rows
+    scored_cells = 8  # cells that select the penalty of losses other than squared
+    group_penalties = 0.1, 1.0, 10.0  # initial penalties; leave-one-out of nearly equal rows selects far smaller ones
     factor = 1.5  # ratio of two factors of all gammas, for groups and many inputs
 
     def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
@@ -80,15 +80,15 @@ class Learner:
         self._plan, self._least_alpha = plan, least_alpha
         self._learns_alpha = run.settings.alpha is None
         self._holds_out = not plan.takes_cells and rows.held_out.size > 0
-        self._lanes: list[tuple[SumWithSlopes, Scratch]] = []  # of the sets of a step
+        self._lanes: list[tuple[SumWithSlopes, Scratch]] = []  # one per set of a step
 
     def of(self, known: Trial | None, seconds: float) -> Trial:
-        """Learn the kernel and the penalty, leaving at least `seconds`; of a known kernel, only the penalty.
+        """Learn the kernel and the penalty, or only the penalty of a known kernel, leaving at least `seconds`.
 
-        The error of the result is squared. It has predictions if they are of all rows.
+        The result has a squared error, and predictions if they are of all rows.
         """
         rows, is_few = self._rows, not self._plan.takes_cells
-        is_open = known is None and not rows.is_wide  # steps in many inputs take long
+        is_open = known is None and not rows.is_wide  # steps with many inputs take long
         start = self._start(is_open) if known is None else known
         kernel, error, cells = start.kernel, start.error, self._cells(start.kernel)
         is_open &= self._run.limits.mechanisms.fine_tuning and (self._kernels.learned or len(kernel.parts) > 1)
@@ -110,14 +110,14 @@ class Learner:
         return Trial(kernel, error)
 
     def unlearned(self) -> KernelSum:
-        """The kernel at the start, with the penalty of a sample of rows."""
+        """Return the initial kernel, with the penalty of a sample of rows."""
         kernel = self._start(not self._rows.is_wide).kernel
         return (
             replace(kernel, alpha=min(kernel.alpha / self.start_penalty, MOST_ALPHA)) if self._learns_alpha else kernel
         )
 
     def _start(self, may_add: bool) -> Trial:
-        """More of the better kernel than of the other; to a kernel that is alone, a second one may be added."""
+        """Return the initial sum: more of the better kernel; a single kernel can get a second one."""
         rows, run, settings = self._rows, self._run, self._run.settings
         found, has_second = self._kernels.found, run.limits.mechanisms.second_kernel
         if len(found) > 1 and any(np.isnan(own.error) for own in found):  # given gammas
@@ -137,7 +137,7 @@ class Learner:
         return Trial(replace(kernels[0], parts=parts, alpha=alpha), found[0].error)
 
     def _cells(self, kernel: KernelSum) -> list[np.ndarray]:
-        """Rows of cells that may be learned from, in random order; all rows where they are few."""
+        """Return the rows of cells for steps, in random order; all rows if there are few."""
         if not self._plan.takes_cells:
             return [self._rows.known]
         seed = self._run.settings.seed
@@ -147,7 +147,7 @@ class Learner:
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
     def _stepped(self, start: Trial, cells: list[np.ndarray], is_open: bool, seconds: float) -> tuple[KernelSum, float]:
-        """The kernel after the steps that time allows, and the error of the last one; only the penalty, if not open."""
+        """Return the kernel after steps within the time, and the last error; only the penalty if not open."""
         plan, run, kernel = self._plan, self._run, start.kernel
         matrices = kernel.matrices(self._problem.categorical, 1)
         is_noisy = is_open and start.error > self.noisy * self._problem.Y[self._rows.known].var(axis=0).mean()
@@ -166,7 +166,7 @@ class Learner:
             left_out = self._left_out(steps, [next(sets) for _ in self._lanes], k)
             if left_out:
                 error = float(np.mean([own.error for own in left_out]))
-                for own in [left_out] if plan.takes_cells else [[own] for own in left_out]:  # few rows: two moves
+                for own in [left_out] if plan.takes_cells else [[own] for own in left_out]:  # few rows: a move per set
                     steps.step(own, self.rate * (1 - (1 - self.last_rate) * k / n_steps))
         return self._learned(kernel, steps), error
 
@@ -186,7 +186,7 @@ class Learner:
         )
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
-        """Sets of rows for steps, without end: each cell before any comes again, or both ends of random orders."""
+        """Yield sets of rows for steps endlessly: all cells before any is repeated, or both ends of random orders."""
         plan, rows, rng = self._plan, self._rows.known, np.random.default_rng(self._run.settings.seed)
         n_rows = min(plan.set_rows, len(rows))
         while not plan.takes_cells:
@@ -202,7 +202,7 @@ class Learner:
                         yield self._rows.part(some)
 
     def _left_out(self, steps: KernelSteps, sets: list[Cell], number: int) -> list[LeaveOneOut]:
-        """Positive errors and slopes of the sets of a step, side by side."""
+        """Compute positive errors and slopes of the sets of a step, in threads."""
         parameters = np.append(steps.gammas.ravel(), steps.shares)
 
         def look(lane: int) -> LeaveOneOut | None:
@@ -217,7 +217,7 @@ class Learner:
         return [left_out for left_out in found if left_out is not None and left_out.error > 0]
 
     def _learned(self, start: KernelSum, steps: KernelSteps) -> KernelSum:
-        """The kernel after the steps so far, of the parts that are worth their time."""
+        """Return the kernel after the steps so far, without negligible parts."""
         parts = [
             replace(part, gamma=gamma / self._rows.frame.gamma(part.kernel, 1.0), share=float(share))
             for part, gamma, share in zip(start.parts, steps.gammas, steps.shares, strict=True)
@@ -249,7 +249,7 @@ class Learner:
             return descended(min(trials, key=lambda own: own.error), moves, tried, may_try)
 
     def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:
-        """The kernel with predictions for the rows that judge, by the other rows or by each other."""
+        """Return the kernel with predictions for the validation rows, or leave-one-out predictions."""
         problem, known, judged = self._problem, self._rows.known, self._judged(cells)
         try:
             if self._holds_out:
@@ -271,7 +271,7 @@ class Learner:
         return self._rows.held_out if self._holds_out else np.concatenate(cells)
 
     def _matrices(self, kernel: KernelSum, cells: list[np.ndarray]) -> list[np.ndarray]:
-        """Kernel values of the rows of each cell, or of the known rows and then the validation rows."""
+        """Return kernel values of the rows of each cell, or of the known rows followed by validation rows."""
         values = kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
         sets = [np.append(self._rows.known, self._rows.held_out)] if self._holds_out else cells
         return [values(X, X) for X in map(self._rows.columns, sets)]
@@ -280,7 +280,7 @@ class Learner:
 def descended(
     start: _Trial, moves: list[Move], make: Callable[[KernelSum], _Trial], may_try: Callable[[_Trial], bool]
 ) -> _Trial:
-    """Follow each move by one over its factor while that lowers the error, otherwise by the factor."""
+    """Follow each move down by its factor while that lowers the error, otherwise up."""
     best = start
     for move, factor in moves:
         first = best
@@ -297,7 +297,7 @@ def descended(
 
 
 def penalty_between(least: float, most: float) -> Move:
-    """Steps of the penalty between two ends."""
+    """Return moves of the penalty between two bounds."""
 
     def move(kernel: KernelSum, step: float) -> KernelSum:
         alpha = min(max(kernel.alpha * step, least), most)
@@ -307,7 +307,7 @@ def penalty_between(least: float, most: float) -> Move:
 
 
 def second_kernel(part: KernelPart) -> KernelPart:
-    """The second kernel of a sum: the same with longer scales, or a rough one next to a smooth one."""
+    """Return the second kernel of a sum: the same with longer scales, or a rough one next to a smooth one."""
     if isinstance(part.kernel, RBF):
         return replace(part, kernel=Matern(1.5))
     return replace(part, gamma=_LONGER * part.gamma)

@@ -1,4 +1,4 @@
-"""Additive effects of levels that the cells of a local model share: the search for variances, and the solver."""
+"""Additive effects of levels shared by the cells of a local model: search for variances, and solver."""
 
 from dataclasses import replace
 
@@ -29,29 +29,29 @@ KernelAndLevels = tuple[KernelSum, LevelColumns]
 class LevelSearch:
     """The search for additive effects of levels, their variances, and the penalty.
 
-    Choices are judged by the leave-one-out errors of some rows in the cells of the first tree: all rows of some levels
-    of the category with most levels, as the effect of a level is known as well as it has rows.
+    Leave-one-out errors of some rows in the cells of the first tree decide: all rows of some levels of the category
+    with most levels, because the accuracy of an effect depends on the rows of its level.
     """
 
-    most_columns = 4000  # levels with an effect: their equations take p^3 operations and p^2 numbers
+    most_columns = 4000  # maximum of levels with an effect: p levels need p^3 operations and p^2 numbers
     pair_bytes = 40  # bytes of a pair of levels: equations, matrix, inverse and parts of cells
-    memory_ratio = 4  # memory of a fit over the memory of the equations of levels
-    tried_columns = 1000  # levels that choose variances and penalty
-    tried_rows = 10_000  # rows that choose variances and penalty
-    tried_cell_rows = 750  # rows of a cell that chooses variances and penalty
-    first_variances = 0.3, 0.03  # at the start; effects that do not help with either are given up
-    variance_factors = 1.0, 10.0  # a kernel that fits badly makes likely variances too small
-    worth_instead = 0.05  # share of the leave-one-out error that effects in the place of categories have to remove
+    memory_ratio = 4  # memory of a fit, relative to the equations of levels
+    tried_columns = 1000  # levels for selecting variances and penalty
+    tried_rows = 10_000  # rows for selecting variances and penalty
+    tried_cell_rows = 750  # rows of a cell in this selection
+    first_variances = 0.3, 0.03  # initial variances; effects that do not help with either are dropped
+    variance_factors = 1.0, 10.0  # if the kernel fits badly, the likelihood selects too small variances
+    worth_instead = 0.05  # share of the leave-one-out error that effects instead of categories must remove
 
     def __init__(self, rows: KernelRows, run: Run, most: int, fewest_levels: int) -> None:
         self._rows, self._run = rows, run
-        self._most, self._fewest_levels = most, fewest_levels  # rows of a cell, and levels of some category
+        self._most, self._fewest_levels = most, fewest_levels  # of a cell, and of a category
         self._columns = self._all_columns()
 
     def instead(self, start: KernelSum) -> KernelAndLevels | None:
-        """Effects of categories with many levels that replace these categories in a kernel that is not learned yet.
+        """Return effects of categories with many levels, instead of these categories in a kernel before learning.
 
-        None if they do not clearly do better than the categories in the kernel.
+        None if they are not clearly better than the categories in the kernel.
         """
         if self._columns is None:
             return None
@@ -65,14 +65,14 @@ class LevelSearch:
         self,
         start: KernelSum,
         is_known: bool,
-        earlier: LevelColumns | None,  # of the fit that the kernel is known from
+        earlier: LevelColumns | None,  # of the fit with the known kernel
         seconds: float,
         worth: float = 0.0,
     ) -> KernelAndLevels | None:
-        """Effects next to a learned kernel; None if they do not remove this share of the error, or time is short.
+        """Return effects next to a learned kernel; None if they remove too little of the error, or time is short.
 
-        The first tree of all rows decides: a sample of levels makes a gain look smaller. A known kernel has the
-        variances of its fit, or no effects, as that fit.
+        The first tree of all rows decides, because a sample of levels underestimates the gain. A known kernel has the
+        variances of its fit, or no effects if that fit had none.
         """
         if not is_known:
             return self._better(start, start, worth, seconds)
@@ -82,7 +82,7 @@ class LevelSearch:
         return (start, replace(columns, level_variances=earlier.level_variances)) if self._split(start) else None
 
     def _better(self, kernel: KernelSum, plain: KernelSum, worth: float, seconds: float) -> KernelAndLevels | None:
-        """A kernel with its penalty, and levels with variances, if they remove a share of the error of another one."""
+        """Return a kernel with its penalty, and levels with variances, if they remove a share of another's error."""
         if self._columns is None or not self._run.may_continue(Phase.CELLS, seconds):
             return None
         tried = self._tried(self._columns)
@@ -99,7 +99,7 @@ class LevelSearch:
         error, best = self._found(known, starts[0], some)
         if error > (1 - worth) * plain_error:
             return None
-        # The best penalty is larger than without effects: the kernel has less to explain.
+        # The best penalty is larger than without effects, because the kernel explains less.
         while self._run.settings.alpha is None and self._run.may_continue(Phase.CELLS, seconds):
             larger = replace(kernel, alpha=kernel.alpha * PENALTY_FACTOR)
             if larger.alpha > MOST_ALPHA:
@@ -111,12 +111,12 @@ class LevelSearch:
         return kernel, replace(self._columns, level_variances=best.level_variances)
 
     def _split(self, kernel: KernelSum) -> list[np.ndarray]:
-        """Rows of the cells of the first tree; none if equal rows exceed the size of a cell."""
+        """Return the rows of the cells of the first tree; none if equal rows exceed the size of a cell."""
         cells = self._rows.split(kernel, self._most, self._run.settings.seed, 0)[1]
         return cells if max(map(len, cells)) <= self._most else []
 
     def _all_columns(self) -> LevelColumns | None:
-        """Columns for the levels of all categories; None if no category has many levels."""
+        """Return columns for the levels of all categories; None if no category has many levels."""
         inputs = np.flatnonzero(self._rows.problem.categorical)
         if not inputs.size:
             return None
@@ -130,7 +130,7 @@ class LevelSearch:
         return LevelColumns.of_counts(inputs, counts, most)
 
     def _tried(self, columns: LevelColumns) -> LevelColumns:
-        """Columns of all levels; of the largest category, a random part if there are too many."""
+        """Return columns of all levels, or of some random levels of the largest category if there are too many."""
         groups, too_many = columns.groups, columns.n_columns - self.tried_columns
         if too_many <= 0:
             return columns
@@ -144,7 +144,7 @@ class LevelSearch:
         return replace(columns, level_columns=places[columns.level_columns].astype(np.int32))
 
     def _some(self, kernel: KernelSum, tried: LevelColumns) -> list[np.ndarray]:
-        """Rows of cells, without rows with a level that is not tried."""
+        """Return rows of cells, without rows of levels that are not tried."""
         cells = self._split(kernel)
         own = [rows[(tried.of_rows(self._rows.columns(rows)) != NO_COLUMN).all(axis=0)] for rows in cells]
         some = [thinned(rows, self.tried_cell_rows) for rows in own if len(rows) > 1]
@@ -156,7 +156,7 @@ class LevelSearch:
         return LevelSolver(self._rows, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
 
     def _found(self, known: _CellParts, start: LevelColumns, some: list[np.ndarray]) -> tuple[float, LevelColumns]:
-        """The error with the best variances, and the levels with these."""
+        """Return the error with the best variances, and the levels with these."""
         likely = known[1].likeliest_variances(start.groups, start.level_variances)
         trials = [replace(start, level_variances=likely * factor) for factor in self.variance_factors]
         errors = [self._error(known, some, own) for own in trials]
@@ -164,7 +164,7 @@ class LevelSearch:
         return errors[best], trials[best]
 
     def _error(self, known: _CellParts, some: list[np.ndarray], columns: LevelColumns | None) -> float:
-        """Leave-one-out error of some rows, with effects of levels, or without."""
+        """Return the leave-one-out error of some rows, with or without effects of levels."""
         parts, equations = known
         effects = None if columns is None else equations.solved(columns.variances)
         problem, total = self._rows.problem, 0.0
@@ -177,24 +177,24 @@ class LevelSearch:
 
 
 class LevelSolver:
-    """Solves the cells of a first tree and the effects of levels, which the cells share, as one linear system.
+    """Solver for the cells of a first tree and the shared effects of levels, as one linear system.
 
-    Cells of later trees are solved given these effects, and effects take the same share of the diagonal of the inverse
+    Cells of later trees are solved given these effects, and effects have the same share of the diagonal of the inverse
     as in the first tree.
     """
 
-    kept_bytes = 2**28  # bytes of the matrices V of cells; cells beyond are factorised again
+    kept_bytes = 2**28  # bytes of the matrices V of cells; further cells are factorized again
 
     def __init__(
         self, rows: KernelRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
     ) -> None:
         self._rows, self._kernel, self._alpha, self.columns, self._n_jobs = rows, kernel, alpha, columns, n_jobs
-        self._left = np.ones(len(rows.X))  # of the diagonal of the inverse, by effects
-        self._effects: np.ndarray | None = None  # of the levels of all rows
+        self._left = np.ones(len(rows.X))  # share of the diagonal of the inverse that remains with effects
+        self._effects: np.ndarray | None = None  # effects of the levels of all rows
         self.weights = np.zeros((columns.n_columns, rows.problem.n_targets))
 
     def first(self, cells: list[np.ndarray]) -> list[SolvedCell]:
-        """Solutions of all cells of a tree, which are numbers of rows."""
+        """Return solved cells of a tree, given as row numbers."""
         parts, equations = self.parts(cells, self.kept_bytes)
         effects = equations.solved(self.columns.variances, self._n_jobs)
         self.weights, _ = effects
@@ -209,7 +209,7 @@ class LevelSolver:
         return side_by_side(finish, list(zip(cells, parts, strict=True)), self._n_jobs)
 
     def later(self, cells: list[np.ndarray]) -> list[SolvedCell]:
-        """Solutions of cells of another tree, given the effects of the first tree."""
+        """Return solved cells of another tree, given the effects of the first tree."""
         padded = np.vstack([self.weights, np.zeros((1, self._rows.problem.n_targets))])
 
         def solve(rows: np.ndarray) -> SolvedCell:

@@ -24,9 +24,9 @@ from binfeat.models.search.kernel_search import ScaledKernels
 
 
 class _Trees:
-    """Trees of all rows, judged by rows of the table that they have not seen, or by leaving each row out."""
+    """Trees of all rows, evaluated on validation rows of the table, or by leave-one-out predictions."""
 
-    n_errors = 10_000  # residuals that are kept
+    n_errors = 10_000  # number of stored residuals
 
     def __init__(
         self,
@@ -34,15 +34,15 @@ class _Trees:
         run: Run,
         kernels: ScaledKernels,
         rows: KernelRows,
-        numbers: np.ndarray,  # of the rows of the table among all rows
+        numbers: np.ndarray,  # numbers of the table's rows among all rows
         each_cell: EachCell | None,
-        held_out: np.ndarray | None,  # rows of the table that judge; None leaves each of `every` out
+        held_out: np.ndarray | None,  # validation rows of the table; None for leave-one-out predictions of `every`
         every: np.ndarray,
     ) -> None:
         self._problem, self._run, self._kernels, self._rows = problem, run, kernels, rows
         self.numbers, self._each_cell = numbers, each_cell
         self._leaves_out, self.judged_rows = held_out is None, every if held_out is None else held_out
-        self.levels: LevelColumns | None = None  # with effects that all cells share
+        self.levels: LevelColumns | None = None  # levels with effects shared by all cells
 
     def first(self, kernel: KernelSum, most: int) -> Forest:
         """Return one tree with at most this many rows in a cell."""
@@ -57,7 +57,7 @@ class _Trees:
         forest.error = float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
 
     def of_all_rows(self, like: Forest) -> Forest:
-        """As many trees of all rows, including those that judge."""
+        """Return as many trees of all rows, including validation rows."""
         forest = self._none(replace(self._rows, known=np.sort(self._rows.all)), like.kernel, like.most)
         while forest.n_trees < like.n_trees:
             forest.grow()
@@ -68,7 +68,7 @@ class _Trees:
         return Forest(rows, kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels)
 
     def judgement(self, forest: Forest) -> tuple[np.ndarray, HeldOutErrors]:
-        """Return predictions for the rows that judge, and their errors."""
+        """Return predictions for the rows used for evaluation, and their errors."""
         rows = self.judged_rows
         predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), self.n_errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
@@ -91,15 +91,15 @@ class LocalMachine(KernelCandidate):
 
     features: ClassVar[str] = "local"
     least_alpha = 1e-5
-    gain = 0.003  # share of the error that one more tree has to remove
+    gain = 0.003  # share of the error that one more tree must remove
     least_gain = 0.01  # least gain of a tree, in units of the negligible error
     few_cells = 8  # cells of the second tree that determine the number of trees
-    fewest_levels = 20  # of some category, for effects of levels; with fewer, cells have enough rows of each level
-    level_trees = 6  # seconds of a tree with effects of levels, at most, over the seconds of a plain tree
-    level_cost = 4  # gain of one more tree with effects of levels, over `gain`
-    level_cells = 2  # rows of a cell, over the rows if effects replace categories
+    fewest_levels = 20  # minimum levels of some category for effects; with fewer, cells have enough rows of each
+    level_trees = 6  # maximum time of a tree with effects of levels, relative to a plain tree
+    level_cost = 4  # required gain of one more tree with effects of levels, relative to `gain`
+    level_cells = 2  # rows of a cell, relative to cells if effects replace categories
 
-    _forest: Forest  # of the trees so far, once `_curve` is not empty
+    _forest: Forest  # the trees so far, if `_curve` is not empty
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class LocalMachine(KernelCandidate):
         # Leave-one-out errors are too low for related rows.
         self._holds_out = run.settings.has_cv or problem.groups is not None
         self._curve: list[tuple[int, float]] = []
-        self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the fit to validation rows
+        self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the refit with validation rows
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
@@ -136,7 +136,7 @@ class LocalMachine(KernelCandidate):
         return self._solution("interrupted") if self._curve else None
 
     def _take(self, rows: AllRows, run: Run) -> None:
-        """All rows (the table may be a sample of them), and the validation rows among them."""
+        """Get all rows (the table may be a sample of them), and the validation rows among them."""
         problem, X, numbers, each_cell = rows.whole(self._kernels, self._rows.frame)
         every, of_table = KernelRows.of(problem, run, X, self._rows.frame), self._rows.all
         known = np.intersect1d(problem.train, every.all) if self._holds_out else np.sort(every.all)
@@ -147,12 +147,12 @@ class LocalMachine(KernelCandidate):
 
     def _begin(self, run: Run) -> Forest:
         known = self._known
-        if known is not None:  # its penalty is for weights of mean 1 in the table
+        if known is not None:  # its penalty refers to weights with mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
             known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha * ratio))
         learner, may_have = Learner(self._rows, self._kernels, run, CELLS, self.least_alpha), self._may_have_levels(run)
         if may_have and known is None and self._kernels.learned:
-            # Smaller cells suffice, as the kernel has fewer inputs, and the effects come from all rows.
+            # Smaller cells are enough, because the kernel has fewer inputs, and effects come from all rows.
             most = run.settings.cell_rows or run.limits.cell_rows // self.level_cells
             found = LevelSearch(self._rows, run, most, self.fewest_levels).instead(learner.unlearned())
             if found is not None:
@@ -172,13 +172,13 @@ class LocalMachine(KernelCandidate):
         return is_plain and run.limits.mechanisms.global_part
 
     def _with_levels(self, plain: Forest, run: Run) -> Forest:
-        """The first tree with effects of the levels of categories that cells share, if left-out rows gain by them."""
+        """Return the first tree with shared effects of levels, if these lower the leave-one-out error."""
         search, seconds = LevelSearch(self._rows, run, plain.most, self.fewest_levels), self.level_trees * plain.seconds
         found = search.run(plain.kernel, self._known is not None, self._earlier_levels, seconds)
         return plain if found is None else self._first_with(found, plain.most, plain)
 
     def _first_with(self, found: KernelAndLevels, most: int, plain: Forest | None = None) -> Forest:
-        """The first tree with effects, unless it is hardly better than a plain tree."""
+        """Return the first tree with effects, unless it is hardly better than a plain tree."""
         kernel, self._trees.levels = found
         joint = self._trees.first(kernel, most)
         if plain is not None and joint.error > (1 - self.gain) * plain.error:
@@ -189,7 +189,7 @@ class LocalMachine(KernelCandidate):
         return joint
 
     def _with_penalty_by_held_out(self, start: Forest) -> Forest:
-        """Select the penalty on validation groups with one tree, because leave-one-out errors choose it too small."""
+        """Select the penalty on validation groups with one tree, because leave-one-out errors select too small ones."""
 
         def may_gain(best: Forest) -> bool:
             is_open = best.error > self._problem.negligible and not self._kernels.is_perfect
@@ -201,7 +201,7 @@ class LocalMachine(KernelCandidate):
         return descended(start, [penalty_between(self.least_alpha, MOST_ALPHA)], one_tree, may_gain)
 
     def _enlarge(self, best: Forest, rows: AllRows, run: Run) -> bool:
-        """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on."""
+        """Double the rows of a cell while there is time and the error decreases; False if callbacks stop the fit."""
 
         def may_gain(tree: Forest) -> bool:
             is_open = not self._on_workers and tree.error > self._problem.negligible
@@ -235,7 +235,7 @@ class LocalMachine(KernelCandidate):
     def _worthwhile_trees(self) -> int:
         """Add trees while each lowers the error by a minimum share.
 
-        The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
+        The mean of T trees has the error ``E + V / T``, if V is the variance of predictions of single trees.
         """
         variance, error = 2 * self._forest.ambiguity(self.few_cells), self._curve[-1][1]
         gain = self.gain if self._trees.levels is None else self.level_cost * self.gain

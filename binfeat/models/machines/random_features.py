@@ -28,10 +28,10 @@ from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import PENALTY_FACTOR
 
-_FIRST_ALPHAS = np.array([10.0, PENALTY_FACTOR, 1.0])  # relative to the exact kernel, for finitely many grids
+_FIRST_ALPHAS = np.array([10.0, PENALTY_FACTOR, 1.0])  # relative to the exact kernel, because grids are finitely many
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _BY_GRAM, _BY_CG = SolverOptions(solver="gram"), SolverOptions(tol=1e-2, max_iter=100, solver="cg")
-# Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
+# After the Laplacian, with the same gammas: their pitches vary less, so fewer grids are needed.
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
 
@@ -42,7 +42,7 @@ class FeatureMachine(ABC):
         self,
         problem: Problem,
         kernels: ScaledKernels,
-        kernel: KernelSum | None = None,  # with the penalty for the weights of the caller
+        kernel: KernelSum | None = None,  # with the penalty for the caller's weights
         before: FeatureFunction | None = None,
     ) -> None:
         self._problem, self._kernels, self._before = problem, kernels, before
@@ -60,7 +60,7 @@ class FeatureMachine(ABC):
         """Add features while that lowers the error; set `_sizing` as soon as there is a model."""
 
     def _sample(self, run: Run) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the training and validation rows that compare kernels."""
+        """Return the training and validation rows for comparing kernels."""
         limits, problem = run.limits, self._problem
         return problem.train[: limits.sample_rows], problem.held_out[: limits.sample_out]
 
@@ -111,15 +111,15 @@ class FeatureMachine(ABC):
 
 class BinsMachine(FeatureMachine):
     features: ClassVar[str] = "binning"
-    sample_factor = 2.0  # ratio of overall factors of gamma that are tried on a sample
-    factors = 1.0, 1.4, 2.0, 2.8, 4.0, 5.6  # of gamma, on all rows: more rows support finer grids
-    factor_tol = 3e-2  # tolerance that is enough to compare these
+    sample_factor = 2.0  # ratio of overall factors of gamma tried on a sample
+    factors = 1.0, 1.4, 2.0, 2.8, 4.0, 5.6  # factors of gamma on all rows: more rows support finer grids
+    factor_tol = 3e-2  # tolerance for comparing these
 
     def judge(self, run: Run) -> np.ndarray:
         kernels = self._kernels
         first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
         best = self._fit(kernels.binning, _penalties(run, first), run)
-        while kernels.learned and may_search(kernels, run):  # for more rows than gamma was learned on
+        while kernels.learned and may_search(kernels, run):  # for more rows than in the search
             alphas = _penalties(run, best.kernel.alpha / np.array([1.0, PENALTY_FACTOR]))
             other = self._fit(best.kernel.scaled(self.sample_factor), alphas, run)
             if not other.error < best.error:
@@ -186,7 +186,7 @@ class BinsMachine(FeatureMachine):
 
 class FourierMachine(FeatureMachine):
     features: ClassVar[str] = "fourier"
-    enough_error = 0.98  # ratio of the errors of twice as many Fourier features and of these that continues
+    enough_error = 0.98  # twice as many Fourier features must have at most this share of the error
 
     def judge(self, run: Run) -> np.ndarray:
         kernel = self._kernels.radial
@@ -225,7 +225,7 @@ class FourierMachine(FeatureMachine):
 
 
 def _fourier_map(part: KernelPart, n_components: int, run: Run) -> FourierMap:
-    """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
+    """Draw random Fourier features of a radial kernel, as `RandomFourier` does."""
     scale, seed = part.kernel.frequency_scale(part.gamma), run.settings.seed
     frequencies = frequencies_of_inputs(part.kernel, "orthogonal", n_components // 2, scale, seed, part.linear_map)
     return FourierMap(frequencies, n_jobs=run.settings.n_jobs)

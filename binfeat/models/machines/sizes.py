@@ -23,11 +23,11 @@ from binfeat.models.settings import SIZES, Settings
 if TYPE_CHECKING:
     from binfeat.models.machines.all_rows import AllRows
 
-TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
+TUNING_ROWS = MOST_PRECISE_ROWS  # maximum of rows tuned by leave-one-out predictions of all rows
 
 
 def fit_bytes(max_bytes: int | None) -> int:
-    """Bytes that a fit may take: `max_bytes`, or a quarter of the computer's memory."""
+    """Return the bytes allowed for a fit: `max_bytes`, or a quarter of the computer's memory."""
     return allowed_bytes(max_bytes, 4)
 
 
@@ -37,14 +37,14 @@ def least_dtype(n_rows: int) -> np.dtype:
 
 
 def row_bytes(n_targets: int) -> int:
-    """Bytes of a row's targets and weights, and of what a solve makes of them."""
+    """Return the bytes of a row's targets and weights, and of their copies in a solve."""
     return 8 * (2 + 5 * n_targets)
 
 
 def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max_bytes: int | None) -> None:
     """Raise an error if copies of a table of this shape (() if unknown) and its targets do not fit into `max_bytes`.
 
-    A ValueError, or a MemoryError where `max_bytes` is None and the computer's memory is the limit.
+    It is a ValueError, or a MemoryError if `max_bytes` is None and the computer's memory is the limit.
     """
     n_columns = shape[1] if len(shape) == 2 else 0
     n_copies = SIZES.wide_table_copies if n_columns > SIZES.wide_columns else SIZES.table_copies
@@ -55,19 +55,19 @@ def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max
 
 
 def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> int:
-    """Bytes that vectors of the rows leave of what a fit may take, for codes and bins; codes may have half of them."""
+    """Return the bytes for codes and bins, after vectors of the rows; codes can use half of them."""
     return max(0, fit_bytes(max_bytes) - n_rows * row_bytes(n_targets))
 
 
 def _bytes_of_bin(n_targets: int, together: int, dtype: np.dtype) -> int:
-    """Bytes of a bin: before and after a solve it has a coefficient for each target."""
+    """Return the bytes of a bin, with a coefficient per target before and after a solve."""
     return SIZES.bin_bytes + dtype.itemsize * (2 * n_targets + VECTORS * together)
 
 
 def most_grids(max_bytes: float, n_rows: int, bins_of_grid: float, n_targets: int, dtype: np.dtype) -> float:
     """Return the number of grids that fit into this number of bytes, with the fewest targets per solve."""
     bins = bins_of_grid * _bytes_of_bin(n_targets, min(SIZES.targets_together, n_targets), dtype)
-    return max(max_bytes / 2 / bins, max_bytes / (bins + SIZES.code_bytes * n_rows))  # codes in a file, or not
+    return max(max_bytes / 2 / bins, max_bytes / (bins + SIZES.code_bytes * n_rows))  # codes in a file, or in memory
 
 
 def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
@@ -75,7 +75,7 @@ def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
 
 
 def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, least: np.dtype) -> tuple[np.dtype, int]:
-    """Type of the vectors, and how many targets to solve for together: float64 and all where they take little."""
+    """Return the dtype of vectors, and the targets solved together: float64 and all if they need little memory."""
     max_bytes = min(max_bytes, SIZES.ample_bytes)
     if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:
         return np.dtype(np.float64), n_targets
@@ -101,7 +101,7 @@ def exact_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
 
 
 def n_solves(problem: Problem) -> int:
-    """Return the number of right-hand sides that a kernel matrix is solved for, about."""
+    """Return the approximate number of right-hand sides of a kernel matrix."""
     return problem.n_targets * (SIZES.loss_steps if problem.loss.needs_matrix else 1)
 
 
@@ -110,7 +110,7 @@ def most_exact_rows(problem: Problem, run: Run) -> int:
     limits, n_inputs, wide = run.limits, problem.table.shape[1], is_wide(problem, run.settings)
     most = min(limits.exact_rows, MOST_FACTORED) if problem.loss.needs_matrix else limits.exact_rows
     n_rows = min(most, int(np.sqrt((limits.wide_work if wide else limits.exact_work) / max(1, n_inputs))))
-    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), n_solves(problem)))  # by these rows, or by fewer
+    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), n_solves(problem)))  # for these or fewer rows
     by_bytes = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
     if by_bytes < len(problem.table) <= n_rows:
         run.note_memory(f"exact with {by_bytes:,} rows")
@@ -127,7 +127,7 @@ def cell_rows(run: Run) -> int:
 def may_double(most: int, seconds: float, rows: "AllRows", problem: Problem, run: Run) -> bool:
     """Return True if there is time for cells of twice this many rows, given the `seconds` of a tree."""
     is_open = run.settings.max_seconds is not None and run.settings.cell_rows is None and most < rows.n_all
-    in_memory = _trees_by_bytes(rows, problem, run, 2 * most) >= 2  # the one before, and the new one
+    in_memory = _trees_by_bytes(rows, problem, run, 2 * most) >= 2  # the previous and the new tree
     return is_open and in_memory and run.may_continue(Phase.CELLS, SIZES.larger_trees * 4 * seconds)
 
 
@@ -179,7 +179,7 @@ def fits(rows: "AllRows", problem: Problem, run: Run) -> bool:
         of_row = (_shared_bytes(rows, problem) + _tree_bytes(rows, problem)) / rows.n_all
         most = (fit_bytes(run.settings.max_bytes) - _cell_bytes(rows, cell_rows(run))) / of_row
         run.note_memory(f"cells of {max(0, int(most)):,} rows")
-    are_few = run.cut_short == FEWER_ROWS  # since time is short
+    are_few = run.cut_short == FEWER_ROWS  # because of a time limit
     return in_memory and (are_few or run.may_continue(Phase.CELLS, tree_seconds(rows, problem, run)))
 
 

@@ -31,15 +31,15 @@ class ScaledKernels:
     """Encoded inputs, and kernels with one gamma per input, with errors on the same rows."""
 
     X: np.ndarray  # the encoded table, (n_rows, n_inputs)
-    found: list[Trial]  # the kernel of the grids first, if there is one, then a radial one
-    learned: bool = False  # whether length scales are learned from this table
-    is_perfect: bool = False  # whether a kernel leaves so little error that nothing is left to gain
-    histories: list[tuple[Kernel, np.ndarray, np.ndarray]] = field(default_factory=list)  # of the steps to each kernel
-    unseen: np.ndarray | None = None  # rows that are to judge all else, where steps learn others by heart
+    found: list[Trial]  # first the kernel of the grids, if any, then a radial one
+    learned: bool = False  # True if length scales are learned from this table
+    is_perfect: bool = False  # True if the error of a kernel is negligible
+    histories: list[tuple[Kernel, np.ndarray, np.ndarray]] = field(default_factory=list)  # of each kernel
+    unseen: np.ndarray | None = None  # rows for validation, if steps overfit the other rows
 
     @property
     def binning(self) -> KernelSum:
-        """The kernel of the grids."""
+        """Kernel of the grids."""
         return self.found[0].kernel
 
     @property
@@ -48,7 +48,7 @@ class ScaledKernels:
 
     @property
     def radial(self) -> KernelSum:
-        """The radial kernel."""
+        """Radial kernel."""
         return next(own.kernel for own in self.found if is_radial(own.kernel.main.kernel))
 
     @property
@@ -57,9 +57,9 @@ class ScaledKernels:
         return any(own.kernel.main.gamma.any() for own in self.found)
 
     def history(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """Errors (n_steps,) and gammas (n_steps, n_inputs) of the steps to a kernel; empty if nothing was searched.
+        """Return errors (n_steps,) and gammas (n_steps, n_inputs) of the steps to a kernel; empty without a search.
 
-        Grids may have another kernel than the search, with its length scales.
+        Grids can have another kernel with the length scales of the search.
         """
         own = [(errors, gammas) for known, errors, gammas in self.histories if known == kernel]
         if not is_radial(kernel):
@@ -73,7 +73,7 @@ class ScaledKernels:
 
 
 def _with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
-    """The searches without the worse of two radial kernels."""
+    """Return the searches without the worse of two radial kernels."""
     radial = sorted((search for search in searches if is_radial(search.kernel)), key=lambda search: search.error)
     return [*(search for search in searches if not is_radial(search.kernel)), *radial[:1]]
 
@@ -93,22 +93,22 @@ def advance(
 
 
 def histories_of(searches: list[LengthScaleSearch]) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:
-    """Each kernel with the errors and the gammas of all its steps."""
-    whole = [(search, len(search.gammas)) for search in searches]  # Ctrl-C may come between the two
+    """Return each kernel with the errors and gammas of its steps."""
+    whole = [(search, len(search.gammas)) for search in searches]  # Ctrl-C can arrive between the two
     return [(search.kernel, np.array(search.errors[:n]), np.array(search.gammas)) for search, n in whole if n]
 
 
 def negligible_error(problem: Problem) -> float:
-    """The error at which a search ends; 0 for groups, because leave-one-out errors of their single rows are too low."""
+    """Return the error at which a search ends; 0 for groups, because leave-one-out errors of rows are too low."""
     return 0.0 if problem.groups is not None else problem.negligible
 
 
 class KernelSearch:
-    """A gamma for each input: of the kernel of the grids, and of radial kernels.
+    """Search for a gamma per input, for the kernel of the grids and for radial kernels.
 
-    Kernels of the `kinds` "binning", "radial" or both are tried; those `needed` are kept, even if others do far better.
-    If none is needed the model is exact or local. Length scales of local ones are learned on in cells, so that more
-    rows than an exact model has ask for no longer search. A kernel that is far worse is dropped, but not with groups.
+    It tries the `kinds` "binning", "radial" or both. `needed` kinds are kept, even if others are far better. If none is
+    needed, the model is exact or local. Local models continue to learn length scales in cells, so more rows need no
+    longer search. A kernel that is far worse is dropped, except with groups.
 
     `n_train` is the number of training rows of the final model; the problem may contain only a sample of them.
     """
@@ -118,12 +118,12 @@ class KernelSearch:
         n_rows = n_train if needed else min(n_train, run.limits.exact_rows)
         self._plan = SearchPlan.of(run.limits.n_steps, n_rows)
         self._kernels_tried = _kernels_of(run.settings.kernel, kinds)
-        self._searches: list[LengthScaleSearch] = []  # those that are not given up
+        self._searches: list[LengthScaleSearch] = []  # searches that continue
         self._found: list[Trial] = []
 
     @property
     def n_stages(self) -> int:
-        """Stages that callbacks see, at most."""
+        """Maximum number of stages for callbacks."""
         return int(self._run.settings.learns_gamma)
 
     def run(self) -> ScaledKernels:
@@ -204,16 +204,16 @@ class KernelSearch:
         return ("radial" if is_radial(search.kernel) else "binning") in self._needed
 
     def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
-        """Give up the searches that are not needed and fall behind."""
+        """Drop searches that are not needed and far worse."""
         self._searches = [search for search in self._searches if self._is_needed(search) or not is_behind(search)]
 
     def _given(self, kernel: Kernel) -> Trial:
-        """The kernel with a gamma that is not learned."""
+        """Return the kernel with a gamma that is not learned."""
         part = KernelPart(kernel, _given_gamma(self._problem, self._run.settings.gamma, kernel.power))
         return Trial(KernelSum([part], 0.3), np.nan)
 
     def _linear_map(self) -> LinearMapSearch | None:
-        """A search for a linear map of the inputs of the radial kernel."""
+        """Search for a linear map of the inputs of the radial kernel."""
         if not self._run.limits.mechanisms.linear_maps:
             return None
         far = SEARCH.far_error * min(own.error for own in self._found)
@@ -241,12 +241,12 @@ def _kernels_of(given: Kernel | None, kinds: set[str]) -> list[Kernel]:
 
 
 def _given_gamma(problem: Problem, given: ArrayLike | None, power: int) -> np.ndarray:
-    """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""
+    """Return ``1 / (n_inputs * std**power)``, or the user's gamma for inputs or encoded columns."""
     encoder = problem.encoder
     if given is None:
         std = np.where(problem.categorical, 1.0, problem.table.std(axis=0))
         return quotients(1.0, std**power * std.size)
-    if np.shape(given) == encoder.source.shape:  # as in `gamma_` of another model
+    if np.shape(given) == encoder.source.shape:  # such as `gamma_` of another model
         own = check_gamma(given, encoder.source.size)
     else:
         own = check_gamma(given, encoder.inputs.n_inputs)[encoder.source]

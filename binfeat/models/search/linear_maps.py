@@ -1,4 +1,4 @@
-"""The search for a linear map of the inputs of a radial kernel, by the gradient that length scales are learned by."""
+"""The search for a linear map of the inputs of a radial kernel, by the gradient of the leave-one-out error."""
 
 import math
 from collections.abc import Callable
@@ -26,25 +26,25 @@ from binfeat.length_scales.search import LEAST_ALPHA, MOST_ALPHA, Adam, LengthSc
 
 
 class LinearMapSearch:
-    """Adam on the entries of a linear map, from the identity, and on the penalty, every step with fresh rows.
+    """Adam on the entries of a linear map, from the identity, and on the penalty, with new rows in each step.
 
     The kernel is a function of the distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a
-    search, and the leave-one-out error is minimized in R, which may be any matrix. R begins as the identity, with which
-    the kernel is the kernel of the search. Categorical inputs stay as they are. Rows that no step has seen decide
-    whether the map pays: by their leave-one-out errors, and by predictions from the other rows, among which they have
-    neighbors that are about as near as in the table.
+    search, and the leave-one-out error is minimized over all matrices R. R starts as the identity, which is the kernel
+    of the search. Categorical inputs are not mapped. Rows that no step has used decide about the map: by their
+    leave-one-out errors, and by predictions from the other rows, among which their neighbors are about as near as in
+    the table.
     """
 
-    judging_rows = 1500  # rows from which the unseen rows are predicted
+    judging_rows = 1500  # rows for predicting the unseen rows
 
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:
         self._search, self._gamma, self.alpha = search, search.framed_gamma, search.alpha
-        self.error = np.nan  # of the unseen rows, when it was last computed
+        self.error = np.nan  # last computed error of the unseen rows
         self._given_up = False
         n_inputs, used = search.gamma.size, search.used
         self.linear_map = np.eye(n_inputs)
         self._adam, self._alpha_adam = Adam(self.linear_map.shape), Adam(())
-        self._rate = min(1.0, float(np.sqrt(8 / n_inputs)))  # the steps of all entries add up
+        self._rate = min(1.0, float(np.sqrt(8 / n_inputs)))  # because the steps of all entries add up
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
         self._unseen = thinned(used, min(SEARCH.unseen_rows, used.size // 3))
         self._seen = np.setdiff1d(used, self._unseen)
@@ -58,15 +58,15 @@ class LinearMapSearch:
 
     @property
     def found(self) -> Trial:
-        """The kernel with the map: its rows get norm 1, so gammas are inverse length scales along inputs."""
+        """Return the kernel with the map; its rows have norm 1, so gammas are inverse length scales along inputs."""
         norms, known = np.linalg.norm(self.linear_map, axis=1), self._search.found
         part = known.kernel.main
         part = replace(part, gamma=part.gamma * norms**2, linear_map=self.linear_map / norms[:, np.newaxis])
         return replace(known, kernel=replace(known.kernel, parts=[part], alpha=self.alpha), error=self.error)
 
     def run(self, n_steps: int, goes_on: Callable[[], bool]) -> Self:
-        """`n_steps` steps, while `goes_on()`; fewer if rows that no step sees do not have less error after some."""
-        looks = {math.ceil(n_steps / 4): 1.0, math.ceil(n_steps / 2): 1.5}  # least gains, in standard errors
+        """Make `n_steps` steps, while `goes_on()`; fewer if the error of unseen rows does not decrease."""
+        looks = {math.ceil(n_steps / 4): 1.0, math.ceil(n_steps / 2): 1.5}  # required gains, in standard errors
         for k in range(n_steps):
             if not goes_on():
                 break
@@ -87,7 +87,7 @@ class LinearMapSearch:
         return differentiable_matrix(known.kernel, known.categorical, known.n_jobs, self.linear_map)
 
     def _step(self, progress: float) -> None:
-        """One step, when this share of the steps is done."""
+        """Make a step, when this share of the steps is done."""
         first, last = SEARCH.map_rates
         rate = self._rate * (first + (last - first) * progress)
         rows = self._search.part(self._rng.permutation(self._seen)[: self._n_rows])
@@ -109,23 +109,23 @@ class LinearMapSearch:
 
     @cached_property
     def _errors_before(self) -> np.ndarray:
-        """Leave-one-out errors of the unseen rows before the search."""
+        """Return leave-one-out errors of the unseen rows before the search."""
         return self._errors(self._search.matrix, self._search.alpha)
 
     def _errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
-        """Leave-one-out errors of the unseen rows."""
+        """Return leave-one-out errors of the unseen rows."""
         X, Y, weights = self._search.part(self._unseen)
         return weighted_squares(matrix(X, X, self._gamma), alpha, weights, Y).mean(axis=1, dtype=np.float64)
 
     def _predicts_better(self) -> bool:
-        """Return True if seen rows predict unseen rows with lower errors by the map, by a standard error."""
+        """Return True if, with the map, seen rows predict unseen rows better by a standard error."""
         with suppress(SingularKernelError):
             errors = self._prediction_errors(self._matrix, self.alpha)
             return surely_less(errors, self._prediction_errors(self._search.matrix, self._search.alpha))
         return False
 
     def _prediction_errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
-        """Errors of the unseen rows, predicted from some seen rows."""
+        """Return errors of the unseen rows, predicted from some seen rows."""
         X, Y, weights = self._search.part(thinned(self._seen, self.judging_rows))
         X_unseen, Y_unseen, weights_unseen = self._search.part(self._unseen)
         B, _ = inverse_root(matrix(X, X, self._gamma), alpha, weights)

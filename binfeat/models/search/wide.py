@@ -1,4 +1,4 @@
-"""Length scales for many inputs, for which a search may cost more than the model."""
+"""Length scales for many inputs, for which a search can take longer than the model."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +23,7 @@ from binfeat.models.problem import Losses, Problem, relative_alpha, rows_of, wit
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels, advance, histories_of, negligible_error
 
-_PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
+_PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # factors of the initial penalty
 
 
 def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
@@ -44,12 +44,12 @@ def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
 
 
 class WideSearch:
-    """One length scale for all inputs, of the table as it is or of standardized inputs; then one for each, in time.
+    """One length scale for all inputs, raw or standardized; then one per input, if there is time.
 
-    The first takes a product of matrices for each of the two, so that there is a model like ridge regression of the
-    same rows before anything else. Those for each input are of a radial kernel, whose gradients are products of
-    matrices, too, and are taken where rows that no step has seen are left out with surely less error: the rows of the
-    steps would tell little, as they are fewer than the inputs.
+    The first needs one matrix product for raw and one for standardized inputs, so there is a model similar to ridge
+    regression first. Length scales per input belong to a radial kernel, with gradients by matrix products. They are
+    used if rows that no step has used have clearly lower leave-one-out errors; rows of the steps would not show that,
+    because they are fewer than the inputs.
     """
 
     n_stages = 1
@@ -60,10 +60,10 @@ class WideSearch:
         self._rows = problem.train[problem.weighty(problem.train)]
         self._found: Trial | None = None
         self._history: list[tuple[Kernel, np.ndarray, np.ndarray]] = []
-        self._unseen: np.ndarray | None = None  # rows that no step saw, where steps were taken
+        self._unseen: np.ndarray | None = None  # rows that no step used, if there were steps
 
     def run(self) -> ScaledKernels:
-        """The kernel of the table as it is."""
+        """Return the kernel of the table."""
         run = self._run
         with one_blas_thread(), run.stage("length scales"):
             self._found, is_standard = self._of_all()
@@ -113,7 +113,7 @@ class WideSearch:
         return min(found)
 
     def _learn(self, start: Trial, is_standard: bool) -> Trial:
-        """A length scale for each input, or the start, if rows that no step has seen do not surely gain by it."""
+        """Return a length scale per input, or the start if rows that no step has used do not clearly gain."""
         plan, n_rows = SearchPlan.of(self._run.limits.n_steps, len(self._rows)), len(self._rows)
         unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
@@ -150,7 +150,7 @@ class WideSearch:
 
     @property
     def _alpha(self) -> float | None:
-        """The penalty, if it is given."""
+        """Return the given penalty, if any."""
         return relative_alpha(self._problem, self._run.settings.alpha)
 
     def _kernels(self, found: Trial) -> ScaledKernels:
@@ -168,7 +168,7 @@ def _gamma(std: np.ndarray, is_standard: bool) -> np.ndarray:
 
 
 def _values(kernel: Kernel, products: np.ndarray, exponent: float) -> np.ndarray:
-    """Values of a kernel, (n, n), by the rows' inner products times the exponent."""
+    """Return kernel values (n, n) from inner products of rows times the exponent."""
     squares = np.float32(exponent) * products.diagonal()
     return radial_values(kernel, np.float32(-2 * exponent) * products, squares, squares)
 
@@ -176,10 +176,9 @@ def _values(kernel: Kernel, products: np.ndarray, exponent: float) -> np.ndarray
 def _judge(
     problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch
 ) -> Callable[[Trial], tuple[Trial, np.ndarray]]:
-    """Return the function that judges a trial by rows that no step has seen, predicted by rows that steps have seen.
+    """Return a function that evaluates a trial on rows that no step has used, predicted by the other rows.
 
-    It returns the trial with the best penalty, unless the penalty is given, and its own error; and the loss of each
-    row.
+    It returns the trial with the best penalty (unless given) and its error, and the loss of each row.
     """
     plain, frame = without_scoring(problem), search.frame
     columns, losses_of = frame.columns(problem.table[np.append(seen, unseen)]), wide_losses(plain, unseen)
@@ -188,7 +187,7 @@ def _judge(
         (gamma,), known = trial.kernel.gammas(frame), trial.kernel.alpha
         K = search.matrix(columns, columns, gamma)
         found = [(known, np.zeros((len(unseen), problem.n_targets)))]
-        factors = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # rows that steps used prefer small penalties
+        factors = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # rows used by steps select too small penalties
         for alpha in known * factors if search.learns_alpha else [known]:
             with suppress(SingularKernelError):
                 found.append((float(alpha), problem.predicted(seen, K, alpha, precise_inverse_root)))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def compared(machine: KernelMachineBase, X: RawTable) -> tuple[Findings, np.ndarray]:
-    """Differences between the values of a table and the training rows, and the encoded table."""
+    """Return differences between the values of a table and the training rows, and the encoded table."""
     ordered, others = in_order(machine, X)
     found, rows = machine._fitted.encoder.compared(machine, ordered)
     return others.merged(found), rows
@@ -59,9 +59,9 @@ class TableCheck:
 
 
 def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int | None) -> Drift | None:
-    """Test scaled rows against the rows of `fit` that a model stores; None if there are fewer than two of either.
+    """Test scaled rows against the training rows that a model stores; None if there are fewer than two of either.
 
-    Rows count once, whatever their weights: copies that `fit` merged are not independent rows.
+    Each row counts once, for any weight, because copies merged by `fit` are not independent rows.
     """
     known = fitted.with_rows
     if known is None or min(len(new), known.n_rows) < 2:
@@ -69,7 +69,7 @@ def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int
     unit, center = known.unit, known.center
     drawn = np.random.default_rng(0).permutation(known.n_rows)[:MOST_ROWS]
     old = known.support.T[drawn] * unit + center
-    new = ((new - center) / unit).astype(np.float32) * unit + center  # as stored rows are rounded
+    new = ((new - center) / unit).astype(np.float32) * unit + center  # rounded like stored rows
     categorical, inputs = fitted.encoder.categorical, fitted.encoder.source
     gamma = gamma_of_varying_inputs(old, categorical)
     return drift_between(old, new, Laplacian(), gamma, categorical, names, n_jobs=n_jobs, inputs=inputs)

@@ -41,9 +41,9 @@ class Graph:
         return name
 
     def add(self, kind: str, *operands: ArrayLike, **attributes: Any) -> str:
-        """A node of one result; operands are names, or numbers and arrays in float64.
+        """Add a node with one result; operands are names, or numbers and arrays in float64.
 
-        The node has a name, because ONNX Runtime before 1.22 gives equal names to what it makes of nodes without one.
+        The node has a name, because ONNX Runtime before 1.22 gives equal names to nodes derived from nodes without one.
         """
         names = [each if isinstance(each, str) else self.constant(each) for each in operands]
         name = f"v{len(self._nodes)}"
@@ -57,7 +57,7 @@ class Graph:
         return self.add("Gather", value, self.constant(places, np.int64), axis=1)
 
     def rows(self, table: np.ndarray, numbers: str) -> str:
-        """Entries of a constant along its first axis, by their numbers (n_rows,)."""
+        """Select entries of a constant along its first axis, by their numbers (n_rows,)."""
         dtype = np.float64 if table.dtype.kind == "f" else np.int64
         return self.add("Gather", self.constant(table, dtype), numbers, axis=0)
 
@@ -111,7 +111,7 @@ def function_of_kernels(graph: Graph, function: ExactFunction | LocalFunction, r
 
 
 def _with_levels(graph: Graph, levels: LevelColumns, effects: np.ndarray, rows: str, total: str) -> str:
-    """The same with effects of levels; codes beyond those of `fit` have none."""
+    """Add effects of levels; unknown codes have no effect."""
     for j, start, stop in zip(levels.level_inputs, levels.level_starts, levels.level_starts[1:]):
         known = effects[np.append(levels.level_columns[start:stop], NO_COLUMN)]
         code = graph.add("Min", graph.reshaped(graph.columns(rows, [j]), -1), float(stop - start))
@@ -120,7 +120,7 @@ def _with_levels(graph: Graph, levels: LevelColumns, effects: np.ndarray, rows: 
 
 
 def _by_cell(function: LocalFunction) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n_cells, n_most, n_inputs) and coefficients (n_cells, n_most, n_targets), filled up with zeros."""
+    """Return rows (n_cells, n_most, n_inputs) and coefficients (n_cells, n_most, n_targets), padded with zeros."""
     sizes = np.diff(function.starts)
     shape = sizes.size, sizes.max()
     support, coef = np.zeros((*shape, len(function.support))), np.zeros((*shape, len(function.coef)))
@@ -131,7 +131,7 @@ def _by_cell(function: LocalFunction) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cells(graph: Graph, trees: CellTrees, rows: str) -> list[str]:
-    """The cell of each row, (n_rows,) int64, in each tree: as many steps as the trees are deep."""
+    """Return the cell of each row, (n_rows,) int64, in each tree, with one step per level of the trees."""
     n_rows = graph.add("Shape", rows, start=0, end=1)
     cells = []
     for root in trees.roots:
@@ -155,7 +155,7 @@ def _depth(children: np.ndarray, node: int) -> int:
 def _expansion(
     graph: Graph, function: KernelFunction, rows: str, support: np.ndarray, coef: np.ndarray, cells: str | None
 ) -> str:
-    """Sums (1, n_rows, n_targets), or (n_rows, 1, n_targets) where rows have cells, with their own support."""
+    """Return sums (1, n_rows, n_targets), or (n_rows, 1, n_targets) if each row has the support of its cell."""
     of_kernels, axis = function.kernel(1), 0 if cells is None else 1
 
     def known(table: np.ndarray) -> str:
@@ -186,7 +186,7 @@ def _expansion(
 
 
 def _absolute(graph: Graph, asked: str, own: np.ndarray, known: Callable[[np.ndarray], str]) -> str:
-    """Sums of absolute differences, coordinate by coordinate, so that no array has all of them."""
+    """Return sums of absolute differences, coordinate by coordinate, to save memory."""
     total = None
     for k in range(own.shape[2]):
         one = graph.add("Gather", asked, graph.constant([k], np.int64), axis=2)
@@ -197,7 +197,7 @@ def _absolute(graph: Graph, asked: str, own: np.ndarray, known: Callable[[np.nda
 
 
 def _squared(graph: Graph, asked: str, own: np.ndarray, known: Callable[[np.ndarray], str]) -> str:
-    """Squared distances by products, which float64 can."""
+    """Return squared distances by products, which are accurate enough in float64."""
     products = graph.add("MatMul", asked, known(-2 * own.transpose(0, 2, 1)))
     squares = graph.add(
         "Add", graph.total(graph.add("Mul", asked, asked), 2), known((own**2).sum(axis=2)[:, np.newaxis])
@@ -206,7 +206,7 @@ def _squared(graph: Graph, asked: str, own: np.ndarray, known: Callable[[np.ndar
 
 
 def _decline(graph: Graph, kernel: object, distances: str) -> str:
-    """Values of a kernel at distances, or at squared distances."""
+    """Return values of a kernel at distances, or at squared distances."""
     if not isinstance(kernel, Matern):
         return graph.add("Exp", graph.add("Neg", distances))
     z = graph.add("Sqrt", graph.add("Mul", distances, 4 * kernel.nu))
@@ -240,7 +240,7 @@ def model_of(fitted: Fitted) -> "ModelProto":
 
 
 def _encoded(graph: Graph, encoder: TableEncoder) -> str:
-    """Encoded rows of the input X, in which NaN is a missing value."""
+    """Encode rows of the input X, with NaN for missing values."""
     categories = encoder.inputs.categories
     if (encoder.inputs.times != "").any() or any(strings.size for _, strings, _ in categories):
         raise ValueError(
@@ -274,7 +274,7 @@ def _codes(graph: Graph, column: str, flags: str, numbers: np.ndarray, has_missi
 
 
 def _interpolated(graph: Graph, x: str, knots: np.ndarray, values: np.ndarray) -> str:
-    """Linear between knots: what a column (n_rows, 1) has passed of each piece, times its slope."""
+    """Interpolate linearly between knots: the part of each piece below a column (n_rows, 1), times its slope."""
     widths = np.diff(knots)
     passed = graph.add("Min", graph.add("Max", graph.add("Sub", x, knots[:-1]), 0.0), widths)
     return graph.add("Add", graph.add("MatMul", passed, (np.diff(values) / widths)[:, np.newaxis]), values[0])
@@ -319,9 +319,9 @@ def _classes(graph: Graph, labels: Labels, scores: str) -> tuple[Outputs, dict[s
 
 
 def _positive(graph: Graph, scores: str) -> str:
-    """Logarithms of shares, smoothly kept above 0, as `Calibration` takes them."""
+    """Return logarithms of shares, smoothly bounded away from 0, for `Calibration`."""
     shares = graph.add("Div", graph.add("Add", scores, 1.0), 2 * SOFTNESS)
-    far = -15.0  # below it the logarithm of softplus is its argument, to seven digits
+    far = -15.0  # below, the logarithm of softplus equals its argument to seven digits
     near = graph.add("Max", shares, far)
     below = graph.add("Exp", graph.add("Neg", graph.add("Abs", near)))
     softplus = graph.add("Add", graph.add("Max", near, 0.0), graph.add("Log", graph.add("Add", below, 1.0)))

@@ -24,13 +24,13 @@ from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.targets import Targets
 
-_RATES = 0.225 * 2.2 ** np.arange(24)  # of Gaussian kernels, to choose from
-_SQUARES = np.append(0.0, np.exp(np.linspace(np.log(1e-5), np.log(1e3), 600)))  # distances where they are compared
+_RATES = 0.225 * 2.2 ** np.arange(24)  # candidate rates of Gaussian kernels
+_SQUARES = np.append(0.0, np.exp(np.linspace(np.log(1e-5), np.log(1e3), 600)))  # squared distances for the comparison
 
 
 @functools.cache
 def _of_matern(kernel: Matern) -> tuple[np.ndarray, np.ndarray]:
-    weights = np.where(_SQUARES == 0, 100.0, 1.0)  # the value at 0 has to be 1
+    weights = np.where(_SQUARES == 0, 100.0, 1.0)  # the value at 0 must be 1
     values = kernel(np.sqrt(_SQUARES)[:, np.newaxis], np.zeros((1, 1)), gamma=1.0)[:, 0]
     rates = _RATES if has_cusp(kernel) else _RATES[:12]
     shares, _ = nnls(np.exp(-np.outer(_SQUARES, rates)) * weights[:, np.newaxis], values * weights, maxiter=100_000)
@@ -39,17 +39,17 @@ def _of_matern(kernel: Matern) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gaussian_mixture(kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-    """Rates and shares with ``k(s) = sum_q share_q exp(-rate_q s)`` at squared distances s.
+    """Return rates and shares with ``k(s) = sum_q share_q exp(-rate_q s)`` at squared distances s.
 
-    Matern's kernel is a mixture of Gaussians with a Gamma law of precisions (Rasmussen & Williams 2006, section 4.2.1);
-    few of these, found by non-negative least squares, are off by less than 3e-4 at any distance, and by 1e-3 with
-    nu 1/2, because its cusp at 0 needs narrow Gaussians.
+    Matern's kernel is a mixture of Gaussians with a Gamma law of precisions (Rasmussen & Williams 2006, section 4.2.1).
+    A few of these, from non-negative least squares, have errors below 3e-4 at all distances, and 1e-3 for nu 1/2,
+    because its cusp at 0 needs narrow Gaussians.
     """
     return _of_matern(kernel) if isinstance(kernel, Matern) else (np.ones(1), np.ones(1))
 
 
-# Shapley values of players (n_rows, n_players, n_targets), their base (n_rows, n_targets), which no player's value is
-# known of, and standard errors of the values, 0 where nothing is sampled; in units of scores.
+# Shapley values of players (n_rows, n_players, n_targets), their base (n_rows, n_targets), the value without any known
+# player, and standard errors of the values (0 without sampling), in units of scores.
 Contributions = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -71,7 +71,7 @@ def contributions(
         return _sampled(fitted, X, background, n_permutations, seed, n_jobs)
     values, base = _closed(fitted, X, background, (n_players,), n_jobs)
     sizes, left = np.abs(values), fitted.scores(X, n_jobs) - base - values.sum(axis=1)
-    values += quotients(sizes, sizes.sum(axis=1, keepdims=True)) * left[:, np.newaxis]  # so that they add up
+    values += quotients(sizes, sizes.sum(axis=1, keepdims=True)) * left[:, np.newaxis]  # so that values add up
     return values, base, np.zeros(values.shape)
 
 
@@ -80,8 +80,7 @@ def interactions(
 ) -> np.ndarray:
     """Compute interactions of pairs of columns, (n_rows, n_players, n_players, n_targets), half on each side.
 
-    The diagonal has what is left of the Shapley values, so that rows add up to these. ValueError where kernels are no
-    products.
+    The diagonal contains the remainder, so that rows add up to Shapley values. ValueError if kernels are not products.
     """
     if not is_closed(fitted):
         raise ValueError(
@@ -98,7 +97,7 @@ def interactions(
 def _closed(
     fitted: Fitted, X: np.ndarray, background: np.ndarray, players: tuple[int, ...], n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values (n_rows, *players, n_targets) of players, or of pairs above the diagonal; base (n_rows, n_targets)."""
+    """Return values (n_rows, *players, n_targets) of players, or of pairs above the diagonal, and the base."""
     function, source = fitted.function, fitted.encoder.source
     assert isinstance(function, KernelFunction)
     n_targets = len(function.coef)
@@ -119,9 +118,9 @@ def _closed(
 def _add_levels(
     function: LocalFunction, X: np.ndarray, background: np.ndarray, source: np.ndarray, values: np.ndarray
 ) -> np.ndarray | float:
-    """Add the values of the effects of levels, each less its mean in the background, and give the sum of these means.
+    """Add the effects of levels minus their background means, and return the sum of these means.
 
-    Effects are additive, so that pairs of players add nothing.
+    Effects are additive, so pairs of players have none.
     """
     if function.levels is None:
         return 0.0
@@ -134,7 +133,7 @@ def _add_levels(
 
 
 def is_closed(fitted: Fitted) -> bool:
-    """Return True if every kernel is a sum of products over inputs."""
+    """Return True if all kernels are sums of products over inputs."""
     return isinstance(fitted.function, KernelFunction) and fitted.function.linear_map is None
 
 
@@ -146,14 +145,14 @@ def _of_exact(
     players: tuple[int, ...],
     n_jobs: int | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and base of a sum of kernels: each kernel's add up. `source` has the player of each input."""
+    """Return values and base, summed over kernels; `source` contains the player of each input."""
     values, base = np.zeros((len(X), *players, len(function.coef))), np.zeros(len(function.coef))
     rows, others = (np.ascontiguousarray(function.frame.columns(part).T) for part in (X, background))
     for kernel, share, gamma in zip(function.kernels, function.shares, function.gammas):
         if isinstance(kernel, Linear):
             slopes = share * np.where(function.categorical, 0.0, gamma) * (function.coef @ function.support.T)
             mean = others.mean(axis=0, dtype=np.float64)
-            for j, player in enumerate(source if len(players) == 1 else ()):  # pairs add nothing
+            for j, player in enumerate(source if len(players) == 1 else ()):  # linear kernels have no pair effects
                 values[:, player] += (rows[:, j, np.newaxis] - mean[j]) * slopes[:, j]
             base += slopes @ mean
             continue
@@ -174,7 +173,7 @@ def _add_products(
     values: np.ndarray,
     n_jobs: int | None,
 ) -> np.ndarray:
-    """Add the values of one product kernel times a share, and give its base."""
+    """Add the values of one product kernel times a share, and return its base."""
     n_players, terms = values.shape[1], (function.support, *decays, function.categorical, players)
     means = np.empty((n_players, function.n_rows), np.float32)
     mean_factors(others, *terms, means)
@@ -256,7 +255,7 @@ class ShapleyValues:
 
 
 def in_units_of(targets: Targets | AnyLabels, found: Contributions) -> Contributions:
-    """To predictions of numbers in the units of the caller, if they may be transformed; to scores of labels."""
+    """Convert predictions of numbers to the caller's units if possible; labels keep scores."""
     values, base, errors = found
     if not isinstance(targets, Targets):
         return found
@@ -266,7 +265,7 @@ def in_units_of(targets: Targets | AnyLabels, found: Contributions) -> Contribut
 def shown(
     targets: Targets | AnyLabels, found: Contributions, pairs: np.ndarray | None, X: RawTable, names: list[str]
 ) -> ShapleyValues:
-    """Shapley values, and interactions if they were computed, without the axis of a single output."""
+    """Return Shapley values, and interactions if computed, without the axis of a single output."""
     values, base, errors = in_units_of(targets, found)
     if pairs is not None and isinstance(targets, Targets):
         pairs = pairs * targets.std

@@ -41,7 +41,7 @@ NO_STRINGS = np.empty(0, dtype=np.str_)
 RawTable: TypeAlias = Table  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
-_CONVERSIONS = {  # of objects of these types
+_CONVERSIONS = {  # conversions of objects of these types
     "bytes": "Decode it; text in files must be UTF-8",
     **dict.fromkeys(("date", "datetime", "Timestamp"), "Convert it, for example by pandas.to_datetime"),
     "Interval": "Convert it to its midpoint, for example by Series.array.mid",
@@ -58,18 +58,18 @@ class CategoryKeys:
     numbers: np.ndarray  # float64, NaN for strings and missing values
     are_strings: np.ndarray  # mask
     strings: np.ndarray
-    places: np.ndarray | None  # of each row among the distinct objects; None if there is a key for each row
+    places: np.ndarray | None  # place of each row among the distinct objects; None if there is a key per row
 
     def missing(self) -> np.ndarray:
         return self._of_rows(np.isnan(self.numbers) & ~self.are_strings)
 
     def categories(self) -> Categories:
-        """The distinct numbers, sorted, the distinct strings, sorted, and whether some values are missing."""
+        """Sorted distinct numbers, sorted distinct strings, and True if some values are missing."""
         missing = np.isnan(self.numbers)
         return np.unique(self.numbers[~missing]), np.unique(self.strings), bool((missing & ~self.are_strings).any())
 
     def codes(self, known_numbers: np.ndarray, known_strings: np.ndarray, missing: bool) -> np.ndarray:
-        """The code of every row's category; a number and its digits as a string are the same category."""
+        """Return the code of each row's category; a number and its digits as a string are the same category."""
         n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
         unseen, are_numbers = n_known + missing, ~np.isnan(self.numbers)
         of_numbers = places_among(self.numbers, known_numbers, unseen)
@@ -93,8 +93,8 @@ class CategoryKeys:
 class Column:
     """A column with a name for errors.
 
-    `by_type` says that its type alone makes its values categories, `is_text` that its strings may be meant for numbers,
-    and `kind` what its strings say, `NUMBERS`, `DATES` or dates in a time zone, if they are read as such.
+    `by_type` is True if the dtype makes its values categories, `is_text` if its strings can represent numbers, and
+    `kind` is the content of its strings, `NUMBERS`, `DATES` or dates in a time zone, if they are read as such.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Column:
 
     @cached_property
     def _distinct(self) -> tuple[list, np.ndarray]:
-        """The distinct objects, and for every row the place of its object among them."""
+        """Return the distinct objects, and the place of each row's object among them."""
         values = self._values.tolist()
         try:
             places = dict.fromkeys(values, 0)
@@ -127,7 +127,7 @@ class Column:
         return list(places), np.fromiter(map(places.__getitem__, values), np.intp, len(values))
 
     def numbers(self) -> np.ndarray:
-        """Float64 values, or days since 1970 where strings say dates, NaN where missing."""
+        """Return float64 values, or days since 1970 for strings of dates, NaN for missing values."""
         if self._are_finished:
             return self._values
         distinct, places = self._distinct
@@ -180,13 +180,13 @@ class Column:
         return Column(self._values[rows], self.name)
 
     def without(self, rows: np.ndarray) -> "Column":
-        """The column with nothing in these rows."""
+        """Return the column with missing values in these rows."""
         values = self._values.astype(object)
         values[rows] = None
         return Column(values, self.name, kind=self._kind)
 
     def content(self) -> tuple[str, str]:
-        """What strings represent (see `said_by`) if all values are strings, numbers or missing; and `doubt_of` them."""
+        """Return the content of strings (`said_by`), if no value is of another kind, and `doubt_of` them."""
         if not (self._is_text and self.holds_strings):
             return "", ""
         known = [value for value in self._distinct[0] if not _is_missing(value)]
@@ -195,7 +195,7 @@ class Column:
         return kind if kind == NUMBERS or len(strings) == len(known) else "", doubt_of(strings)
 
     def read_as(self, kind: str) -> "Column":
-        """The column as one of the numbers, or days, that its strings say."""
+        """Return the column with its strings as numbers or days."""
         return Column(self._values, self.name, kind=kind)
 
     @cached_property
@@ -216,7 +216,7 @@ class Column:
         return keys
 
     def strings(self) -> list[Finding]:
-        """A finding of strings in a numeric column, or an empty list."""
+        """Return a finding of strings in a numeric column, or an empty list."""
         if not self.holds_strings:
             return []
         distinct, places = self._distinct
@@ -226,7 +226,7 @@ class Column:
         )
 
     def lost(self) -> tuple[int, int]:
-        """Different numbers of a column, and how many of these are left in float64; zeros where none can be lost."""
+        """Count the different numbers of a column, and those that remain in float64; zeros if none can be lost."""
         if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
             return 0, 0
         numbers: list[RawValue] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
@@ -250,7 +250,7 @@ def infinite_in(names: list[str]) -> str:
 
 
 def places_among(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
-    """Places of values among sorted known values, or `unseen`."""
+    """Return places of values among sorted known values, or `unseen`."""
     if not known.size:
         return np.full(values.shape, unseen)
     places = np.minimum(np.searchsorted(known, values), known.size - 1)
@@ -266,12 +266,12 @@ def _is_missing(value: object) -> bool:
 @dataclass(frozen=True, eq=False)
 class Columns:
     columns: Sequence[Column]
-    times: Sequence[str]  # of every column, as `times_of` has it
+    times: Sequence[str]  # kind of times of each column, from `times_of`
     shape: tuple[int, int]
     matrix: np.ndarray | None = None  # X, if it is a matrix of numbers
 
     def without_texts(self) -> "Columns":
-        """A table with numbers and days where strings say them, with a warning."""
+        """Return a table with numbers and days instead of strings that represent them, with a warning."""
         kinds = list[str]()
         for column in self.columns:
             kind, doubt = column.content()
@@ -288,9 +288,9 @@ class Columns:
 
 
 def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Columns:
-    """The columns of X, with dates and durations as days; their number and names are checked as scikit-learn does.
+    """Return the columns of X, with dates and durations as days; number and names are checked as in scikit-learn.
 
-    `times` are the times of the columns in `fit`, None in `fit` itself. TypeError if a column has other times.
+    `times` are the times of the columns in `fit`, or None in `fit`. TypeError if a column has other times.
     """
     X, reset = collected(X), times is None
     if is_frame(X):
@@ -316,7 +316,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
 
 
 def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]:
-    """A data frame with the columns of `fit` alone and in their order, and whether it had others; else X as it is."""
+    """Return a frame with only the columns of `fit`, in order, and True if there were others; other X unchanged."""
     X, names = collected(X), list(getattr(estimator, "feature_names_in_", []))
     if not (names and is_frame(X)):
         return X, Findings()
@@ -331,12 +331,12 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
 
 
 def _numbers_in(series: nw.Series) -> np.ndarray:
-    """Numbers of a series in float64, or as objects where float64 does not hold all of them."""
+    """Return the numbers of a series in float64, or as objects if float64 cannot represent them."""
     floats = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
     values = floats.to_numpy()
     if series.dtype.is_float() or not (_are_large(values) or series.dtype == nw.Decimal):
         return values
-    if not _are_large(values) and floats.n_unique() == series.cast(nw.String).n_unique():  # old Polars: not of decimals
+    if not _are_large(values) and floats.n_unique() == series.cast(nw.String).n_unique():  # old Polars: no decimals
         return values
     own = np.empty(len(series), dtype=object)
     own[:] = series.to_list()
@@ -358,7 +358,7 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
     values, missing = series.to_numpy(), series.is_null().to_numpy()
     if missing.any():
         values = values.astype(object)
-        values[missing] = None  # NumPy's values there differ, and for Arrow dictionaries are another row's
+        values[missing] = None  # NumPy's values differ there, and for Arrow dictionaries they are those of another row
     are_names = dtype in (nw.Categorical, nw.Enum)
     column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
     return column.read_as(DATES if times == "dates" else times) if times else column

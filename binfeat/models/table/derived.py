@@ -1,4 +1,4 @@
-"""Columns that are computed from the columns of a table: ranks, and codes that are told by the targets."""
+"""Columns derived from the columns of a table: ranks, and codes found by the targets."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from binfeat._common.subsets import evenly_spaced, every_nth
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 from binfeat._threads import thread_count
 
-RANKED_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
+RANKED_ROWS = 2**17  # evenly spaced rows for ranks: the error is below the distance of two knots
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +28,9 @@ class Quantiles(ArrayRecord):
     """
 
     columns: np.ndarray  # numbers of the mapped columns, int64
-    starts: np.ndarray  # where the knots of every column begin, (n_mapped + 1,), int64
+    starts: np.ndarray  # start of the knots of each column, (n_mapped + 1,), int64
     knots: np.ndarray  # values
-    ranks: np.ndarray  # of the knots
+    ranks: np.ndarray  # ranks of the knots
 
     @classmethod
     def fit(cls, X: np.ndarray, columns: np.ndarray, n_quantiles: int = 1000) -> Self:
@@ -45,15 +45,15 @@ class Quantiles(ArrayRecord):
         return cls(columns.astype(np.int64), starts, np.concatenate(knots), np.concatenate(ranks))
 
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """The table with its mapped columns."""
+        """Return the table with its mapped columns."""
         out = np.array(X, order="C")
         out[:, self.columns] = self.mapped(X, n_jobs)
         return out
 
     def mapped(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """The mapped columns alone, (n_rows, n_mapped)."""
+        """Return only the mapped columns, (n_rows, n_mapped)."""
         rows = np.ascontiguousarray(X[:, self.columns])
-        rows.flags.writeable = False  # read-only or not, one compiled signature serves
+        rows.flags.writeable = False  # read-only, so that one compiled signature is enough
         tasks = 1 if len(rows) <= ROWS else min(thread_count(n_jobs), -(-len(rows) // ROWS))
         scratch = np.empty((tasks, ROWS)), np.empty((tasks, ROWS), np.uint64)
         out, places = np.empty(rows.shape), np.arange(self.columns.size)
@@ -62,7 +62,7 @@ class Quantiles(ArrayRecord):
 
 
 def scaled_in_older_files(X: np.ndarray, scaling: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """The table with columns mapped to ranks or to ``arcsinh((x - center) / unit)``, as in files up to format 4."""
+    """Return the table with columns mapped to ranks or ``arcsinh((x - center) / unit)``, for files up to format 4."""
     if scaling != "arcsinh":
         return Quantiles.from_arrays(arrays).transform(X)
     out, columns = np.array(X), arrays["columns"]
@@ -75,7 +75,7 @@ NO_RANKS = {"rank_starts": np.zeros(1, np.int64), "rank_knots": np.empty(0), "ra
 
 
 def scored_ranks(X: np.ndarray, numbers: np.ndarray) -> Quantiles:
-    """Normal scores of the ranks of columns that are far from normal, by the mask of numbers that are no times."""
+    """Return normal scores of ranks of columns far from normal, given a mask of numbers that are not times."""
     ranks = Quantiles.fit(X, _columns_to_rank(X, numbers))
     return replace(ranks, ranks=ndtri(np.clip(ranks.ranks, *ndtr([-3.0, 3.0]))))
 
@@ -95,12 +95,12 @@ def _is_far_from_normal(values: np.ndarray) -> bool:
     return bool(np.corrcoef(values, scores)[0, 1] ** 2 < 0.865)  # samples of an exponential distribution have 0.82
 
 
-_ROWS, _RANGES = 2**16, 4  # rows that tell, evenly spaced ones, or those in ranges of values
-_MOST_COLUMNS = 256  # of numbers; with more, as of counts of words, none is looked at
+_ROWS, _RANGES = 2**16, 4  # rows for the test: evenly spaced, or all rows in some ranges of values
+_MOST_COLUMNS = 256  # maximum of numeric columns; with more, such as counts of words, there are no codes
 _SURE = 4.0  # standard errors
-_SHARE = 0.5  # of what codes tell, that neighbors differ by
-_ROWS_OF_CODE = 1.5  # on average
-_SAME = 1.1  # groups of rows by two columns, over those by one
+_SHARE = 0.5  # minimum of the mean squared difference of neighbors, relative to shuffled numbers
+_ROWS_OF_CODE = 1.5  # minimum rows per number on average
+_SAME = 1.1  # maximum ratio of groups of rows by two columns to groups by one
 
 
 def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> list[int]:
@@ -125,7 +125,7 @@ def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y
     return [j for j in found if _is_name(lambda k: table[rows, k], j, found, known)]
 
 
-_Groups = tuple[np.ndarray, np.ndarray]  # some rows, and the rank of the number of each among the numbers of a column
+_Groups = tuple[np.ndarray, np.ndarray]  # some rows, and the rank of each row's number among the numbers of a column
 
 
 def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
@@ -137,7 +137,7 @@ def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
 
 
 def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
-    """Groups of rows by a column, if its numbers repeat: of `some` rows, or of all rows in some ranges of values."""
+    """Return groups of `some` rows (or of all in some ranges) by a column with repeated numbers; None for others."""
     own = np.sort(values[some])
     if not _come_again(own):
         if values.size == some.size:
@@ -153,7 +153,7 @@ def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
 def _come_again(values: np.ndarray) -> bool:
     """Return True if sorted numbers repeat often enough for codes: 8 numbers or more, of some rows on average.
 
-    The most frequent number does not count, so that amounts with many zeros are not taken for codes.
+    The most frequent number does not count, so that amounts with many zeros are not codes.
     """
     sizes = np.diff(np.flatnonzero(np.diff(values)), prepend=-1, append=values.size - 1)
     return bool(sizes.size >= 8 and values.size - sizes.max() >= _ROWS_OF_CODE * (sizes.size - 1))
@@ -162,8 +162,8 @@ def _come_again(values: np.ndarray) -> bool:
 def _is_name(column: Callable[[int], np.ndarray], j: int, found: dict[int, _Groups], known: dict[int, _Groups]) -> bool:
     """Return True if a column is the first integer column, or the only column, with its groups of rows.
 
-    Measures of a person or of a material, and the settings of an experiment, come again with it: to each of them all
-    others look like jumps.
+    Properties of a person or a material, and settings of an experiment, repeat together, so each of them looks like a
+    code because of the others.
     """
 
     def are_whole(k: int) -> bool:

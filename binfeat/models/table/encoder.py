@@ -1,4 +1,4 @@
-"""A raw table as a matrix without NaN: its columns as numbers, and the columns that are derived from them."""
+"""A raw table as a matrix without NaN: its columns as numbers, and derived columns."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,15 +22,14 @@ _NONE = np.empty(0, dtype=np.int64)
 class TableEncoder:
     """Encodes a raw table: learned in `fit`, applied in `transform`.
 
-    The columns of the table come first, in their order, with the median in place of NaN (`Inputs`). The columns that
-    are derived from them follow: parts of dates that repeat, such as the day of the week; 1 where a number is missing
-    in a column with gaps, and else 0; ranks of numbers that are far from normal, if they are wanted; and numbers that
-    are codes once more as categories, in which a missing number has the code after the last code of `fit`, and an
-    unseen number the next one.
+    The columns of the table come first, in order, with the median instead of NaN (`Inputs`). Derived columns follow:
+    repeating parts of dates, such as the day of the week; flags, 1 for a missing number, for each column with gaps;
+    ranks of numbers that are far from normal, if requested; and numbers that are codes, again as categories: a missing
+    number has the code after the last code of `fit`, and an unseen number the next one.
     """
 
     inputs: Inputs
-    dates: np.ndarray  # the column of the table for each part of a date
+    dates: np.ndarray  # column of the table for each part of a date
     parts: np.ndarray  # names of these parts
     gaps: np.ndarray  # columns of the table in which some numbers were missing in `fit`, but not all
     ranks: Quantiles
@@ -40,10 +39,10 @@ class TableEncoder:
     def fit(
         cls, estimator: BaseEstimator, X: RawTable, categorical_features: ArrayLike | None, takes_ranks: bool = False
     ) -> tuple[Self, np.ndarray]:
-        """The encoder of a table, and the encoded table (n_rows, n_encoded), which may be X itself.
+        """Return the encoder of a table, and the encoded table (n_rows, n_encoded), which can be X itself.
 
         Sets `n_features_in_` and `feature_names_in_` of the estimator. TypeError or ValueError if values are infinite
-        or enormous, or no numbers in a column that is not categorical; MemoryError if a sparse X is too large.
+        or enormous, or not numeric in a numeric column; MemoryError if a sparse X is too large.
         """
         inputs, matrix = Inputs.fit(estimator, X, categorical_features)
         are_dates = ~inputs.are_categories & np.char.startswith(inputs.times, "dates")
@@ -61,12 +60,12 @@ class TableEncoder:
         return (encoder, encoder._widened(matrix)) if encoder.ranks.columns.size else (encoder, matrix)
 
     def transform(self, estimator: BaseEstimator, X: RawTable, note: Report = None) -> np.ndarray:
-        """The numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; might be X itself.
+        """Return the numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; possibly X.
 
-        Numbers far outside the range of `fit` are moved to the last number that is not: a kernel that grows would
-        follow them to anywhere. `note` is called with the findings, if there are any.
+        Numbers far outside the training range are clipped, because growing kernels would follow them anywhere. `note`
+        is called with the findings, if there are any.
 
-        TypeError or ValueError if columns differ, hold infinity, or are not categorical and hold no numbers.
+        TypeError or ValueError if columns differ, are infinite, or are not numeric although they should be.
         """
         matrix, table, are_known = self.inputs.read(estimator, X)
         if note is not None and not (are_known and (table is None or not self.inputs.hold_strings(table))):
@@ -96,7 +95,7 @@ class TableEncoder:
         return encoder, encoder._widened(matrix[:, : self.source.size - self.coded.size])
 
     def compared(self, estimator: BaseEstimator, X: RawTable) -> tuple[Findings, np.ndarray]:
-        """Differences from the table of `fit`, and the encoded table; words are encoded as missing values."""
+        """Return differences from the training table, and the encoded table; strings in numeric columns are missing."""
         table = self.inputs.table_of(estimator, X)
         words = np.zeros(table.shape, dtype=bool)
         found = list[Finding]()
@@ -118,7 +117,7 @@ class TableEncoder:
 
     @cached_property
     def source(self) -> np.ndarray:
-        """The column of the table for each encoded column, (n_encoded,)."""
+        """Column of the table for each encoded column, (n_encoded,)."""
         inputs = np.arange(self.inputs.n_inputs)
         return np.concatenate([inputs, self.dates, self.gaps, self.ranks.columns, self.coded])
 
@@ -129,7 +128,7 @@ class TableEncoder:
         return np.append(self.inputs.are_categories, derived >= self.source.size - self.coded.size)
 
     def with_value(self, matrix: np.ndarray, place: int, value: float) -> np.ndarray:
-        """A copy of encoded rows with the same value, or code, in a column of all rows, and no gap there."""
+        """Return encoded rows with the same value, or code, in a column, and no gap there."""
         out, flags = matrix.copy(), self._flags
         out[:, flags][:, self.gaps == self.source[place]] = 0.0
         out[:, place] = value
@@ -157,12 +156,12 @@ class TableEncoder:
 
     @property
     def _flags(self) -> slice:
-        """The encoded columns that mark gaps."""
+        """Encoded columns that mark gaps."""
         first = self.inputs.n_inputs + self.dates.size
         return slice(first, first + self.gaps.size)
 
     def _gaps_in(self, matrix: np.ndarray) -> np.ndarray:
-        """What was missing in encoded rows, (n_rows, n_inputs), in columns with gaps."""
+        """Return a mask of missing values in encoded rows, (n_rows, n_inputs), in columns with gaps."""
         gaps = np.zeros((len(matrix), self.inputs.n_inputs), dtype=bool)
         gaps[:, self.gaps] = matrix[:, self._flags] > 0
         return gaps
@@ -179,14 +178,14 @@ class TableEncoder:
         return out
 
     def _widened(self, matrix: np.ndarray) -> np.ndarray:
-        """Encoded rows with the derived columns that they lack, which are the last ones."""
+        """Add missing derived columns, the last ones, to encoded rows."""
         out = np.empty((len(matrix), self.source.size))
         out[:, : matrix.shape[1]] = matrix
         self._fill(out, self._gaps_in(out), matrix.shape[1])
         return out
 
     def _fill(self, out: np.ndarray, gaps: np.ndarray, first: int) -> None:
-        """Compute the derived columns from the place `first`, by the mask of missing numbers, (n_rows, n_inputs)."""
+        """Compute the derived columns from `first` on, given a mask of missing numbers, (n_rows, n_inputs)."""
         X, flags, n_encoded = out[:, : self.inputs.n_inputs], self._flags, self.source.size
         if first < flags.stop:
             for place, (j, name) in enumerate(zip(self.dates, self.parts), self.inputs.n_inputs):

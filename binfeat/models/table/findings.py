@@ -25,7 +25,7 @@ from binfeat.models.table.unique_rows import TableRows
 RawValue: TypeAlias = Any  # an object in a column: a number, a string, a date, or missing
 
 POLICIES = "warn", "ignore", "error"
-_NAMED = 5  # findings of a warning
+_NAMED = 5  # maximum of findings in a warning
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Finding:
 
     @classmethod
     def among(cls, column: str, found: str, rows: np.ndarray, examples: Iterable[str], known: str) -> "list[Finding]":
-        """The finding for a mask of rows, (n_rows,); an empty list if the mask is empty."""
+        """Return the finding for a mask of rows, (n_rows,), or an empty list."""
         return [cls(column, found, int(rows.sum()), few(examples), known)] if rows.any() else []
 
 
@@ -175,7 +175,7 @@ def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
 
 
 def doubt_grids(n_grids: int) -> None:
-    """Warn of so few grids that predictions are hardly better than a constant."""
+    """Warn of too few grids, with predictions hardly better than a constant."""
     if n_grids < 10:
         warn(f"Only {n_grids} grids fit into max_bytes, so predictions may be poor. Increase max_bytes.")
 
@@ -200,7 +200,7 @@ _SEEMING = {
     "dates": (
         re.compile(
             r"(?:\d\d?([./-])\d\d?\1(?:\d\d){1,2}|\d{4}([./-])\d\d?\2\d\d?"  # the day or the year first
-            r"|\d\d? [A-Z][a-z]+\.? \d{4}|[A-Z][a-z]+\.? \d\d?, \d{4})(?:[T ].*)?"  # the month in words
+            r"|\d\d? [A-Z][a-z]+\.? \d{4}|[A-Z][a-z]+\.? \d\d?, \d{4})(?:[T ].*)?"  # month names
         ),
         "Convert them, as pandas.to_datetime does, which may want to know where the month stands.",
     ),
@@ -234,7 +234,7 @@ def _keep_digits(strings: list[str]) -> bool:
 
 
 def key_of(value: RawValue) -> float | str:
-    """The key of a category: its number, or a string for other values and for numbers that float64 rounds."""
+    """Return the key of a category: its number, or a string for other values and for numbers that float64 rounds."""
     if not isinstance(value, _NUMBER) or abs(value) > sys.float_info.max:
         return float(value) if isinstance(value, float | np.floating) else str(value)
     number = float(value)
@@ -267,16 +267,16 @@ def _examples(strings: Sequence[str]) -> str:
 
 
 def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Increasing numbers that strings of digits represent, and their places; without numbers of several strings."""
+    """Return increasing numbers of strings of digits, and their places; ambiguous numbers are omitted."""
     places = np.flatnonzero(np.char.isdecimal(strings) & (np.char.str_len(strings) <= _EXACT_DIGITS))
     numbers, first, counts = np.unique(strings[places].astype(np.float64), return_index=True, return_counts=True)
     return numbers[counts == 1], places[first[counts == 1]]
 
 
 def day_of(date: object, zone: str = "") -> float:
-    """Days since 1970 of a date, which is an object or a string in ISO format; in local time if there is a zone.
+    """Return days since 1970 of a date (object or ISO string), in local time if there is a zone.
 
-    ValueError if it is no date, or only one of date and `zone` has a time zone.
+    ValueError if it is not a date, or only one of date and `zone` has a time zone.
     """
     try:
         known = datetime.datetime.fromisoformat(date) if isinstance(date, str) else date
@@ -291,6 +291,6 @@ def day_of(date: object, zone: str = "") -> float:
 
 
 def _zone_of(name: str) -> datetime.tzinfo | None:
-    """A time zone by its name, or by hours from UTC, for example UTC-05:00."""
+    """Return a time zone by its name, or by hours from UTC, for example UTC-05:00."""
     offset = re.fullmatch(r"UTC([+-]\d\d:\d\d)", name)
     return datetime.datetime.strptime(offset[1], "%z").tzinfo if offset else ZoneInfo(name)

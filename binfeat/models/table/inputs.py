@@ -1,4 +1,4 @@
-"""The columns of a raw table as a matrix of numbers and codes, as `fit` learned them."""
+"""The columns of a raw table as a matrix of numbers and codes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from binfeat.models.table.findings import NUMBERS, Finding
 
 
 def arrays_of_categories(categories: list[Categories]) -> dict[str, np.ndarray]:
-    """The categories of all columns as arrays, with the places where each column starts."""
+    """Return the categories of all columns as arrays, with the start of each column."""
     numbers, strings, missing = zip(NO_CATEGORIES, *categories)
     return {
         "numbers": np.concatenate(numbers),
@@ -43,7 +43,7 @@ def name_of_category(categories: Categories, code: int) -> str:
     return known[code] if code < len(known) else "unknown"
 
 
-_MEDIAN_ROWS = 2**14  # evenly spaced rows for the median, which would take 0.4 s for 400,000 x 54
+_MEDIAN_ROWS = 2**14  # evenly spaced rows for medians; all rows would take 0.4 s for 400,000 x 54
 
 
 def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def _doubt_digits(table: Columns, chosen: np.ndarray) -> None:
 
 
 def _repeated(column: Column, n_rows: int) -> Categories:
-    """The categories of a column; no categories, with a warning, if nearly every row has its own category."""
+    """Return the categories of a column; none, with a warning, if nearly every row has its own category."""
     numbers, strings, missing = column.keys.categories()
     n_levels = numbers.size + strings.size
     if n_rows < 50 or n_levels <= 0.9 * n_rows:
@@ -76,7 +76,7 @@ def _repeated(column: Column, n_rows: int) -> Categories:
 
 
 def _medians_of(matrix: np.ndarray) -> np.ndarray:
-    """Medians of the values that are not NaN, 0 of a column in which all are."""
+    """Return medians of the values that are not NaN, 0 for a column of NaN."""
     gaps = np.isnan(matrix)
     n_gaps = np.count_nonzero(gaps, axis=0)
     medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
@@ -91,24 +91,24 @@ def _medians_of(matrix: np.ndarray) -> np.ndarray:
 class Inputs:
     """Columns of a raw table as a matrix with NaN: numbers, categories as codes, dates and durations as days.
 
-    Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen. The
-    next code represents all other categories. 1, 1.0 and True are the same category, as is "1" if `fit` had not both;
-    other objects are the string that they print as. If nearly every row has its own category, the column has a single
+    Codes number the categories of `fit`: increasing numbers, then strings, then missing, if it occurred. The next code
+    represents all other categories. 1, 1.0 and True are the same category, and also "1" unless `fit` had both; other
+    objects are the string that they print as. If nearly every row has its own category, the column has a single
     category.
     """
 
     are_categories: np.ndarray  # mask of the columns, (n_inputs,)
-    medians: np.ndarray  # in place of NaN, (n_inputs,); 0 for a column of NaN only, and for categories
-    times: np.ndarray  # of each column, as `times_of` has it, (n_inputs,)
-    categories: list[Categories]  # of each column; `NO_CATEGORIES` of a column of numbers
-    lows: np.ndarray  # least number in each column, (n_inputs,); above the largest one if there was none
+    medians: np.ndarray  # instead of NaN, (n_inputs,); 0 for columns of NaN and for categories
+    times: np.ndarray  # kind of times of each column, from `times_of`, (n_inputs,)
+    categories: list[Categories]  # categories of each column; `NO_CATEGORIES` for numbers
+    lows: np.ndarray  # least number in each column, (n_inputs,); above the largest one if there are none
     highs: np.ndarray
 
     @classmethod
     def fit(
         cls, estimator: BaseEstimator, X: RawTable, categorical_features: ArrayLike | None
     ) -> tuple[Self, np.ndarray]:
-        """The columns of a table, and its matrix with NaN."""
+        """Return the columns of a table, and its matrix with NaN."""
         table = read_table(estimator, X)
         if is_word(categorical_features, "from_dtype"):
             table = table.without_texts()
@@ -122,14 +122,14 @@ class Inputs:
         matrix = bare.numbers_of(table, estimator)
         lows, highs = ranges_of(matrix)
         largest = np.maximum(highs, -lows)
-        tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))  # with squares that underflow
+        tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))  # their squares underflow
         if tiny.size:
             name = table.columns[tiny[0]].name
             raise ValueError(f"{name} of X has no number of 1e-100 or more in magnitude; multiply it by a constant.")
         return replace(bare, medians=_medians_of(matrix), lows=lows, highs=highs), matrix
 
     def read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Columns | None, bool]:
-        """Numbers and codes, with NaN; the table that they come from, if it was read; and whether all are known."""
+        """Return numbers and codes with NaN, the table if it was read, and True if all values are known."""
         if self._needs_no_check(estimator, X):
             matrix = np.asarray(X, dtype=np.float64, order="C")
             are_known = self._are_known(matrix)
@@ -140,11 +140,11 @@ class Inputs:
         return matrix, table, self._are_known(matrix)
 
     def table_of(self, estimator: BaseEstimator, X: RawTable) -> Columns:
-        """The columns of another table, whose strings are read as in `fit`."""
+        """Return the columns of another table, with strings read as in `fit`."""
         return read_table(estimator, X, self.times.tolist())
 
     def numbers_of(self, table: Columns, estimator: BaseEstimator) -> np.ndarray:
-        """Numbers and codes, still with NaN, finite otherwise."""
+        """Return numbers and codes, with NaN, otherwise finite."""
         matrix = table.matrix
         if matrix is None or self.are_categories.any():
             matrix = np.empty(table.shape) if matrix is None else matrix.copy()
@@ -169,9 +169,9 @@ class Inputs:
     def news(
         self, X: RawTable, table: Columns, matrix: np.ndarray, words: np.ndarray, gaps: np.ndarray
     ) -> Iterator[Finding]:
-        """Findings in another table, by its matrix and a mask of its values that are no numbers.
+        """Yield the findings in another table, given its matrix and a mask of values that are not numbers.
 
-        `gaps` are the columns in which some numbers were missing in `fit`.
+        `gaps` are the columns with some missing numbers in `fit`.
         """
         ends = self._ends_of(X)
         for j, column in enumerate(table.columns):
@@ -194,7 +194,7 @@ class Inputs:
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Numbers, or codes, beyond which a value is new, (2, n_inputs): farther away than the range is wide."""
+        """Return bounds (2, n_inputs) beyond which a number or code is new: one range width outside the range."""
         most, lows, highs = np.finfo(np.float64).max, self.lows, self.highs
         far = np.zeros(lows.size)
         np.subtract(highs, lows, out=far, where=np.isfinite(lows))
@@ -207,17 +207,17 @@ class Inputs:
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """Least and largest numbers of rows without NaN, (2, n_inputs); infinite for all but numbers of `fit`."""
+        """Return clipping bounds of rows without NaN, (2, n_inputs); infinite except for numeric columns."""
         are_bounded = ~self.are_categories & (self.lows <= self.highs)
         return np.where(are_bounded, self.ends, [[-np.inf], [np.inf]])
 
     def clipped(self, encoded: np.ndarray) -> np.ndarray:
-        """Encoded rows whose first columns, those of the table, stay within the bounds."""
+        """Clip the first columns of encoded rows, those of the table, to the bounds."""
         own = np.clip(encoded[:, : self.n_inputs], *self.bounds)
         return own if own.shape == encoded.shape else np.hstack([own, encoded[:, self.n_inputs :]])
 
     def _ends_of(self, X: RawTable) -> np.ndarray:
-        """The ends of each column; all numbers of a sparse matrix, as words of texts, have the same: they are rare."""
+        """Return the bounds of each column; columns of a sparse matrix, such as rare words, share theirs."""
         low, high = ends = self.ends.copy()
         if sparse.issparse(X):
             numbers = ~self.are_categories
@@ -230,7 +230,7 @@ class Inputs:
 
     @property
     def plain_numbers(self) -> np.ndarray:
-        """Mask of the columns of numbers that are no times."""
+        """Mask of numeric columns that are not times."""
         return ~self.are_categories & np.isin(self.times, ["", NUMBERS])
 
     @cached_property
@@ -242,7 +242,7 @@ class Inputs:
         return bool(((matrix >= low) & (matrix <= high)).all())
 
     def _needs_no_check(self, estimator: BaseEstimator, X: RawTable) -> bool:
-        """Return True if scikit-learn's checks, which are slower than a prediction, could find only infinity."""
+        """Return True if scikit-learn's checks, slower than a prediction, could only find infinite values."""
         return (
             type(X) is np.ndarray
             and X.dtype.char in "df"
@@ -254,7 +254,7 @@ class Inputs:
 
 
 def _unseen_categories(column: Column, unknown: np.ndarray, n_categories: int) -> Iterator[Finding]:
-    """New categories and missing values, by a mask of the rows; a column of ids has no categories and no findings."""
+    """Yield findings of new categories and missing values; a column of ids has no categories and no findings."""
     if n_categories and unknown.any():
         missing = column.keys.missing() & unknown
         yield from Finding.among(column.name, "missing values", missing, ["NaN"], "none")

@@ -1,4 +1,4 @@
-"""Numbers as targets: their transforms, the choice of a transform, and the way back from predictions."""
+"""Numeric targets: transforms, their selection, and the conversion of predictions back."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -12,8 +12,8 @@ from binfeat._common.validation import is_word
 _WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform"
 
 
-LINK = "log link"  # of deviances
-TRIED = "none", "log", "arcsinh"  # where users leave the choice
+LINK = "log link"  # transform of deviances
+TRIED = "none", "log", "arcsinh"  # tried if the user does not choose
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -35,7 +35,7 @@ class TargetTransform:
         return cls(name, *robust_scale(Y)) if name == "arcsinh" else cls(name)
 
     def transform(self, Y: np.ndarray) -> np.ndarray:
-        """Transformed targets, an array like Y."""
+        """Transform targets Y."""
         if self.transformer is not None:
             return self._given(self.transformer, Y)
         if self.name == "arcsinh":
@@ -45,7 +45,7 @@ class TargetTransform:
         return np.log(Y if self.name == "log" else np.maximum(Y, _TINY))
 
     def inverse(self, Z: np.ndarray) -> np.ndarray:
-        """Targets of transformed targets; the last axis of Z counts them."""
+        """Convert transformed targets back; the last axis of Z contains the targets."""
         if self.transformer is not None:
             rows = Z.reshape(-1, Z.shape[-1])
             return np.asarray(self.transformer.inverse_transform(rows), dtype=np.float64).reshape(Z.shape)
@@ -54,7 +54,7 @@ class TargetTransform:
         return Z if self.name == "none" else np.exp(Z)
 
     def log_slopes(self, Y: np.ndarray) -> np.ndarray:
-        """Logarithms of the derivative, an array like Y."""
+        """Return logarithms of the derivative, with the shape of Y."""
         if self.name == "arcsinh":
             return -np.log(np.hypot(self.unit, Y - self.center))
         return np.zeros_like(Y) if self.name == "none" else -np.log(Y)
@@ -81,15 +81,15 @@ def check_transform(transform: object) -> None:
 
 
 def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> TargetTransform:
-    """A clone of the caller's transform, fitted to Y, or none."""
+    """Return a clone of the caller's transform, fitted to Y, or no transform."""
     if transform is None or isinstance(transform, str):
         return TargetTransform("none")
     return TargetTransform("given", transformer=clone(transform).fit(Y))
 
 
-_NODES = 15  # of a quadrature over a normal law
-_SHIFTS = 32  # mean residuals of as many equal parts of the rows
-_BEYOND = 0.5  # how far predictions go beyond all targets: in their standard deviations or in units of the transform
+_NODES = 15  # nodes of a quadrature over a normal law
+_SHIFTS = 32  # mean residuals of this number of equal parts of the rows
+_BEYOND = 0.5  # limit of predictions beyond all targets, in standard deviations or in units of the transform
 
 
 def no_limits(n_targets: int) -> np.ndarray:
@@ -101,17 +101,17 @@ def no_limits(n_targets: int) -> np.ndarray:
 class Targets:
     """Numbers as targets: transformed, then standardized.
 
-    A prediction in transformed units, brought back, estimates something like a median. For an estimate of the mean it
-    is brought back once with each residual added, and the results are averaged (smearing, Duan 1983). The way back may
-    be exponential, so that predictions which go far beyond all targets are brought back from near the farthest.
+    A prediction converted back from transformed units estimates approximately a median. For the mean, it is converted
+    with each residual added, and the results are averaged (smearing, Duan 1983). The conversion can be exponential, so
+    predictions are limited to a range near the targets.
     """
 
     transform: TargetTransform
-    mean: np.ndarray  # (n_targets,), of transformed targets
+    mean: np.ndarray  # (n_targets,), mean of transformed targets
     std: np.ndarray  # (n_targets,)
-    flat: bool  # whether y has one dimension
+    flat: bool  # True if y has one dimension
     shifts: np.ndarray  # residuals of standardized targets, (n_shifts, n_targets)
-    limits: np.ndarray  # least and largest prediction of standardized targets, (2, n_targets)
+    limits: np.ndarray  # limits of predictions of standardized targets, (2, n_targets)
 
     @classmethod
     def of(cls, transform: TargetTransform, y: np.ndarray, weights: np.ndarray | None = None) -> "Targets":
@@ -139,7 +139,7 @@ class Targets:
         return own[:, 0] if self.flat else own
 
     def spreads(self, predictions: np.ndarray, stds: np.ndarray) -> np.ndarray:
-        """Standard deviations of y for normal predictions with these; by Gauss's quadrature where y is transformed."""
+        """Return standard deviations of y for normal predictions; by Gauss quadrature if y is transformed."""
         if self.is_plain:
             own = stds * self.std
             return own[:, 0] if self.flat else own
@@ -175,21 +175,21 @@ def as_columns(y: np.ndarray) -> np.ndarray:
     return y.reshape(len(y), -1)
 
 
-_SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
-_GAIN = 0.95  # share of the error without a transform that one with it has to be below
-_NATS = 0.5  # of likelihood that count as far better
-_SHARED = 0.05  # of the rows with one value
+_SKEWED, _FAR = 1.0, 10.0  # minimum skewness or distance from the mean (in standard deviations) for transforms
+_GAIN = 0.95  # maximum ratio of the errors with and without a transform
+_NATS = 0.5  # gain of likelihood that counts as much better
+_SHARED = 0.05  # share of rows with the same value
 
 
-# Targets with a transform; losses of leave-one-out predictions of a short search, per row in the units of y, or one
-# number, the negative score; and the mean logarithm of the density of y, for Gaussian errors of transformed targets.
+# Targets with a transform; leave-one-out losses of a short search, per row in the units of y, or one number, the
+# negative score; and the mean log density of y, for Gaussian errors of transformed targets.
 TransformTrial = tuple[Targets, np.ndarray, float]
 
 
 def beats(one: TransformTrial, other: TransformTrial) -> bool:
-    """Return True if the error in units of y is lower, by much, or by little if the likelihood is far higher.
+    """Return True if the error in units of y is much lower, or a little lower with a much higher likelihood.
 
-    Squared errors of targets with long tails hang on few rows; the likelihood (Box and Cox 1964) on all.
+    Squared errors of targets with long tails depend on few rows; the likelihood (Box and Cox 1964) on all.
     """
     (_, losses, own_likelihood), (_, other_losses, other_likelihood) = one, other
     apart = losses - other_losses
@@ -199,7 +199,7 @@ def beats(one: TransformTrial, other: TransformTrial) -> bool:
 
 
 def transforms_to_try(Y: np.ndarray) -> list[str]:
-    """None first, then those that suit targets Y (n_rows, n_targets); nothing if no target is skewed or reaches far."""
+    """Return "none" and transforms that are possible for Y (n_rows, n_targets); nothing for symmetric targets."""
     std = Y.std(axis=0)
     Z = (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
     shaped = (np.abs((Z**3).mean(axis=0)) > _SKEWED) | (np.abs(Z).max(axis=0) > _FAR)
@@ -212,7 +212,7 @@ def likelihood(
 ) -> float:
     """Return the mean log density of targets Y, given residuals of transformed targets in units of std.
 
-    0 where many rows share a value, zero say, at which there is no density.
+    It is 0 if many rows have the same value, such as 0, because there is no density.
     """
     if any(np.unique(column, return_counts=True)[1].max() > _SHARED * len(Y) for column in Y.T):
         return 0.0
