@@ -129,7 +129,7 @@ _every_version = ContextVar("every_version", default=False)
 
 @contextmanager
 def every_version() -> Iterator[None]:
-    """Run both the serial and the threaded version of drivers in this context, so that both are compiled."""
+    """Run both the serial and the threaded version of parallel kernels in this context, so that both are compiled."""
     token = _every_version.set(True)
     try:
         yield
@@ -265,9 +265,9 @@ def share_blocks(
 ) -> None:
     """Work on blocks in Python threads, where each block needs matrix products and serial kernels in turn.
 
-    BLAS uses one thread meanwhile. A driver after each product would be slow: the threads of Numba and of BLAS spin for
-    a while after their work, on the cores that the others then need. The calling thread works too, so signals are
-    handled between blocks.
+    BLAS uses one thread meanwhile. A parallel kernel after each product would be slow, because threads of Numba and of
+    BLAS spin for a while after their work, on cores that the others then need. The calling thread works too, so signals
+    are handled between blocks.
 
     Parameters
     ----------

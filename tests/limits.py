@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from binfeat.models import estimator, machines, settings
+from binfeat.models import estimator, settings, solvers
 
 # Constants of `binfeat._warm_up` that restrict it to float64 and 16-bit codes.
 COMMON_TYPES = {"_TYPES": (np.float64,), "_MANY_BINS": 300}
@@ -18,8 +18,8 @@ def set_limits(patch, without=(), **figures):
     A limit on the steps of the search for length scales holds for the learner, too: at least six steps.
     """
     if "n_steps" in figures:
-        for module, name in ((machines.local, "CELLS"), (machines.exact, "ALL_ROWS"), (machines.exact, "FEW_ROWS")):
-            plan = getattr(machines.learner, name)
+        for module, name in ((solvers.local, "CELLS"), (solvers.exact, "ALL_ROWS"), (solvers.exact, "FEW_ROWS")):
+            plan = getattr(solvers.learner, name)
             patch.setattr(module, name, replace(plan, n_steps=min(plan.n_steps, max(6, figures["n_steps"]))))
     mechanisms = settings.Mechanisms(**dict.fromkeys(without, False))
     patch.setattr(estimator.KernelMachineBase, "_limits", settings.Limits(mechanisms=mechanisms, **figures))

@@ -378,7 +378,7 @@ def test_duplicate_and_unsorted_csr_entries_are_summed():
         np.testing.assert_array_equal(a, b)
 
 
-def test_output_trains_linear_machines():
+def test_output_trains_linear_models():
     X, y = load_digits(return_X_y=True)
     for machine, floor in (
         (LinearSVC(), 0.88),

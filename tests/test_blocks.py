@@ -649,7 +649,7 @@ def streamed(rng, monkeypatch, X, y, weights, **options):
     """Return the same model from one block with codes in memory, and from nine with codes in a scratch file."""
     machines = []
     for n_blocks, own_bytes in ((1, np.inf), (9, 0)):
-        monkeypatch.setattr("binfeat.models.machines.growth.CodeStore", partial(fixed_store, own_bytes))
+        monkeypatch.setattr("binfeat.models.solvers.growth.CodeStore", partial(fixed_store, own_bytes))
         machines.append(KernelMachineRegressor(**options).fit(blocks(pieces(rng, n_blocks, X, y, weights))))
     np.testing.assert_allclose(machines[0].feature_coef_, machines[1].feature_coef_, rtol=1e-9, atol=1e-11)
     return machines[0]

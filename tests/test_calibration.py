@@ -18,7 +18,7 @@ from binfeat.kernels import RBF
 from binfeat.length_scales import kernel_sum, matrices
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.kernel_algebra.solve import CellInverse
-from binfeat.models.machines import exact
+from binfeat.models.solvers import exact
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def left_out(X, y, monkeypatch):
     machine = KernelMachineRegressor(features="exact", target_transform=None, random_state=0).fit(X, y)
     function = machine._fitted.function
     K = np.asarray(function.kernel()(function.support, function.support), np.float64)
-    columns = function.frame.columns(machine._fitted.rows(machine, X))
+    columns = function.standardizer.columns(machine._fitted.rows(machine, X))
     order = [int(np.abs(columns - own[:, np.newaxis]).sum(axis=0).argmin()) for own in function.support.T]
     Y = ((y - y.mean()) / y.std())[order, np.newaxis]
     return machine.held_out_error_[0], naive.left_out_error(K, Y, float(function.alpha))

@@ -143,7 +143,7 @@ def test_classes_have_probabilities_and_labels_are_quoted(flights, tmp_path):
     np.testing.assert_allclose(found["probability_no"], expected, rtol=1e-9)
 
 
-def test_explanations_are_those_of_the_machines(capsys, flights, tmp_path):
+def test_explanations_are_those_of_the_models(capsys, flights, tmp_path):
     some = flights[:30]
     some.to_parquet(tmp_path / "some.parquet")
     for name in ("delay", "late"):

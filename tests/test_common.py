@@ -243,7 +243,7 @@ def test_what_is_derived_is_made_by_one_thread_while_others_wait():
     made, barrier = [], threading.Barrier(N_THREADS)
 
     class Owner:
-        @derived.made_once
+        @derived.locked_cached_property
         def value(self):
             made.append(self)
             time.sleep(0.1)

@@ -21,7 +21,7 @@ from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models import pipeline
 from binfeat.models.kernel_algebra import solve
 from binfeat.models.kernel_algebra.loss import LOSSES as ALL_LOSSES
-from binfeat.models.machines.candidate import Solution
+from binfeat.models.solvers.candidate import Solution
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "random_state": 0}
@@ -249,7 +249,7 @@ def test_exposure_is_a_weight_of_rates(rng):
         *hard({"features": "local", "solver_params": {"cell_rows": 200}}, {"features": "fourier"}),
     ],
 )
-def test_all_kinds_of_machines_have_deviances(given, rng, few_steps):
+def test_all_kinds_of_models_have_deviances(given, rng, few_steps):
     X, y, means = drawn("poisson", rng, 900)
     machine = KernelMachineRegressor(loss="poisson", random_state=0, **given).fit(X[:700], y[:700])
     left = np.mean(poisson(means[700:], machine.predict(X[700:])))
@@ -341,9 +341,9 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
 def test_newton_steps_solve_again_without_a_fitted_machine(rng, monkeypatch):
     """Quantities derived for predictions are computed once, at the end."""
     X, y, _ = drawn("poisson", rng, 60)
-    ends, made, solutions, again = [], pipeline._error, [], pipeline.machine_again
+    ends, made, solutions, again = [], pipeline._error, [], pipeline.solver_again
     monkeypatch.setattr(pipeline, "_error", lambda *rows: ends.append(1) or made(*rows))
-    monkeypatch.setattr(pipeline, "machine_again", lambda *known: solutions.append(known[0]) or again(*known))
+    monkeypatch.setattr(pipeline, "solver_again", lambda *known: solutions.append(known[0]) or again(*known))
     machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     assert len(ends) == 1 <= len(solutions)
     for solution in solutions:

@@ -102,7 +102,7 @@ def assert_same_ridge(got, expected):
     np.testing.assert_allclose(got.coef_, expected.coef_, rtol=0, atol=1e-4 * np.abs(expected.coef_).max())
 
 
-def test_maps_and_ridge_machines(rows, client):
+def test_maps_and_ridge_models(rows, client):
     X, y, weights = rows
     here, there = binnings()
     Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X))

@@ -49,11 +49,11 @@ QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / 
     ],
     ids=["README", "guide", "how it works", "docstring", "mathematics"],
 )
-def test_rows_of_exact_machines(text):
+def test_rows_of_exact_models(text):
     assert EXACT_ROWS in text
 
 
-def test_inputs_up_to_which_exact_machines_take_so_many_rows():
+def test_inputs_up_to_which_exact_models_take_so_many_rows():
     inputs = f"more than {round(current_limits().exact_work / current_limits().exact_rows ** 2)} inputs"
     assert f"(fewer with {inputs})" in MATHEMATICS
     text = words_of(DOCS / "guide" / "plot_08_text.py")
@@ -70,7 +70,7 @@ def test_inputs_of_wide_tables():
     assert f"more than {MOST_INPUTS:,} columns of numbers" in MATHEMATICS
 
 
-def test_rows_of_exact_machines_beside_other_software():
+def test_rows_of_exact_models_beside_other_software():
     assert f"exact up to {current_limits().exact_rows:,}, in cells beyond" in words_of(DOCS / "compare.rst")
 
 

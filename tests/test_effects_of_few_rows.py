@@ -12,7 +12,7 @@ FEW = {"kernel": "laplacian", "gamma": GAMMA, "alpha": 0.3, "on_unseen": "ignore
 
 @pytest.mark.parametrize("most", [4000, 150], ids=["one cell", "some cells"])
 def test_few_rows_have_effects_if_these_reduce_the_error(monkeypatch, limits, most):
-    monkeypatch.setattr("binfeat.models.machines.exact.MOST_IN_CLOSED_FORM", most)
+    monkeypatch.setattr("binfeat.models.solvers.exact.MOST_IN_CLOSED_FORM", most)
     numbers, codes, y = panel(420)
     rows, X = table(numbers, codes), np.column_stack([numbers, codes])
     machine = KernelMachineRegressor(**FEW).fit(rows[:400], y[:400])

@@ -7,7 +7,7 @@ from hard import hard
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat.length_scales import kernel_sum, matrices
 from binfeat.models.kernel_algebra.loss import LogLoss, SquaredHinge
-from binfeat.models.machines.cells import CellSolver
+from binfeat.models.solvers.cells import CellSolver
 
 LOCAL = {"features": "local", "solver_params": {"cell_rows": 100}, "random_state": 0}
 N_ROWS, ALPHA = 60, 0.3

@@ -420,8 +420,8 @@ def test_many_rows_of_which_cells_know_little(rng, many_rows_are, monkeypatch):
     X = rng.uniform(-1, 1, size=(3600, 3))
     y = np.sin(6 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.03 * rng.normal(size=3600)
     many_rows_are(100, 20)
-    monkeypatch.setattr("binfeat.models.machines.exact.MOST_IN_CLOSED_FORM", 100)
-    monkeypatch.setattr("binfeat.models.machines.exact.TUNING_ROWS", 100)
+    monkeypatch.setattr("binfeat.models.solvers.exact.MOST_IN_CLOSED_FORM", 100)
+    monkeypatch.setattr("binfeat.models.solvers.exact.TUNING_ROWS", 100)
     machine = KernelMachineRegressor(**GIVEN | {"alpha": 0.01}, gamma=[1.0, 0.3, 0.3]).fit(X[:1600], y[:1600])
     low, high = machine.predict_interval(X[1600:], 0.8, method="deviations").T
     inside = ((low <= y[1600:]) & (y[1600:] <= high)).mean()

@@ -14,7 +14,7 @@ from binfeat.length_scales import leave_one_out, matrices
 
 
 def columns_of(X, center):
-    return matrices.Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
+    return matrices.Standardizer(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
 
 
 pytestmark = pytest.mark.engine

@@ -22,9 +22,9 @@ def columns(rng, n):
     return np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32)
 
 
-def of_all_rows(kernel, support, coef, frame=None):
-    frame = matrices.Frame(np.zeros(6), np.ones(6)) if frame is None else frame
-    return expansion.Expansion.of_one_cell(kernel, CATEGORICAL, frame, support, coef)
+def of_all_rows(kernel, support, coef, standardizer=None):
+    standardizer = matrices.Standardizer(np.zeros(6), np.ones(6)) if standardizer is None else standardizer
+    return expansion.Expansion.of_one_cell(kernel, CATEGORICAL, standardizer, support, coef)
 
 
 @pytest.mark.engine
@@ -48,9 +48,9 @@ def test_inputs_of_several_blocks(rng, name):
     n_inputs = 2 * expansions._BLOCK + 13
     gamma, coef = rng.uniform(0, 2 / n_inputs, size=n_inputs), rng.normal(size=(2, 9))
     support, X = (rng.normal(size=(n_inputs, n)).astype(np.float32) for n in (9, expansions._BATCH + 3))
-    numbers, frame = np.zeros(n_inputs, bool), matrices.Frame(np.zeros(n_inputs), np.ones(n_inputs))
+    numbers, standardizer = np.zeros(n_inputs, bool), matrices.Standardizer(np.zeros(n_inputs), np.ones(n_inputs))
     of_kernel = kernel_sum.KernelValues([matrices.kernel_matrix(kernel, numbers)], [1.0], [gamma])
-    values, rows = expansion.Expansion.of_one_cell(of_kernel, numbers, frame, support, coef), X.T.astype(float)
+    values, rows = expansion.Expansion.of_one_cell(of_kernel, numbers, standardizer, support, coef), X.T.astype(float)
     found = values(rows, None)
     expected = naive.kernel_matrix(X.T, support.T, gamma, profile, radial=name != "laplacian") @ coef.T
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(coef).sum())
@@ -60,16 +60,16 @@ def test_inputs_of_several_blocks(rng, name):
 @pytest.mark.engine
 def test_a_sum_with_a_linear_map_a_linear_part_and_rows_that_do_not_count(rng):
     gamma, linear_map = rng.uniform(0.1, 0.5, size=(3, 6)), rng.normal(size=(6, 3))
-    frame = matrices.Frame(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
+    standardizer = matrices.Standardizer(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
     of_kernels = [
         matrices.kernel_matrix(kernel, CATEGORICAL, 1, linear_map if kernel is PROFILES["once"][0] else None)
         for kernel in (PROFILES["once"][0], kernels.Laplacian(), matrices.Linear())
     ]
     shares, support, coef = [0.5, 0.3, 0.2], columns(rng, 30), rng.normal(size=(3, 30))
     coef[:, ::3] = 0.0
-    made = of_all_rows(kernel_sum.KernelValues(of_kernels, shares, gamma), support, coef, frame)
-    X = columns(rng, 5).T * frame.unit + frame.center
-    rows = ((X - frame.center) / frame.unit).astype(np.float32)
+    made = of_all_rows(kernel_sum.KernelValues(of_kernels, shares, gamma), support, coef, standardizer)
+    X = columns(rng, 5).T * standardizer.unit + standardizer.center
+    rows = ((X - standardizer.center) / standardizer.unit).astype(np.float32)
     numbers = slice(0, 5)
     roots = np.sqrt(gamma[0, numbers])[:, np.newaxis] * linear_map[numbers]
     mapped = [np.column_stack([table[:, numbers] @ roots, table[:, 5]]) for table in (rows, support.T)]
@@ -124,7 +124,7 @@ def full_values(machine, X):
     """Return predictions from all rows, pair by pair."""
     function = machine._fitted.function
     rows = machine._fitted.rows(machine, X)
-    columns = function.frame.columns(rows)
+    columns = function.standardizer.columns(rows)
     K = naive.kernel_matrix(columns.T, function.support.T, function.gammas[0], lambda s: np.exp(-s), radial=True)
     scores = K @ function.coef.T + machine._fitted.intercept
     return scores[:, 0] * machine._target_std[0] + machine._target_mean[0]

@@ -307,7 +307,7 @@ def test_arrays_that_do_not_fit_together_are_named(saved, name, damage, message)
 
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
-def test_machines_without_a_fit_persist(saved, number):
+def test_models_without_a_fit_persist(saved, number):
     machine = clone(saved[number][1])
     assert str(pickle.loads(pickle.dumps(machine))) == str(machine)
 

@@ -371,7 +371,7 @@ def test_names_and_pandas(rng):
     assert list(out.columns) == [f"randomfourier{i}" for i in range(4)]
 
 
-def test_trains_linear_machines():
+def test_trains_linear_models():
     X, y = load_digits(return_X_y=True)
     pipeline = make_pipeline(RandomFourier(n_components=300, random_state=0), LinearSVC())
     search = GridSearchCV(pipeline, {"randomfourier__gamma": [1e-4, 1e-3]}, cv=2).fit(X[:900], y[:900])

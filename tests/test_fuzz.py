@@ -156,7 +156,7 @@ def test_maps_take_or_refuse_anything(name, table):
     "machine", [binfeat.CGRidge(), binfeat.CGRidgeClassifier()], ids=lambda own: type(own).__name__
 )
 @given(table=tables.wild_tables(), y=tables.wild_tables(), weight=st.sampled_from(tables.NASTY))
-def test_ridge_machines_take_or_refuse_anything(machine, table, y, weight):
+def test_ridge_models_take_or_refuse_anything(machine, table, y, weight):
     fitted = outcome(lambda: machine.fit(table, y, sample_weight=weight))
     if fitted is not None:
         assert np.isfinite(fitted.coef_).all()
@@ -290,7 +290,7 @@ FEW = {"features": "binning", "solver_params": {"n_grids": 5}, "kernel": "laplac
 @pytest.mark.usefixtures("small_searches")
 @given(table=tables.wild_tables(), data=st.data())
 @FEWER
-def test_machines_take_or_refuse_anything(name, features, table, data):
+def test_models_take_or_refuse_anything(name, features, table, data):
     rows = (
         len(table)
         if hasattr(table, "__len__") and not hasattr(table, "shape")
@@ -308,7 +308,7 @@ def test_machines_take_or_refuse_anything(name, features, table, data):
 @pytest.mark.usefixtures("small_searches")
 @given(value=st.sampled_from(tables.NASTY), features=st.sampled_from(["binning", "exact"]))
 @FEWEST
-def test_parameters_of_machines(name, parameter, value, features):
+def test_parameters_of_models(name, parameter, value, features):
     kind = MACHINES[name]
     if parameter not in kind().get_params():
         return

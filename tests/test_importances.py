@@ -53,12 +53,12 @@ def test_an_exact_machine_without_each_row():
     for changed, values in changes(50):
         moved = np.where(changed, 0.0, rows)
         moved[:, changed] = values.T
-        framed = ((moved - function.center) / function.unit).T[changed]
+        columns = ((moved - function.center) / function.unit).T[changed]
         expected = [
             Y[k] - left_out(X[order], Y[order], function.weights, float(function.alpha), i, moved[i])[0]
             for i, k in enumerate(order)
         ]
-        np.testing.assert_allclose(residuals(changed, framed)[:, 0], expected, atol=1e-3)
+        np.testing.assert_allclose(residuals(changed, columns)[:, 0], expected, atol=1e-3)
 
 
 def test_a_local_machine_without_each_row():
@@ -77,7 +77,7 @@ def test_a_local_machine_without_each_row():
         for changed, values in changes(len(rows)):
             moved = rows.copy()
             moved[:, changed] = values.T
-            framed = ((moved - cell.center) / cell.unit).T[changed]
+            columns = ((moved - cell.center) / cell.unit).T[changed]
             where, expected = function.trees(moved)[0], []
             for i, k in enumerate(order):
                 mine = np.flatnonzero(cells == where[i])
@@ -87,7 +87,7 @@ def test_a_local_machine_without_each_row():
                 without = place[0] if place.size else -1
                 alpha = float(function.cell_alphas[where[i]])
                 expected.append(Y[k] - left_out(X[mine], Y[mine], shares, alpha, without, moved[i])[0])
-            np.testing.assert_allclose(residuals(changed, framed)[:, 0], expected, atol=2e-3)
+            np.testing.assert_allclose(residuals(changed, columns)[:, 0], expected, atol=2e-3)
 
 
 def table_of(n_rows):

@@ -26,7 +26,7 @@ def matern(square):
     return (1 + np.sqrt(6 * square)) * np.exp(-np.sqrt(6 * square))
 
 
-FRAME = matrices.Frame(np.zeros(3), np.ones(3))
+STANDARDIZER = matrices.Standardizer(np.zeros(3), np.ones(3))
 
 
 def kernel(n_jobs=None):
@@ -35,8 +35,8 @@ def kernel(n_jobs=None):
 
 
 def values(A, B, n_jobs=None):
-    first = FRAME.columns(A)
-    return kernel(n_jobs)(first, first if B is A else FRAME.columns(B))
+    first = STANDARDIZER.columns(A)
+    return kernel(n_jobs)(first, first if B is A else STANDARDIZER.columns(B))
 
 
 def expected(A, B):
@@ -57,7 +57,7 @@ def test_of_one_table_each_pair_once(tables):
 
 
 def test_of_one_table_packed(tables):
-    found = kernel().packed(FRAME.columns(tables[0]))
+    found = kernel().packed(STANDARDIZER.columns(tables[0]))
     whole = values(tables[0], tables[0])
     np.testing.assert_allclose(found.first_rows(len(whole)), whole, atol=0.501 / 65535)
 

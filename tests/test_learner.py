@@ -9,8 +9,8 @@ import pytest
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.search import KernelSteps
-from binfeat.models.machines import learner
-from binfeat.models.machines.learner import descended, penalty_between
+from binfeat.models.solvers import learner
+from binfeat.models.solvers.learner import descended, penalty_between
 
 START = KernelSum([KernelPart(kernels.RBF(), np.ones(2))], 1.0)
 STEP, ENDS = np.sqrt(10.0), (0.03, 33.0)

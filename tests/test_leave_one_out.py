@@ -10,7 +10,7 @@ from binfeat.length_scales import leave_one_out, matrices
 
 
 def columns_of(X, center):
-    return matrices.Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
+    return matrices.Standardizer(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
 
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]

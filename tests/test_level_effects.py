@@ -10,7 +10,7 @@ import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.length_scales import leave_one_out
 from binfeat.models.kernel_algebra import level_effects
-from binfeat.models.machines import levels
+from binfeat.models.solvers import levels
 
 pd = pytest.importorskip("pandas")
 sio = pytest.importorskip("skops.io")
@@ -129,7 +129,7 @@ def test_importances_are_rises_on_new_rows():
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_files_and_compact_machines_predict_the_same(fitted, tmp_path, compact):
+def test_files_and_compact_models_predict_the_same(fitted, tmp_path, compact):
     machine, rows, _, _ = fitted
     machine = machine.compact() if compact else machine
     sio.dump(machine, tmp_path / "model.skops")
@@ -269,7 +269,7 @@ def noise_free(n_rows, sizes, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["numbers", "irrelevant levels", "few levels"])
-def test_machines_that_gain_nothing_are_as_without_effects(limits, kind):
+def test_models_that_gain_nothing_are_as_without_effects(limits, kind):
     """Models are bitwise equal: the search has no side effects."""
     numbers, codes, y = panel(400, sizes=(40,))
     rng = np.random.default_rng(5)
@@ -287,7 +287,7 @@ def test_machines_that_gain_nothing_are_as_without_effects(limits, kind):
 def test_effects_that_the_first_tree_does_not_gain_by_are_left_out(limits, monkeypatch):
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)
-    monkeypatch.setattr("binfeat.models.machines.local.LocalMachine.gain", 1.0)
+    monkeypatch.setattr("binfeat.models.solvers.local.LocalSolver.gain", 1.0)
     machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     limits(without=EFFECTS)
     plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)

@@ -13,7 +13,7 @@ from memory import peak_bytes
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.length_scales import matrices
 from binfeat.models.fitted import cell_trees
-from binfeat.models.machines import forest
+from binfeat.models.solvers import cell_ensemble
 from binfeat.models.table.unique_rows import TableRows, unique_rows
 
 pd = pytest.importorskip("pandas")
@@ -61,7 +61,7 @@ def assert_as_in_memory(options, X, y, weights=None):
 
 
 @pytest.mark.parametrize(("n_trees", "weighted"), each_value_once([1, 3], [False, True]))
-def test_machines_are_those_of_rows_in_memory(noisy, weighted, n_trees):
+def test_models_are_those_of_rows_in_memory(noisy, weighted, n_trees):
     X, y, weights = noisy
     whole, streamed = assert_as_in_memory(with_options(GIVEN, n_trees=n_trees), X, y, weights if weighted else None)
     assert streamed.n_trees_ == n_trees
@@ -158,13 +158,13 @@ def test_rows_held_out_are_learned_from_in_the_end(noisy):
 
 def test_rows_that_are_kept_as_columns(rng):
     X = np.column_stack([rng.normal(1e4, 2.0, size=50), rng.integers(5, size=50)]).astype(np.float64)
-    frame = matrices.Frame.of(X[:20], np.array([False, True]))
-    rows = cell_trees.ColumnRows(frame.columns(X), frame)
+    standardizer = matrices.Standardizer.of(X[:20], np.array([False, True]))
+    rows = cell_trees.ColumnRows(standardizer.columns(X), standardizer)
     some = np.array([7, 3, 3, 49])
     assert (rows.shape, len(rows)) == ((50, 2), 50)
     for place in (some, slice(10, 20), slice(None)):
         np.testing.assert_allclose(rows[place], X[place], rtol=0, atol=1e-6)
-        np.testing.assert_array_equal(frame.columns(rows[place]), rows.columns[:, place])
+        np.testing.assert_array_equal(standardizer.columns(rows[place]), rows.columns[:, place])
         for j in (0, 1):
             np.testing.assert_array_equal(rows[place, j], rows[place][:, j])
     assert rows[some, 0].dtype == rows[some].dtype == np.float64
@@ -234,7 +234,7 @@ def test_interrupted(noisy, call, n_rows):
     """Ctrl-C stores the trees so far, or a model of the sample before the first tree."""
     X, y, _ = noisy
     machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=3))
-    with interrupted(forest.Forest, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
+    with interrupted(cell_ensemble.CellEnsemble, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
         machine.fit(blocks(X, y))
     assert (machine.status_, machine.n_trees_) == ("interrupted", 1)
     assert machine._local["support"].shape[1] == n_rows

@@ -55,7 +55,7 @@ def chunked(values, chunks):
 
 
 @pytest.mark.parametrize("weighted", [*hard(False), True])
-def test_machines_are_those_of_blocks(noisy, weighted):
+def test_models_are_those_of_blocks(noisy, weighted):
     X, y, weights = noisy
     own = weights if weighted else None
     expected = binfeat.KernelMachineRegressor(**GIVEN).fit(blocks(X, y, own))

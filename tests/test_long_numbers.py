@@ -71,7 +71,7 @@ def test_numeric_columns_that_lose_digits_warn(kind):
         encoded(CHOSEN[kind](LONG[ROWS] - 2**53))
 
 
-def test_machines_learn_ids():
+def test_models_learn_ids():
     y = np.random.default_rng(0).normal(size=20)[ROWS]
     for kind in ("categorical of integers", "strings"):
         X = KINDS[kind](LONG[ROWS])

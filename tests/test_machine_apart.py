@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.models.kernel_algebra.loss import LOSSES
-from binfeat.models.machines import choice
+from binfeat.models.solvers import choice
 
 GIVEN = {
     "features": "exact",
@@ -30,7 +30,7 @@ def short(limits):
 def matrix_of(machine, X):
     """Return kernel values of all pairs of rows, plus the constant."""
     function = machine._fitted.function
-    columns = function.frame.columns(machine._fitted.rows(machine, X))
+    columns = function.standardizer.columns(machine._fitted.rows(machine, X))
     return function.kernel()(columns, columns).astype(float) + 1
 
 
@@ -71,7 +71,7 @@ def test_few_rows_with_cv_have_an_exact_machine_that_the_last_rows_judge(rng, sh
     assert (high - low).mean() > 2 * y.std()
 
 
-def test_more_rows_with_cv_have_other_machines(table, short, monkeypatch):
+def test_more_rows_with_cv_have_other_models(table, short, monkeypatch):
     X, y, _ = table
     monkeypatch.setattr(choice, "TUNING_ROWS", 399)
     assert KernelMachineRegressor(cv=3, solver_params={"max_grids": 10}, random_state=0).fit(X, y).features_ != "exact"

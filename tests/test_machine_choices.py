@@ -14,7 +14,7 @@ from binfeat import (
 )
 from binfeat.length_scales.limits import SEARCH
 from binfeat.models import estimator
-from binfeat.models.machines import growth
+from binfeat.models.solvers import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

@@ -18,7 +18,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, ker
 from binfeat.length_scales import kernel_sum, leave_one_out
 from binfeat.models import pipeline
 from binfeat.models.kernel_algebra import solve
-from binfeat.models.machines import exact
+from binfeat.models.solvers import exact
 
 pd = pytest.importorskip("pandas")
 
@@ -73,7 +73,7 @@ def linear(A, B, gamma):
     return (A * gamma) @ B.T
 
 
-def test_learned_machines_are_sums_of_kernels(table):
+def test_learned_models_are_sums_of_kernels(table):
     """Predictions follow from the public kernels."""
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT).fit(X[:300], y[:300])
@@ -228,7 +228,7 @@ def test_rows_of_a_group_are_left_out_together(table, short):
     machine = KernelMachineRegressor(**GIVEN).fit(X, y, groups=groups)
     Y = (y - y.mean()) / y.std()
     K = machine._fitted.function.kernel()
-    columns = machine._fitted.function.frame.columns(machine._fitted.rows(machine, X))
+    columns = machine._fitted.function.standardizer.columns(machine._fitted.rows(machine, X))
     matrix, losses = K(columns, columns).astype(float) + 1, np.empty(400)
     for group in range(40):
         own, others = groups == group, groups != group
@@ -237,7 +237,7 @@ def test_rows_of_a_group_are_left_out_together(table, short):
     np.testing.assert_allclose(machine.held_out_error_[0], losses.mean(), rtol=1e-4)
 
 
-def test_groups_of_few_rows_have_exact_machines_that_no_copy_deceives(rng, short):
+def test_groups_of_few_rows_have_exact_models_that_no_copy_deceives(rng, short):
     X, y = np.repeat(rng.normal(size=(100, 3)), 3, axis=0), np.repeat(rng.normal(size=100), 3)
     groups = np.repeat([f"patient {number}" for number in range(100)], 3)
     machine = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
@@ -527,7 +527,7 @@ def test_standard_errors_count_groups(rng):
     assert np.isnan(pipeline._error(losses, np.zeros(50, int))[1])
 
 
-def test_groups_of_many_rows_are_not_left_out_of_exact_machines():
+def test_groups_of_many_rows_are_not_left_out_of_exact_models():
     X, y, groups = of_groups_that_nearly_agree(0, 300)
     with pytest.raises(ValueError, match=r"features='exact' supports groups for up to 1,500 rows, got 1,800"):
         KernelMachineRegressor(features="exact").fit(X, y, groups=groups)

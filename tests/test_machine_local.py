@@ -19,7 +19,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.length_scales import kernel_sum, leave_one_out, matrices
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
-from binfeat.models.machines import forest, learner, local, sizes
+from binfeat.models.solvers import cell_ensemble, learner, local, sizes
 
 pd = pytest.importorskip("pandas")
 
@@ -47,7 +47,7 @@ def laplacian(A, B):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_predictions_are_those_of_exact_machines_in_cells(table, weighted):
+def test_predictions_are_those_of_exact_models_in_cells(table, weighted):
     X, y, _ = table
     X, y, new = X[:200], y[:200], X[200:]
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=200) if weighted else None
@@ -191,7 +191,7 @@ def test_expansions_of_cells(rng, nu):
         matrices.kernel_matrix(matrices.Linear(), categorical, 1),
     ]
     kernel = kernel_sum.KernelValues(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
-    frame = matrices.Frame(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
+    standardizer = matrices.Standardizer(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
     support, columns = (
         np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32) for n in (90, 20)
     )
@@ -199,8 +199,8 @@ def test_expansions_of_cells(rng, nu):
     cells = [(own, rng.normal(size=(2, len(own)))) for own in rows]
     cells[2][1][:] = 0.0
     intercepts, trees = rng.normal(size=(4, 2)), np.array([rng.integers(0, 2, 20), rng.integers(2, 4, 20)], np.int32)
-    made = expansion.Expansion(kernel, categorical, frame, support, cells, intercepts)
-    X = columns.T * frame.unit + frame.center
+    made = expansion.Expansion(kernel, categorical, standardizer, support, cells, intercepts)
+    X = columns.T * standardizer.unit + standardizer.center
     few, many = made(X[:4], 1, trees[:, :4]), made(X, 1, trees)
     K, expected = kernel(columns, support), np.zeros((20, 2))
     for i in range(20):
@@ -481,14 +481,14 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
 def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):
     """A tree takes 10 s, and three trees with cells of twice as many rows are expected to take 120 s."""
     limits(n_steps=3, cell_rows=50)
-    now, grow = [0.0], forest.Forest.grow
+    now, grow = [0.0], cell_ensemble.CellEnsemble.grow
 
     def slow_grow(self):
         now[0] += 10
         grow(self)
 
     clock_of_fits(lambda: now[0])
-    monkeypatch.setattr(forest.Forest, "grow", slow_grow)
+    monkeypatch.setattr(cell_ensemble.CellEnsemble, "grow", slow_grow)
     X = rng.normal(size=(300, 4))
 
     def fitted(**options):
@@ -502,7 +502,7 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
     assert "rows of a cell" in ample.summary()
     hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
     narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
-    monkeypatch.setattr(local.LocalMachine, "gain", 1.0)  # cannot be reached
+    monkeypatch.setattr(local.LocalSolver, "gain", 1.0)  # cannot be reached
     for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
         np.testing.assert_array_equal(machine.predict(X), free.predict(X))
 
@@ -520,7 +520,7 @@ def test_interrupted_with_larger_cells(rng, limits):
     limits(n_steps=15, cell_rows=50)
     X = rng.normal(size=(300, 3))
     machine = KernelMachineRegressor(features="local", max_seconds=1000, random_state=0)
-    with interrupted(forest.Forest, "grow", 2, once=True), pytest.raises(KeyboardInterrupt):
+    with interrupted(cell_ensemble.CellEnsemble, "grow", 2, once=True), pytest.raises(KeyboardInterrupt):
         machine.fit(X, smooth(X))
     assert (machine.status_, machine.n_trees_) == ("interrupted", 1)
     assert np.diff(machine._local["starts"]).max() <= 50
@@ -536,7 +536,7 @@ def test_a_callback_stops_it(rng, short):
 def test_interrupted(rng, short, call, n_trees):
     X = rng.normal(size=(300, 3))
     machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=4))
-    with interrupted(forest.Forest, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
+    with interrupted(cell_ensemble.CellEnsemble, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
         machine.fit(X, smooth(X))
     assert (machine.status_, machine.n_trees_) == ("interrupted", n_trees)
     assert machine.score(X, smooth(X)) > 0.5

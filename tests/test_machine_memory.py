@@ -10,7 +10,7 @@ from memory import peak_bytes
 from scipy import sparse
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat.models.machines import growth, sizes
+from binfeat.models.solvers import growth, sizes
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.features.binning import bin_map
 from binfeat.linear import cg
-from binfeat.models.machines import growth, sizes
+from binfeat.models.solvers import growth, sizes
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

@@ -21,7 +21,7 @@ from binfeat._common.labels import Labels
 from binfeat.length_scales.leave_one_out import precise_inverse_root, solver_by
 from binfeat.models.kernel_algebra import solve
 from binfeat.models.kernel_algebra.loss import ColumnsLoss, LogLoss, SoftmaxLoss, SquaredHinge, loss_of
-from binfeat.models.machines import exact
+from binfeat.models.solvers import exact
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.3, "gamma": GAMMA, "random_state": 0}
@@ -215,7 +215,7 @@ def test_cells_are_the_whole_where_there_is_one(loss, rng, to_the_end):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_all_rows_are_left_out_of_large_machines(loss, n_classes, rng, monkeypatch):
+def test_all_rows_are_left_out_of_large_models(loss, n_classes, rng, monkeypatch):
     X, labels = drawn(rng, 300, n_classes)
     few = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, labels).held_out_error_
     monkeypatch.setattr(exact, "TUNING_ROWS", 100)
@@ -317,7 +317,7 @@ def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
     assert KernelMachineClassifier(loss="log", kernel="rbf").fit(X, labels).features_ == "exact"
     with pytest.raises(ValueError, match="loss must be"):
         KernelMachineClassifier(loss="hinge").fit(X, labels)
-    monkeypatch.setattr("binfeat.models.machines.choice.MOST_FACTORED", 50)
+    monkeypatch.setattr("binfeat.models.solvers.choice.MOST_FACTORED", 50)
     with pytest.raises(ValueError, match="features='exact' supports up to 50 rows, got 100"):
         KernelMachineClassifier(loss="log", features="exact").fit(X, labels)
     sampled_rows(50)
@@ -325,9 +325,9 @@ def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
         KernelMachineClassifier(loss="log").fit(blocks(X, labels, block_rows=30))
 
 
-def test_more_rows_than_exact_machines_have_are_local(rng, monkeypatch):
+def test_more_rows_than_exact_models_have_are_local(rng, monkeypatch):
     X, labels = drawn(rng, 200, 2)
-    monkeypatch.setattr("binfeat.models.machines.sizes.MOST_FACTORED", 100)
+    monkeypatch.setattr("binfeat.models.solvers.sizes.MOST_FACTORED", 100)
     machine = KernelMachineClassifier(loss="log", random_state=0).fit(X, labels)
     assert machine.features_ == "local"
     assert solve.MOST_FACTORED > 100

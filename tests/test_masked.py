@@ -135,7 +135,7 @@ def test_masked_parameters_are_refused(rows):
         ).fit(X, X[:, 0])
 
 
-def test_masked_words_and_dates_of_kernel_machines(rng):
+def test_masked_words_and_dates_of_kernel_models(rng):
     words = rng.choice(["a", "b"], size=60).astype(object)
     X, y, mask = np.column_stack([words, rng.normal(size=60)]), rng.normal(size=60), rng.random((60, 2)) < 0.1
     missing = X.copy()

@@ -66,7 +66,7 @@ def test_missing_values_and_categories(rows, rng, given):
 
 
 @pytest.mark.hard
-def test_learned_machines_with_sums_and_maps(rng, limits):
+def test_learned_models_with_sums_and_maps(rng, limits):
     """Results of a search; the tests below have ranks and a linear map."""
     limits(n_steps=15)
     X = rng.uniform(-2, 2, size=(700, 3))

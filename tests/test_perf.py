@@ -697,7 +697,7 @@ def test_sides_with_the_same_engine_share_its_kernels(tmp_path):
     assert worker.answer({"case": None})["signatures"] > 0
 
 
-def test_pages_of_machines_in_service():
+def test_pages_of_models_in_service():
     rows = [
         record.Row(f"{kind}: {what}", 2.0 / times) for kind in serving.KINDS for what, times in serving.FIGURES.values()
     ]

@@ -59,7 +59,7 @@ def test_mean_exponent(rng):
 @pytest.mark.parametrize(
     "candidates", [choice.fourier, choice.one_gamma, choice.learned_widths, *hard(choice.learned_fourier)]
 )
-def test_candidates_are_machines_of_either_kind(candidates, table):
+def test_candidates_are_models_of_either_kind(candidates, table):
     X, y = table
     regressor, classifier = (next(iter(candidates(X, target, 20))).fit(X, target) for target in (y, y > 0))
     assert regressor.score(X, y) > 0
@@ -121,7 +121,7 @@ def test_waves_are_computed_where_memory_is_short(table, monkeypatch):
 
 
 @pytest.mark.parametrize("regression", [True, *hard(False)])
-def test_exact_machines(regression, table):
+def test_exact_models(regression, table):
     X, y = (part[:150] for part in table)
     y = y if regression else y > 0
     names = []

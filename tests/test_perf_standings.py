@@ -225,7 +225,7 @@ def content(rows, name="tables"):
 
 
 @pytest.mark.hard
-def test_machines_get_the_seconds_of_our_fit(run, tmp_path):
+def test_models_get_the_seconds_of_our_fit(run, tmp_path):
     rows = list(run(only=["wine"], splits=1, peers=["told", "strange"]))
     assert "wine, told, split 0: skipped, no fit of ours says how many seconds" in [row.what for row in rows]
     assert "strange: skipped, it fits only with --seconds" in [row.what for row in rows]

@@ -145,7 +145,7 @@ def test_bad_intervals(display, error, message):
         display.plot()
 
 
-def test_machines_without_intervals(machine):
+def test_models_without_intervals(machine):
     X = np.zeros((3, 3))
     with pytest.raises(TypeError, match="machine must be a KernelMachineRegressor, got CGRidge"):
         IntervalDisplay.from_estimator(CGRidge(), X, [0, 0, 0])
@@ -159,7 +159,7 @@ def test_machines_without_intervals(machine):
 
 
 @pytest.mark.parametrize("display", [RelevanceDisplay, LearningCurveDisplay])
-def test_machines_that_are_not_fitted(display):
+def test_models_that_are_not_fitted(display):
     with pytest.raises(NotFittedError):
         display.from_estimator(KernelMachineRegressor())
 

@@ -14,7 +14,7 @@ from numba.core import event
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
 from binfeat._common.progress import Progress
 from binfeat._engine.compilation import compilations
-from binfeat.models.machines import growth
+from binfeat.models.solvers import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

@@ -113,7 +113,7 @@ def test_several_targets_transforms_weights_and_blocks(rng):
         *hard({"features": "local", "solver_params": {"cell_rows": 300}}, {"features": "fourier"}),
     ],
 )
-def test_all_kinds_of_machines_have_quantiles(given, rng, few_steps):
+def test_all_kinds_of_models_have_quantiles(given, rng, few_steps):
     X, y, _ = drawn(rng, 1500)
     machine = KernelMachineRegressor(**GIVEN, **given).fit(X[:1000], y[:1000])
     share = (y[1000:, np.newaxis] <= machine.predict_quantiles(X[1000:], LEVELS)).mean(axis=0)
@@ -134,7 +134,7 @@ def test_files_and_threads_have_the_same_quantiles(noisy):
         pickle.loads(pickle.dumps(broken))
 
 
-def test_machines_of_older_files_say_so(noisy):
+def test_models_of_older_files_say_so(noisy):
     *_, machine, X, _ = noisy
     old = pickle.loads(pickle.dumps(machine))
     old.__dict__.pop("_spread")

@@ -418,7 +418,7 @@ def test_bad_rows(table, tmp_path, rows, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_bad_labels_and_machines(table, tmp_path, without_package):
+def test_bad_labels_and_models(table, tmp_path, without_package):
     X, _, labels = table
     machine = KernelMachineClassifier(**FIXED)
     with pytest.raises(NotFittedError):

@@ -192,7 +192,7 @@ def test_squared_hinge_classes_are_one_against_the_rest(table):
 
 
 @pytest.mark.hard
-def test_path_of_squared_hinge_is_its_machines_alone(table):
+def test_path_of_squared_hinge_is_its_models_alone(table):
     Z, y, _ = table
     labels = np.digitize(y, [-0.3, 0.3])
     rows, out = np.arange(400), np.arange(400, 600)
@@ -345,7 +345,7 @@ def test_line_search_finds_the_minimum(rng):
     alpha, weights = np.array([0.3, 2.0]), np.ones((80, 1))
 
     def machines(coef):
-        return hinge._Machines(coef, np.zeros(2), Z @ coef)
+        return hinge._Models(coef, np.zeros(2), Z @ coef)
 
     now, aim = machines(rng.normal(size=(3, 2))), machines(rng.normal(size=(3, 2)) * 0.1)
     found = hinge._search(now, aim, y, weights, alpha)

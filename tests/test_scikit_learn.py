@@ -54,7 +54,7 @@ def frame(table):
         *hard((KernelMachineRegressor, VotingRegressor)),
     ],
 )
-def test_machines_of_several_seeds_vote(frame, table, Machine, voting):
+def test_models_of_several_seeds_vote(frame, table, Machine, voting):
     frame, y = frame.assign(kind=pd.Categorical(np.where(frame["a"] > 0, "up", "down"))), table[1]
     y = y if Machine is KernelMachineRegressor else np.where(y > 0, "yes", "no")
     machines = [Machine(**FIXED).set_params(random_state=seed) for seed in range(2)]

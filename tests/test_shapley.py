@@ -88,7 +88,7 @@ def test_a_machine_by_hand(rng):
 @pytest.mark.parametrize(
     "given", [{"features": "exact"}, {"features": "local", "solver_params": {"cell_rows": 60, "n_trees": 2}}]
 )
-def test_interactions_of_machines(given, rng):
+def test_interactions_of_models(given, rng):
     """Rows add up to the values; additive inputs have no interactions, multiplied inputs have the largest."""
     X = rng.uniform(-1, 1, size=(150, 3))
     given = {**GIVEN, **given, "gamma": 0.5, "alpha": 0.01}
@@ -165,7 +165,7 @@ def test_samples_are_near_the_closed_form(smooth, monkeypatch):
         {"features": "fourier"},
     ],
 )
-def test_all_kinds_of_machines_add_up(given, rng, few_steps):
+def test_all_kinds_of_models_add_up(given, rng, few_steps):
     X, y = drawn(rng)
     machine = KernelMachineRegressor(random_state=0, **given).fit(X, y)
     found = machine.shapley_values(X[:20], n_permutations=4)

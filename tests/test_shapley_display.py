@@ -47,7 +47,7 @@ def test_a_waterfall_goes_from_the_base_to_the_prediction():
     assert labels(whole) == ["x1", "x0", "x2"]
 
 
-def test_machines_and_frames(rng):
+def test_models_and_frames(rng):
     X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
     X["kind"] = rng.choice(["u", "v"], size=120)
     machine = KernelMachineRegressor(random_state=0).fit(X, X["a"] + (X["kind"] == "u"))

@@ -151,7 +151,7 @@ def test_errors_are_in_the_units_of_the_target(skewed):
 
 
 @pytest.mark.parametrize("features", ["fourier", *hard("binning")])
-def test_machines_of_features(skewed, features):
+def test_models_of_features(skewed, features):
     X, y, clean = skewed
     machine = KernelMachineRegressor(features=features, random_state=0).fit(X[:500], y[:500])
     assert machine.target_transform_ == "log"

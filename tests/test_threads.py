@@ -326,7 +326,7 @@ def test_both_versions_run_where_all_are_wanted():
         vectors.partial_dots(a, a, out)
         assert out == 100
         if numba.config.DISABLE_JIT:
-            policy.driver(work="out")(counted)(a, a, out)
+            policy.parallel_jit(work="out")(counted)(a, a, out)
             assert len(calls) == 2
 
 

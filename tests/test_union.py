@@ -124,7 +124,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", easy(MACHINES, "ridge"))
-def test_machines_on_blocks_and_on_csr(table, name):
+def test_models_on_blocks_and_on_csr(table, name):
     X, y, labels = table
     target = labels if isinstance(MACHINES[name], CGRidgeClassifier) else y
     weights = np.linspace(0.5, 2, len(X))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models.machines import growth
+from binfeat.models.solvers import growth
 
 WARM = {"warm_start": True, "random_state": 0}
 FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "solver_params": {"n_grids": 20}}

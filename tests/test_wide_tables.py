@@ -9,8 +9,8 @@ from sklearn.linear_model import RidgeClassifier, RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.kernels import RBF, Matern
-from binfeat.models.machines import exact
 from binfeat.models.search import wide
+from binfeat.models.solvers import exact
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 N_INPUTS = 1500
@@ -52,8 +52,8 @@ def test_rows_of_the_choices_judge_where_time_is_up(rng, limits, monkeypatch, ma
     limits(n_steps=2)
     monkeypatch.setattr(exact, "TUNING_ROWS", 300)
     X, y = _few_matter(rng, 400)
-    solutions, solved = [], exact.ExactMachine.solve
-    monkeypatch.setattr(exact.ExactMachine, "solve", lambda *args: solutions.append(solved(*args)) or solutions[-1])
+    solutions, solved = [], exact.ExactSolver.solve
+    monkeypatch.setattr(exact.ExactSolver, "solve", lambda *args: solutions.append(solved(*args)) or solutions[-1])
     with pytest.warns(UserWarning, match="max_seconds") if max_seconds else np.errstate():
         machine = KernelMachineRegressor(max_seconds=max_seconds, random_state=0).fit(X, y)
     assert machine.feature_coef_.shape == (1, 400)
@@ -79,8 +79,8 @@ def test_the_input_that_matters_most_is_found(rng, limits):
 
 
 def test_rows_that_no_step_saw_judge_the_machine(rng, monkeypatch):
-    solutions, solved = [], exact.ExactMachine.solve
-    monkeypatch.setattr(exact.ExactMachine, "solve", lambda *args: solutions.append(solved(*args)) or solutions[-1])
+    solutions, solved = [], exact.ExactSolver.solve
+    monkeypatch.setattr(exact.ExactSolver, "solve", lambda *args: solutions.append(solved(*args)) or solutions[-1])
     steps, searched = [], wide.WideSearch._search_of
     monkeypatch.setattr(wide.WideSearch, "_search_of", lambda *args: steps.append(args[2]) or searched(*args))
     X, y = _few_matter(rng, 800)

@@ -29,7 +29,7 @@ class Derived:
         return Derived, ()
 
 
-class made_once(functools.cached_property):
+class locked_cached_property(functools.cached_property):
     """A cached property with a lock, which `functools.cached_property` does not have from Python 3.12 on."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -172,8 +172,8 @@ class Scoring:
         """
 
         def loss(predictions: np.ndarray) -> np.ndarray:
-            machine = self._kind(targets).fit(predictions, y)
-            return np.array([-float(self._scorer(machine, X, y))])
+            model = self._kind(targets).fit(predictions, y)
+            return np.array([-float(self._scorer(model, X, y))])
 
         return loss
 

@@ -175,9 +175,9 @@ def is_indicator(y: np.ndarray) -> bool:
     return y.dtype.kind in "biuf" and bool(np.isin(y, (0, 1)).all())
 
 
-def labels_of_machine(machine: BaseEstimator) -> Labels:
+def labels_of_model(model: BaseEstimator) -> Labels:
     """Return the label encoder of a fitted model with one column of labels."""
-    return (LabelSets if machine.multilabel_ else Labels)(machine.classes_)
+    return (LabelSets if model.multilabel_ else Labels)(model.classes_)
 
 
 def all_labels(y: np.ndarray, classes: ArrayLike | None, known: Labels | None) -> Labels:

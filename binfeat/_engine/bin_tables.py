@@ -8,7 +8,7 @@ fits in a core's second-level cache.
 import numpy as np
 from numba import prange
 
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 
 EMPTY = np.uint32(0xFFFFFFFF)
 LOAD = 4  # minimum number of slots per bin
@@ -54,7 +54,7 @@ def _insert_grid(hashes, begin, most, slots, keys, counts, n_bins, codes):
     return hashes.shape[0], n_bins
 
 
-@driver(work="hashes")
+@parallel_jit(work="hashes")
 def insert(hashes, first_row, most, done, slots, slot_starts, keys, counts, n_bins, codes):
     """Number the bins of each grid in order of appearance, until its table is full or it has `most` bins.
 
@@ -78,7 +78,7 @@ def insert(hashes, first_row, most, done, slots, slot_starts, keys, counts, n_bi
         )
 
 
-@driver(work="keys")
+@parallel_jit(work="keys")
 def index(keys, key_starts, n_bins, slot_starts, slots):
     """Build the tables of bins whose numbers are known.
 
@@ -105,7 +105,7 @@ def _find_grid(hashes, slots, keys, none, codes):
         codes[i] = none if code == EMPTY else code
 
 
-@driver(work="hashes")
+@parallel_jit(work="hashes")
 def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
     """Look up the number of each row's bin in each grid.
 
@@ -120,7 +120,7 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
         _find_grid(hashes[p], table, keys[key_starts[p] : key_starts[p + 1]], none, codes[p, first_row:])
 
 
-@driver(work="hashes")
+@parallel_jit(work="hashes")
 def find_ragged(hashes, starts, slots, slot_starts, keys, key_starts, none, codes):
     """Look up the numbers of bins in each grid, of which grids have different numbers.
 
@@ -136,7 +136,7 @@ def find_ragged(hashes, starts, slots, slot_starts, keys, key_starts, none, code
         _find_grid(hashes[own], table, keys[key_starts[p] : key_starts[p + 1]], none, codes[own])
 
 
-@driver(work="hashes")
+@parallel_jit(work="hashes")
 def fold(hashes, first_row, n_slots, codes):
     """Select one of `n_slots` columns by the top bits of each hash.
 
@@ -215,7 +215,7 @@ def _reorder(values, order):
         values[b] = before[order[b]]
 
 
-@driver(work="keys")
+@parallel_jit(work="keys")
 def rank(keys, counts, starts, fixed, order, spare, new_codes):
     """Sort each grid's bins by descending count, equal ones by ascending hash; the first `fixed` bins stay.
 
@@ -242,7 +242,7 @@ def rank(keys, counts, starts, fixed, order, spare, new_codes):
             grid_codes[fixed[p] + grid_order[b]] = fixed[p] + b
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def recode(codes, new_codes, starts, out):
     """Replace each grid's codes: `out[p, i] = new_codes[starts[p] + codes[p, i]]`.
 
@@ -258,7 +258,7 @@ def recode(codes, new_codes, starts, out):
             out[p, i] = grid_codes[codes[p, i]]
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def count_entries(codes, none, out):
     """Count the grids in which each row has a bin.
 
@@ -279,7 +279,7 @@ def count_entries(codes, none, out):
                 entries[i] += tile_codes[i] != none
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def to_csr(codes, none, column_starts, value, row_starts, columns, values):
     """Write the column numbers and values of a CSR matrix; entries of a row are in order of their grid.
 

@@ -8,7 +8,7 @@ argument, so the loops are vectorized. Values are at least exp(-87), so that no 
 import numpy as np
 from numba.extending import register_jitable
 
-from binfeat._engine.fused import multiply_add
+from binfeat._engine.fma import multiply_add
 from binfeat._engine.policy import jit
 
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)

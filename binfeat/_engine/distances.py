@@ -7,7 +7,7 @@ import numpy as np
 from numba import prange
 
 from binfeat._engine.decays import decays_of
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 from binfeat._engine.triangles import mirror_below_diagonal
 
 _ZERO = np.float32(0)
@@ -62,7 +62,7 @@ def _set_distances(A, a, B, gamma, categorical, out):
             j += 1
 
 
-@driver(work="out")
+@parallel_jit(work="out")
 def weighted_distances(A, B, gamma, categorical, out):
     """Distances ``sum_j gamma_j |a_j - b_j|`` of all pairs; a categorical input adds gamma_j where values differ.
 
@@ -78,7 +78,7 @@ def weighted_distances(A, B, gamma, categorical, out):
         _set_distances(A, a, B, gamma, categorical, out[a])
 
 
-@driver(work="out")
+@parallel_jit(work="out")
 def laplacian_values(X, gamma, categorical, out):
     """``exp(-t)`` of the distances t of all pairs of rows, as `weighted_distances` has them; each pair is made once.
 
@@ -95,7 +95,7 @@ def laplacian_values(X, gamma, categorical, out):
     mirror_below_diagonal(out)
 
 
-@driver(work="out")
+@parallel_jit(work="out")
 def squared_distances(A, B, out):
     """Squared distances of all pairs, by differences: those of rows that nearly agree have all digits.
 
@@ -136,7 +136,7 @@ def _add_weighted_of_four(X, a, j, weights, out):
         fourth[b] += weights[b] * abs(X[j + 3, b] - w)
 
 
-@driver(work="weights")
+@parallel_jit(work="weights")
 def distance_sums(X, weights, categorical, out):
     """Sums ``sum_a weights_ab |x_aj - x_bj|`` for each input j and row b.
 
@@ -178,7 +178,7 @@ def _multiply_profile(x, others, steps, table, out):
         out[b] *= _between(table, min(steps * abs(others[b] - x), last))
 
 
-@driver(work="out")
+@parallel_jit(work="out")
 def profile_products(A, B, steps, table, out):
     """Multiply by products over inputs of a profile of ``|a_j - b_j|``, for all pairs.
 
@@ -203,7 +203,7 @@ def _add_profile(x, others, steps, table, weights, out):
         out[b] += weights[b] * _between(table, min(steps * abs(others[b] - x), last))
 
 
-@driver(work="weights")
+@parallel_jit(work="weights")
 def profile_sums(X, steps, table, weights, out):
     """Sums ``sum_a weights_ab f(|x_aj - x_bj|)`` for each input j and row b, of a tabulated function f.
 

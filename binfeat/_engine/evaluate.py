@@ -5,7 +5,7 @@ from numba import prange
 
 from binfeat._engine.bin_tables import EMPTY, _first_slot, _probe
 from binfeat._engine.hashing import add_term, finish
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 
 _TILE = 1 << 14  # rows whose sums stay in a core's cache from grid to grid
 
@@ -99,7 +99,7 @@ def _add_weights_of_grid(hashes, slots, keys, known, turn, last, weights, out):
             out[i] += weights[np.int64(known[i] and turn[i] <= last), code]
 
 
-@driver(work="hashes")
+@parallel_jit(work="hashes")
 def add_weights(hashes, slots, slot_starts, bin_keys, starts, known, orders, turns, last, weights, out):
     """Add the weights of the rows' bins to `out`; the second weights in grids that count the row itself.
 

@@ -6,7 +6,7 @@ The sums of a row have a fixed order, which depends neither on other rows nor on
 import numpy as np
 
 from binfeat._engine.decays import fused_decay
-from binfeat._engine.fused import multiply_add
+from binfeat._engine.fma import multiply_add
 from binfeat._engine.policy import jit
 
 LAPLACIAN, GAUSSIAN, EXPONENTIAL, MATERN_ONCE, MATERN_TWICE = range(5)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import prange
 
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 
 BLOCK = 512
 FLAGS = BLOCK // 4 + 1  # for more than a quarter of the rows, a vectorized column is faster than single flags
@@ -122,7 +122,7 @@ def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns
             total[i] = finish(total[i])
 
 
-@driver(work="out")
+@parallel_jit(work="out")
 def hash_dense(X, first_row, scale, shift, keys, nan_keys, columns, reach, flags, out):
     """Hash every row of a dense block in every grid.
 
@@ -161,7 +161,7 @@ def _hash_sparse_row(values, inputs, scale, shift, keys, nan_keys, total):
         total[p] = finish(total[p])
 
 
-@driver(work="out")
+@parallel_jit(work="out")
 def hash_sparse(values, inputs, row_starts, scale, shift, keys, nan_keys, totals, out):
     """Hash every row of a CSR block in every grid, in a time proportional to the stored entries.
 

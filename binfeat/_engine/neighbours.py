@@ -3,12 +3,12 @@
 import numpy as np
 from numba import prange
 
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 
 _ROWS_TOGETHER = 128  # rows with codes gathered at a time
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def list_rows(codes, none, starts, order, places, begins, rows):
     """List the rows of each bin by their places: the first rows in `order` that the room of the bin holds.
 
@@ -94,7 +94,7 @@ def _keep_largest(sums, met, neighbours, similarities):
         neighbours[k], similarities[k] = other, value
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neighbours, similarities):
     """Find the listed rows that are most similar to some rows: the largest sums of the weights of shared bins.
 

@@ -54,7 +54,7 @@ def jit(function):
     return _compile(function)
 
 
-def driver(work):
+def parallel_jit(work):
     """Compile a `prange` loop twice, serial and threaded, and choose at each call.
 
     The decorated function takes the loop's arguments and `n_jobs`. It runs the serial version for ``n_jobs=1``, for

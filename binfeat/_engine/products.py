@@ -11,8 +11,8 @@ threads.
 import numpy as np
 from numba import prange
 
-from binfeat._engine.fours import FOUR, add_four, fetch_four
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
+from binfeat._engine.simd import FOUR, add_four, fetch_four
 
 FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
 COPIES = 4
@@ -146,7 +146,7 @@ def _multiply_few(codes, starts, place, weights, value, pairs, rows, out):
         _scale(value, out[k, rows])
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def multiply(codes, starts, first_row, weights, value, n_blocks, pairs, fours, sums, out):
     """``out = weights @ Z.T``, with the grids of each row added in order.
 
@@ -258,7 +258,7 @@ def _multiply_transposed_few(codes, values, value, copies, pairs, bins, out):
         _scatter_one(codes, values[n_targets - 1], value, copies[:, : pairs.shape[0]], sums, into)
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, fours, rows, out):
     """``out = values @ Z`` for up to four targets, with the rows of each bin added in order.
 
@@ -290,7 +290,7 @@ def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, 
                 _multiply_transposed_few(of_grid, values, value, copies[worker], sums, bins, out)
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def count(codes, none, starts, out):
     """Number of rows in each bin.
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import prange
 
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 
 ROWS = 512  # rows of a block: their values and the knots of one column stay in the first-level cache
 
@@ -37,7 +37,7 @@ def _interpolate(x, places, knots, values):
         x[i] = _between(x[i], knots[low], knots[high], values[low], values[high])
 
 
-@driver(work="X")
+@parallel_jit(work="X")
 def interpolate_columns(X, columns, starts, knots, values, column, places, out):
     """Map some columns by linear interpolation between knots, constant outside of them, and copy the others.
 

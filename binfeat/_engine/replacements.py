@@ -6,7 +6,7 @@ from numba import prange
 from binfeat._engine.bin_tables import EMPTY
 from binfeat._engine.evaluate import find_bin, sum_terms
 from binfeat._engine.hashing import add_term
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 
 
 @jit
@@ -32,7 +32,7 @@ def _replace_in_grid(x, values, scale, shift, keys, nan_keys, slots, bin_keys, w
                     out[j] += _weight(replaced, slots, bin_keys, weights) - before
 
 
-@driver(work="out")
+@parallel_jit(work="out")
 def replace_inputs(
     X, values, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, counted, out
 ):

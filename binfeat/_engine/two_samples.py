@@ -2,10 +2,10 @@
 
 from numba import prange
 
-from binfeat._engine.policy import driver
+from binfeat._engine.policy import parallel_jit
 
 
-@driver(work="codes")
+@parallel_jit(work="codes")
 def squared_distances(codes, totals, starts, is_first, counts, out):
     """Unbiased squared distance of the mean features of two samples, in each grid and for each assignment of rows.
 

@@ -7,7 +7,7 @@ partial sums of the blocks in order, so that no result depends on the number of 
 import numpy as np
 from numba import prange
 
-from binfeat._engine.policy import driver, jit
+from binfeat._engine.policy import jit, parallel_jit
 
 BLOCK = 4096
 LANES = 32  # parallel sums of a block, for vector instructions
@@ -60,7 +60,7 @@ def _curvature(direction, image, shift):
     return _total(sums)
 
 
-@driver(work="a")
+@parallel_jit(work="a")
 def partial_dots(a, b, out):
     """Partial sums of ``a * b``, block by block.
 
@@ -75,7 +75,7 @@ def partial_dots(a, b, out):
         out[k, task % out.shape[1]] = dot(a[k, block], b[min(k, b.shape[0] - 1), block])
 
 
-@driver(work="a")
+@parallel_jit(work="a")
 def partial_squares(a, weights, out):
     """Compute partial sums of ``a**2 * weights`` per block; parameters as in `partial_dots`."""
     for task in prange(out.size):
@@ -83,7 +83,7 @@ def partial_squares(a, weights, out):
         out[k, task % out.shape[1]] = _weighted_square(a[k, block], weights[min(k, weights.shape[0] - 1), block])
 
 
-@driver(work="values")
+@parallel_jit(work="values")
 def centre(means, weights, values):
     """Subtract the mean of each target, and multiply by the weights.
 
@@ -105,7 +105,7 @@ def _centre(mean, weights, values):
         values[i] = (values[i] - mean) * weights[i]
 
 
-@driver(work="direction")
+@parallel_jit(work="direction")
 def curvature(direction, image, shift, out):
     """Partial sums of ``direction * (image + shift * direction)``, block by block.
 
@@ -128,7 +128,7 @@ def _advance(step, shift, direction, image, solution, residual):
         residual[i] -= step * (image[i] + shift * d)
 
 
-@driver(work="direction")
+@parallel_jit(work="direction")
 def advance(step, shift, targets, direction, image, inverse, solution, residual, out):
     """Take a step of conjugate gradients: solution, residual, and the residual's preconditioned square.
 
@@ -154,7 +154,7 @@ def _redirect(ratio, residual, inverse, direction):
         direction[i] = inverse[i] * residual[i] + ratio * direction[i]
 
 
-@driver(work="direction")
+@parallel_jit(work="direction")
 def redirect(ratio, targets, residual, inverse, direction):
     """Next search directions: ``inverse * residual + ratio * direction``.
 

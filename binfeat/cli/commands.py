@@ -43,41 +43,41 @@ def fit(
     skops_io()  # a missing package should fail before a long fit
     task = guessed if task is None else task
     say(f"{task}: the target {target!r} contains {words}.")
-    machine = _MACHINES[task](max_seconds=seconds, random_state=0)
-    with shown_progress(machine):
-        machine.fit(*tables.training_rows(table, target))
-    models.require_finite(machine)
-    models.save(machine, target, model)
-    print(printable_lines(machine.summary()))
+    fitted = _MACHINES[task](max_seconds=seconds, random_state=0)
+    with shown_progress(fitted):
+        fitted.fit(*tables.training_rows(table, target))
+    models.require_finite(fitted)
+    models.save(fitted, target, model)
+    print(printable_lines(fitted.summary()))
     say(f"model saved to {model}.")
 
 
 def predict(model: Path, paths: list[Path], text: TextOptions, out: Path | None) -> None:
     """Write predictions for the rows of a table in files, to the file `out` or to standard output."""
-    machine, blocks = opened(model, paths, text, out)
-    with finding_news(machine, blocks) as blocks:
-        write(_predictions(machine, blocks), out)
+    fitted, blocks = opened(model, paths, text, out)
+    with finding_news(fitted, blocks) as blocks:
+        write(_predictions(fitted, blocks), out)
 
 
-def _predictions(machine: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
+def _predictions(fitted: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[pa.Table]":
     """Yield Arrow tables of predictions, and of class probabilities."""
     import pyarrow as pa
 
     for X in blocks:
-        predicted = machine.predict(X)
+        predicted = fitted.predict(X)
         if predicted.ndim == 2:  # several targets
             columns = {f"prediction_{k}": values for k, values in enumerate(predicted.T)}
         else:
             columns = {"prediction": predicted}
-        if hasattr(machine, "predict_proba"):
-            columns |= {f"probability_{label}": p for label, p in zip(machine.classes_, machine.predict_proba(X).T)}
+        if hasattr(fitted, "predict_proba"):
+            columns |= {f"probability_{label}": p for label, p in zip(fitted.classes_, fitted.predict_proba(X).T)}
         yield pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
 
 
 def check(model: Path, paths: list[Path], text: TextOptions) -> int:
     """Print how a table in files differs from the training rows; the exit code is 3 if it does."""
-    machine, blocks = opened(model, paths, text)
-    compared = TableCheck(machine)
+    fitted, blocks = opened(model, paths, text)
+    compared = TableCheck(fitted)
     for X in blocks:
         compared.add(X)
     found = compared.findings
@@ -92,25 +92,25 @@ def explain(model: Path, paths: list[Path], text: TextOptions, background: Path 
 
     They are relative to rows of the file `background`, or to training rows that the model stores.
     """
-    machine, blocks = opened(model, paths, text, out, background)
+    fitted, blocks = opened(model, paths, text, out, background)
     others = None
     if background is not None:
-        table = tables.for_machine(tables.open_table([background], text), machine)
+        table = tables.for_model(tables.open_table([background], text), fitted)
         others, _ = tables.sample(table, _MOST_BACKGROUND)
-    with finding_news(machine, blocks) as blocks:
-        write((_explained(machine, X, others) for X in blocks), out)
+    with finding_news(fitted, blocks) as blocks:
+        write((_explained(fitted, X, others) for X in blocks), out)
 
 
-def _explained(machine: KernelMachineBase, X: "pa.Table", background: "pa.Table | None") -> "pa.Table":
+def _explained(fitted: KernelMachineBase, X: "pa.Table", background: "pa.Table | None") -> "pa.Table":
     """Return an Arrow table of the base value and the values of all inputs, one output after the other."""
     import pyarrow as pa
 
-    found = machine.shapley_values(X, background)
+    found = fitted.shapley_values(X, background)
     values, base = found.values, found.base_values
     if base.ndim == 1:
         outputs = {"": (values, base)}
     else:
-        words = getattr(machine, "classes_", range(base.shape[1]))
+        words = getattr(fitted, "classes_", range(base.shape[1]))
         outputs = {f"_{word}": (values[:, :, k], base[:, k]) for k, word in enumerate(words)}
     columns, names = [], []
     for suffix, (own, mean) in outputs.items():
@@ -133,17 +133,17 @@ def _unique(names: list[str]) -> list[str]:
 
 def report(model: Path, paths: list[Path], text: TextOptions) -> None:
     """Write a report on the model in a file, with errors on the rows of a table if there is one."""
-    machine = models.load(model)
+    fitted = models.load(model)
     page = model.with_suffix(".html")
     require_output(page, model, *paths)
     rows: list = []
     if paths:
-        target = models.target_of(machine, model)
-        table = tables.for_machine(tables.open_table(paths, text), machine, target)
+        target = models.target_of(fitted, model)
+        table = tables.for_model(tables.open_table(paths, text), fitted, target)
         *rows, n_rows = tables.sample_with_target(table, target)
         if n_rows > len(rows[1]):
             say(f"the report uses a random sample of {len(rows[1]):,} of the {n_rows:,} rows.")
-    machine.report(page, *rows)
+    fitted.report(page, *rows)
     say(f"report saved to {page}.")
 
 

@@ -32,18 +32,18 @@ def spoken_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def shown_progress(machine: "KernelMachineBase") -> Iterator[None]:
+def shown_progress(model: "KernelMachineBase") -> Iterator[None]:
     """Show the progress of a fit: as a bar on a terminal if rich is installed, otherwise as a line per decision."""
     bar = _progress_bar() if sys.stdout.isatty() and sys.stderr.isatty() else None
     if bar is None:
         with _logged():
             yield
         return
-    machine.set_callbacks(bar)
+    model.set_callbacks(bar)
     try:
         yield
     finally:
-        machine.set_callbacks()
+        model.set_callbacks()
 
 
 def _progress_bar() -> "ProgressBar | None":

@@ -54,17 +54,17 @@ def opened(
                 "Pass another name."
             )
     table = tables.open_table(paths, text)
-    machine = models.load(model)
-    return machine, tables.read_in_blocks(tables.for_machine(table, machine))
+    fitted = models.load(model)
+    return fitted, tables.read_in_blocks(tables.for_model(table, fitted))
 
 
 @contextmanager
-def finding_news(machine: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[Iterator[pa.Table]]":
+def finding_news(fitted: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[Iterator[pa.Table]]":
     """Yield the blocks, and print one warning at the end if they differ from the training rows."""
-    policy = NoveltyPolicy(machine)
-    if machine.on_unseen == "warn":
-        machine.on_unseen = "ignore"
-        blocks = _checked(machine, blocks, policy.report)
+    policy = NoveltyPolicy(fitted)
+    if fitted.on_unseen == "warn":
+        fitted.on_unseen = "ignore"
+        blocks = _checked(fitted, blocks, policy.report)
     yield blocks
     if policy.found:
         say("warning: the table differs from the training table, so some predictions are extrapolations:")
@@ -73,11 +73,11 @@ def finding_news(machine: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "I
 
 
 def _checked(
-    machine: KernelMachineBase, blocks: "Iterator[pa.Table]", note: Callable[[Findings], None]
+    fitted: KernelMachineBase, blocks: "Iterator[pa.Table]", note: Callable[[Findings], None]
 ) -> "Iterator[pa.Table]":
     """Yield the blocks unchanged, and call `note` with the findings of each."""
     for X in blocks:
-        found, _ = compared(machine, X)
+        found, _ = compared(fitted, X)
         note(found)
         yield X
 

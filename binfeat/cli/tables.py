@@ -102,7 +102,7 @@ def _split_target(rows: "pa.Table", target: str) -> "tuple[pa.Table, np.ndarray]
     return rows.drop_columns(target), rows.column(target).to_numpy()
 
 
-def for_machine(table: DatasetBlocks, machine: KernelMachineBase, target: str | None = None) -> DatasetBlocks:
+def for_model(table: DatasetBlocks, model: KernelMachineBase, target: str | None = None) -> DatasetBlocks:
     """Select the columns that a model requires, with their types, and the target if its name is given.
 
     The types do not depend on the rows of a CSV file, where labels such as 01 look like numbers, and empty columns have
@@ -110,11 +110,11 @@ def for_machine(table: DatasetBlocks, machine: KernelMachineBase, target: str | 
     """
     import pyarrow as pa
 
-    wanted = [*machine.feature_names_in_, *([] if target is None else [target])]
+    wanted = [*model.feature_names_in_, *([] if target is None else [target])]
     _require(table, wanted)
     types = dict(zip(table.schema.names, table.schema.types))
-    encoder = machine._fitted.encoder
-    for name, categorical, times in zip(machine.feature_names_in_, encoder.categorical, encoder.inputs.times):
+    encoder = model._fitted.encoder
+    for name, categorical, times in zip(model.feature_names_in_, encoder.categorical, encoder.inputs.times):
         if categorical and not pa.types.is_dictionary(types[name]):
             types[name] = pa.string()
         elif pa.types.is_null(types[name]):

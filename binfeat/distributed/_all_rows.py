@@ -25,14 +25,14 @@ from binfeat.features.binning.bins import Bins, rank_bins, starts_of, unite_bins
 from binfeat.features.binning.code_store import code_budget
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
-from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.matrices import Standardizer
 from binfeat.models.fitted.cell_trees import ColumnRows
-from binfeat.models.machines.all_rows import AllRows, Whole
-from binfeat.models.machines.cells import CellFunction
-from binfeat.models.machines.growth import Map
 from binfeat.models.problem import Beyond, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.solvers.all_rows import AllRows, Whole
+from binfeat.models.solvers.cells import CellFunction
+from binfeat.models.solvers.growth import Map
 from binfeat.models.table.targets import Targets
 
 Encode = Callable[[Any], np.ndarray]  # of a chunk of the raw table
@@ -70,7 +70,7 @@ class AllDaskRows(AllRows):
         twin._unfinished = Unfinished()
         return partial(self._problem.encoder.transform, twin)
 
-    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
+    def whole(self, kernels: ScaledKernels, frame: Standardizer) -> Whole:
         """Fetch all rows, with inputs in float32; the workers keep their rows, and solve cells."""
         problem, table = self._problem, self._table
         is_weighted = table.is_weighted or problem.beyond is not None
@@ -135,7 +135,7 @@ def _called(
     return side_by_side(call, places, n_jobs)
 
 
-def _with_columns(X: Any, part: Part, encoding: Encode, frame: Frame, is_weighted: bool) -> Part:
+def _with_columns(X: Any, part: Part, encoding: Encode, frame: Standardizer, is_weighted: bool) -> Part:
     return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
 

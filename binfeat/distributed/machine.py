@@ -18,12 +18,12 @@ from binfeat.distributed._table import DaskTable
 from binfeat.models import classifier, regressor
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.kernel_algebra.loss import LOSSES
-from binfeat.models.machines.all_rows import check_beyond_memory
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
+from binfeat.models.solvers.all_rows import check_beyond_memory
 from binfeat.models.table.findings import Report, doubt_classes
 from binfeat.models.table.targets import Targets, as_columns, first_transform
-from binfeat.models.training_data import GivenRows
+from binfeat.models.training_data import TrainingTable
 
 
 class _OnDask(DaskScorer, KernelMachineBase):
@@ -68,7 +68,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         table = DaskTable(self, X, y, sample_weight, groups, settings.seed)
         self._look_at(table)
         X, y, sample_weight, groups = table.sample()
-        given = GivenRows(X, y, sample_weight, groups, self._targets(y))
+        given = TrainingTable(X, y, sample_weight, groups, self._targets(y))
         if not table.is_whole:
             check_beyond_memory(settings)
             rows = partial(AllDaskRows, estimator=self, table=table)

@@ -16,11 +16,11 @@ from binfeat._threads import share_blocks
 from binfeat.kernels.base import Kernel
 from binfeat.length_scales.matrices import (
     DifferentiableMatrix,
-    Frame,
     KernelMatrix,
     Prepared,
     RadialMatrix,
     Slopes,
+    Standardizer,
     differentiable_matrix,
     square,
 )
@@ -76,14 +76,14 @@ class KernelSum:
         """Return the kernel of each part, for columns of rows."""
         return [differentiable_matrix(part.kernel, categorical, n_jobs, part.linear_map) for part in self.parts]
 
-    def gammas(self, frame: Frame) -> np.ndarray:
-        """Return gammas (n_parts, n_inputs) for columns in a frame."""
-        return np.array([frame.gamma(part.kernel, part.gamma) for part in self.parts])
+    def gammas(self, standardizer: Standardizer) -> np.ndarray:
+        """Return gammas (n_parts, n_inputs) for standardized columns."""
+        return np.array([standardizer.gamma(part.kernel, part.gamma) for part in self.parts])
 
-    def values(self, frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> "KernelValues":
-        """Return the kernel as a function of columns in a frame."""
+    def values(self, standardizer: Standardizer, categorical: np.ndarray, n_jobs: int | None) -> "KernelValues":
+        """Return the kernel as a function of standardized columns."""
         shares = [part.share for part in self.parts]
-        return KernelValues(self.matrices(categorical, n_jobs), shares, self.gammas(frame), n_jobs)
+        return KernelValues(self.matrices(categorical, n_jobs), shares, self.gammas(standardizer), n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class KernelValues:
-    """Values of the kernel ``sum_p share_p k_p``, for rows as float32 columns from `Frame.columns`."""
+    """Values of the kernel ``sum_p share_p k_p``, for rows as float32 columns from `Standardizer.columns`."""
 
     matrices: Sequence[KernelMatrix]
     shares: Sequence[float] | np.ndarray

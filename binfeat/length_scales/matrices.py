@@ -1,6 +1,6 @@
 """Kernel matrices of few rows, and their derivatives by the logarithms of all length scales.
 
-Rows are columns here: arrays (n_inputs, n), float32 in C order, from `Frame.columns`.
+Rows are columns here: arrays (n_inputs, n), float32 in C order, from `Standardizer.columns`.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ Slopes = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Standardizer:
     """Origin and unit of each input, so that float32 represents its values well; categories are not changed."""
 
     center: np.ndarray  # (n_inputs,)

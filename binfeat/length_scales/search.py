@@ -22,7 +22,7 @@ from binfeat.length_scales.leave_one_out import (
     weighted_squares,
 )
 from binfeat.length_scales.limits import SEARCH
-from binfeat.length_scales.matrices import Frame, differentiable_matrix
+from binfeat.length_scales.matrices import Standardizer, differentiable_matrix
 
 _MOMENTUM, _SECOND = 0.9, 0.99
 
@@ -53,7 +53,7 @@ class KernelSteps:
 
     def __init__(
         self,
-        gammas: np.ndarray,  # (n_parts, n_inputs), for columns in a frame; zeros stay
+        gammas: np.ndarray,  # (n_parts, n_inputs), for standardized columns; zeros stay
         shares: np.ndarray,  # (n_parts,)
         alpha: float,
         *,
@@ -210,13 +210,13 @@ class LengthScaleSearch:
         self._X, self._Y, self._weights = X, Y, weights
         self.used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)  # rows with positive weight
         some = X[self._rng.permutation(self.used)[: SEARCH.distance_rows]]
-        self.frame = Frame.of(some, categorical)
+        self.standardizer = Standardizer.of(some, categorical)
         self._distance = mean_distances(some, categorical, self._rng, kernel.power)
         self._live = self._distance > 0
         distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
         share = SEARCH.start_exponent / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
-            gamma = self.frame.gamma(kernel, quotients(share, distance))
+            gamma = self.standardizer.gamma(kernel, quotients(share, distance))
         prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(gamma))) / len(self.used)
         self._steps = KernelSteps(
             gamma[np.newaxis],
@@ -237,10 +237,10 @@ class LengthScaleSearch:
 
     @property
     def gamma(self) -> np.ndarray:
-        return self.framed_gamma / self.frame.gamma(self.kernel, 1.0)
+        return self.standardized_gamma / self.standardizer.gamma(self.kernel, 1.0)
 
     @property
-    def framed_gamma(self) -> np.ndarray:
+    def standardized_gamma(self) -> np.ndarray:
         """Return gammas for columns of the rows."""
         return self._steps.gammas[0]
 
@@ -262,7 +262,7 @@ class LengthScaleSearch:
     def part(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, Weights]:
         """Return columns, targets and weights of the rows with these numbers."""
         weights = None if self._weights is None else self._weights[rows]
-        return self.frame.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
+        return self.standardizer.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
 
     def run(self, n_steps: int, most_rows: int, until: int | None = None, progress: float = 0.0) -> Self:
         """Continue to step `until` of `n_steps`, with at most `most_rows` rows per step and a decreasing rate.
@@ -304,7 +304,7 @@ class LengthScaleSearch:
         if self._live.any():
             with suppress(SingularKernelError):
                 X, Y, weights = self.part(thinned(self.used, most))
-                K = self.matrix(X, X, self.framed_gamma)
+                K = self.matrix(X, X, self.standardized_gamma)
                 return float(weighted_squares(K, self.alpha, weights, Y).mean(dtype=np.float64))
         return np.inf
 
@@ -318,7 +318,7 @@ class LengthScaleSearch:
         factors = 4.0 ** np.arange(1, 5)
 
         def losses(factor: float) -> np.ndarray:
-            K = self.matrix(X, X, factor * self.framed_gamma)
+            K = self.matrix(X, X, factor * self.standardized_gamma)
             return weighted_squares(K, self.alpha, weights, Y).mean(axis=1, dtype=np.float64)
 
         if losses(1.0).mean() < mean.mean():
@@ -332,10 +332,10 @@ class LengthScaleSearch:
         """Return numbers of at most `most` rows, and their leave-one-out residuals."""
         rows = thinned(self.used, most)
         X, Y, weights = self.part(rows)
-        return rows, residuals(self.matrix(X, X, self.framed_gamma), self.alpha, weights, Y)
+        return rows, residuals(self.matrix(X, X, self.standardized_gamma), self.alpha, weights, Y)
 
     def _step(self, rows: np.ndarray, rate: float) -> None:
-        given = *self.part(rows), self.framed_gamma, self.alpha, self._rng, self._scratch
+        given = *self.part(rows), self.standardized_gamma, self.alpha, self._rng, self._scratch
         left_out = leave_one_out(self.matrix, *given)
         self.errors.append(left_out.error)
         self.gammas.append(self.gamma)

@@ -51,16 +51,16 @@ class Splitter(Protocol):
 
 class HeldOutScore:
     def __init__(self, estimator: Any, Z: Features, y: np.ndarray, flat: bool) -> None:
-        self._machine = clone(estimator)
+        self._estimator = clone(estimator)
         for name in ("n_features_in_", "classes_", "multilabel_"):
             if hasattr(estimator, name):
-                setattr(self._machine, name, getattr(estimator, name))
+                setattr(self._estimator, name, getattr(estimator, name))
         self._scorer = scorer_of(estimator)
         self._Z, self._y, self._flat = Z, y, flat
 
     def __call__(self, coef: np.ndarray, intercept: np.ndarray) -> float:
-        self._machine.__dict__.update(coefficients(coef, intercept, self._flat))
-        return self._scorer(self._machine, self._Z, self._y)
+        self._estimator.__dict__.update(coefficients(coef, intercept, self._flat))
+        return self._scorer(self._estimator, self._Z, self._y)
 
 
 HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # training rows, and the score on the validation rows

@@ -18,7 +18,7 @@ from binfeat._common.labels import (
     all_labels,
     check_labels_or_sets,
     labels_in,
-    labels_of_machine,
+    labels_of_model,
     require_two,
     weights_by_class,
     weights_of_known,
@@ -209,7 +209,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         y = check_labels_or_sets(require_y(type(self).__name__, y))
         check_consistent_length(Z, y)
         begins = first and (classes is not None or np.ndim(y) == 2 or not hasattr(self, "classes_"))
-        labels = all_labels(y, classes, None if begins else labels_of_machine(self))
+        labels = all_labels(y, classes, None if begins else labels_of_model(self))
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
         self._fit_more(ProcessRows(Z, labels.encode(y), weights))
@@ -274,7 +274,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
     @property
     def _labels(self) -> Labels:
-        labels = labels_of_machine(self)
+        labels = labels_of_model(self)
         if not hasattr(self, "calibration_coef_"):
             return labels
         return replace(labels, calibration=Calibration(self.calibration_coef_, self.calibration_intercept_))
@@ -312,7 +312,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         places = np.concatenate(held_out)
         weights = None if rows.weights is None else rows.weights[places]
         with one_blas_thread():
-            labels = labels_of_machine(self).calibrated(np.concatenate(scores), y[places], weights)
+            labels = labels_of_model(self).calibrated(np.concatenate(scores), y[places], weights)
         calibration = cast(Calibration, labels.calibration)
         self.calibration_coef_, self.calibration_intercept_ = calibration.coef, calibration.intercept
 

@@ -21,7 +21,7 @@ _NEWTON_STEPS = 100  # far more than a piecewise quadratic objective needs
 
 
 @dataclass
-class _Machines:
+class _Models:
     """One model per target: coefficients, intercepts, and scores of the training rows."""
 
     coef: np.ndarray
@@ -29,16 +29,16 @@ class _Machines:
     scores: np.ndarray
 
     @classmethod
-    def of(cls, rows: ProcessRows, machine: Result | None) -> "_Machines":
+    def of(cls, rows: ProcessRows, start: Result | None) -> "_Models":
         """Return the model with these coefficients and intercepts (or 0), and its scores of the rows."""
-        if machine is None:
+        if start is None:
             zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)
             return cls(zero, np.zeros(rows.n_targets), np.zeros(rows.Y.shape, rows.dtype))
-        return cls(machine.solution, machine.intercept, np.asarray(rows.design @ machine.solution) + machine.intercept)
+        return cls(start.solution, start.intercept, np.asarray(rows.design @ start.solution) + start.intercept)
 
-    def towards(self, other: "_Machines", step: np.ndarray) -> "_Machines":
+    def towards(self, other: "_Models", step: np.ndarray) -> "_Models":
         parts = ((a + (b - a) * step).astype(a.dtype) for a, b in zip(vars(self).values(), vars(other).values()))
-        return _Machines(*parts)
+        return _Models(*parts)
 
 
 def solve_hinge(rows: ProcessRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
@@ -53,7 +53,7 @@ def solve_hinge(rows: ProcessRows, alpha: np.ndarray, options: SolverOptions, st
     """
     tol = _TOL if options.tol is None else options.tol
     Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
-    now = _Machines.of(rows, start)
+    now = _Models.of(rows, start)
     residuals, n_iter, status = list[np.ndarray](), 0, "max_iter"
     for _ in range(_NEWTON_STEPS):
         system = NormalEquations(rows.weighted(weights * (now.scores * Y < 1)), options.fit_intercept)
@@ -64,7 +64,7 @@ def solve_hinge(rows: ProcessRows, alpha: np.ndarray, options: SolverOptions, st
             result = error.result
         n_iter += len(result.residuals) - 1
         residuals.append(result.residuals[1:] if residuals else result.residuals)
-        before, now = now, _search(now, _Machines.of(rows, result), Y, weights, alpha)
+        before, now = now, _search(now, _Models.of(rows, result), Y, weights, alpha)
         if result.status in ("interrupted", "stopped", "breakdown"):
             status = result.status
             break
@@ -90,11 +90,11 @@ def solve_hinge_path(
         yield start
 
 
-def _objective(now: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+def _objective(now: _Models, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     return (weights * np.maximum(0, 1 - Y * now.scores) ** 2).sum(axis=0) + alpha * column_dots(now.coef, now.coef)
 
 
-def _search(now: _Machines, aim: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> _Machines:
+def _search(now: _Models, aim: _Models, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> _Models:
     """Minimize along the line through two models, per target: find the root of an increasing piecewise linear slope."""
     margins, slopes = 1 - Y * now.scores, Y * (aim.scores - now.scores)
     way = aim.coef - now.coef

@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.memory import allowed_bytes
 from binfeat._common.subsets import slices
-from binfeat._engine.fours import FOUR
+from binfeat._engine.simd import FOUR
 from binfeat._rows.rows import Rows
 from binfeat.linear.result import Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
 

@@ -27,14 +27,14 @@ from binfeat.kernels.lookup import exact_kernel
 from binfeat.linear.alpha_choice import Splitter
 from binfeat.models.fitted.saved import check_classifier
 from binfeat.models.kernel_algebra.loss import MARGINS
-from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.served.estimator import ServedModelBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import doubt_classes
 from binfeat.report.method import Reporting
 
 
-class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedModelBase):
     """Kernel classification on raw tables, with automatic selection of kernel, length scales and penalty.
 
     It minimizes ``sum_i v_i loss(y_i, f(x_i)) + alpha |f|^2`` for each class, with y_i = 1 in the class and -1

@@ -29,17 +29,17 @@ from binfeat._threads import blas_threads
 from binfeat.kernels.parameters import WithKernel
 from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, require_finite
 from binfeat.models.fitted.saved import migrate
-from binfeat.models.machines.all_rows import SourceRows, check_beyond_memory
-from binfeat.models.machines.choice import fitted_with
-from binfeat.models.machines.sizes import require_table_bytes
 from binfeat.models.pipeline import fit
 from binfeat.models.problem import n_targets_of
 from binfeat.models.run import HEADER, Clock, Run, decision_words
 from binfeat.models.settings import SOLVER_OPTIONS, Limits, Settings
+from binfeat.models.solvers.all_rows import SourceRows, check_beyond_memory
+from binfeat.models.solvers.choice import fitted_with
+from binfeat.models.solvers.sizes import require_table_bytes
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
 from binfeat.models.table.targets import Targets
-from binfeat.models.training_data import GivenRows, problem_of, seen_rows
+from binfeat.models.training_data import TrainingTable, problem_of, seen_rows
 
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
@@ -119,7 +119,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         checked, weights = self._checked(require_y(type(self).__name__, y), sample_weight)
         groups = check_groups(groups, len(checked))
         own_weights = check_weights(weights, len(checked))
-        given = GivenRows(X, checked, weights, groups, self._targets(checked, own_weights))
+        given = TrainingTable(X, checked, weights, groups, self._targets(checked, own_weights))
         if source is not None:
             given = given.sampled(source)
             if not source.is_whole:
@@ -128,7 +128,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
                 given = replace(given, all_rows=rows)
         return self._fit_rows(given, settings, Clock(settings.max_seconds))
 
-    def _fit_rows(self, given: GivenRows, settings: Settings, clock: Clock) -> Self:
+    def _fit_rows(self, given: TrainingTable, settings: Settings, clock: Clock) -> Self:
         """Fit to all rows, or to a sample of them if they do not fit in memory."""
         n_targets = n_targets_of(given.targets, given.y)
         require_table_bytes(getattr(given.X, "shape", ()), len(given.y), n_targets, settings.max_bytes)

@@ -14,13 +14,13 @@ from binfeat.models.fitted.exact import Spread
 from binfeat.models.fitted.features import FeaturePosterior
 from binfeat.models.fitted.fitted import Posterior
 from binfeat.models.fitted.saved import check_regressor
-from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.served.estimator import ServedModelBase
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report
 from binfeat.models.table.targets import LINK, Targets
 
 
-class NumbersMachineBase(ServedMachineBase):
+class NumbersModelBase(ServedModelBase):
     """Base class of kernel models for numbers."""
 
     kernel: object

@@ -21,15 +21,15 @@ from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
-from binfeat.models.machines.all_rows import AllRows, RowsOf
-from binfeat.models.machines.candidate import Solution
-from binfeat.models.machines.choice import Candidate, MachineChoice, known_kernels, known_machine, machine_again, suits
-from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.sizes import TUNING_ROWS, is_wide
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
 from binfeat.models.search.wide import WideSearch
+from binfeat.models.solvers.all_rows import AllRows, RowsOf
+from binfeat.models.solvers.candidate import Solution
+from binfeat.models.solvers.choice import Candidate, SolverChoice, known_kernels, known_solver, solver_again, suits
+from binfeat.models.solvers.exact import ExactSolver
+from binfeat.models.solvers.sizes import TUNING_ROWS, is_wide
 from binfeat.models.table.targets import (
     LINK,
     Targets,
@@ -48,7 +48,7 @@ def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -
     Ctrl-C returns the best current model and sets `run.interrupt`; it is raised again if there is no model.
     """
     problem = prepared(problem, run, has_targets=previous is not None)
-    choice = MachineChoice.of(problem, all_rows(problem, run), run)
+    choice = SolverChoice.of(problem, all_rows(problem, run), run)
     if previous is not None and not suits(previous, choice):
         previous = None
     search: KernelSearch | WideSearch | None = None
@@ -57,14 +57,14 @@ def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -
     elif previous is None:
         search = KernelSearch(problem, run, *choice.kernel_kinds, choice.rows.n_train)
     run.begin((search.n_stages if search else 0) + choice.n_stages(run.settings.learns_gamma and previous is None))
-    machine = kernels = None
+    solver = kernels = None
     try:
         kernels = search.run() if search else known_kernels(cast(Fitted, previous), problem, run)
-        machine = _machine(choice, kernels, previous)
-        solution = machine.solve(choice.rows, run)
+        solver = _solver(choice, kernels, previous)
+        solution = solver.solve(choice.rows, run)
         problem, solution = reweighted(problem, kernels, solution, all_rows, run)
     except KeyboardInterrupt as interrupt:
-        settled, so_far = search.settled() if search else kernels, None if machine is None else machine.so_far()
+        settled, so_far = search.settled() if search else kernels, None if solver is None else solver.so_far()
         if settled is None:
             raise
         kernels, run.interrupt = settled, interrupt
@@ -72,19 +72,19 @@ def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -
     return concluded(problem, kernels, solution, run)
 
 
-def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:
+def _solver(choice: SolverChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:
     if previous is not None:
-        return known_machine(previous, choice, kernels)
-    return choice.machine(kernels)
+        return known_solver(previous, choice, kernels)
+    return choice.solver(kernels)
 
 
-def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Solution:
+def _solved_in_a_second(choice: SolverChoice, kernels: ScaledKernels, previous: Fitted | None) -> Solution:
     """Return a model of few rows, which takes about a second."""
     problem, run = choice.problem, choice.run.hurried()
     train, held_out = problem.train[: run.limits.hurried_rows], problem.held_out[: run.limits.hurried_out]
     some = replace(problem, train=train, held_out=held_out)
     rows = AllRows(some, run)
-    return _machine(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)
+    return _solver(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)
 
 
 _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # steps and rows of a short search, and rows to compare
@@ -127,7 +127,7 @@ def reweighted(
     for _ in range(_MOST_STEPS):
         start, quiet = run.clock.used, run.quiet(0)
         near = problem.at(scores, solution.predict(run.settings.n_jobs))
-        following = machine_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
+        following = solver_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
         if run.settings.alpha is None and following.error > _WORSE * solution.error:
             moved = 0.0
             break
@@ -255,10 +255,10 @@ def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, 
     some = replace(problem, train=problem.train[:TUNING_ROWS], held_out=problem.held_out[:0])
     if known is not None:
         known = replace(known, kernel=replace(known.kernel, alpha=known.kernel.alpha / some.mean_weight))
-    machine = ExactMachine(some, run, kernels, known)
-    tuned = machine.tuned()
+    solver = ExactSolver(some, run, kernels, known)
+    tuned = solver.tuned()
     kernel = replace(tuned.kernel, alpha=tuned.kernel.alpha * some.mean_weight)
-    return Trial(kernel, tuned.error), machine.solution(tuned)
+    return Trial(kernel, tuned.error), solver.solution(tuned)
 
 
 def _moved(problem: Problem, steps: np.ndarray) -> float:
@@ -320,8 +320,8 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     some = own.train if is_grouped else thinned(own.train, _SPREAD_TUNED_ROWS)
     settings = replace(run.settings, alpha=None, kernel=None, refits=False)
     quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
-    tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
-    logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
+    tuned = ExactSolver(replace(own, train=some), quiet, kernel).tuned()
+    logs = ExactSolver(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
     expected = targets.decode(logs.predict(run.settings.n_jobs)(kernels.X[rows]))
     places = np.full(len(problem.table), -1)
     places[rows] = np.arange(len(rows))

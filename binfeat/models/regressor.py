@@ -19,14 +19,14 @@ from binfeat._rows.scored import SourceScorer
 from binfeat.kernels.base import Kernel
 from binfeat.linear.alpha_choice import Splitter
 from binfeat.models.kernel_algebra.loss import LOSSES
-from binfeat.models.number_estimator import NumbersMachineBase
+from binfeat.models.number_estimator import NumbersModelBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.targets import Targets, as_columns, check_transform, first_transform
 from binfeat.report.method import Reporting
 
 
-class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, NumbersMachineBase):
+class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, NumbersModelBase):
     """Kernel ridge regression on raw tables, with automatic selection of kernel, length scales and penalty.
 
     It minimizes ``sum_i v_i |y_i - f(x_i)|^2 + alpha |f|^2`` over functions f of the kernel's space and an intercept,
@@ -151,7 +151,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     __module__ = "binfeat"  # as saved files name it
 
-    _solver_options = (*NumbersMachineBase._solver_options, "n_posterior_samples")
+    _solver_options = (*NumbersModelBase._solver_options, "n_posterior_samples")
 
     target_transform_: str
     target_transformer_: BaseEstimator

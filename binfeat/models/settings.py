@@ -105,8 +105,8 @@ class Settings:
         return self.learns_gamma and self.features in (None, "exact", "local")
 
     @classmethod
-    def of(cls, machine: BaseEstimator) -> "Settings":
-        given = machine.get_params(deep=False)
+    def of(cls, model: BaseEstimator) -> "Settings":
+        given = model.get_params(deep=False)
         for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",))):
             if isinstance(given[name], str) and given[name] not in words:
                 known = " or ".join(repr(word) for word in words)
@@ -115,7 +115,7 @@ class Settings:
         check_choice(given["on_unseen"], "on_unseen", POLICIES)
         for name in ("refit", "warm_start"):
             check_flag(given[name], name)
-        options = _solver_options(given["solver_params"], machine._solver_options)
+        options = _solver_options(given["solver_params"], model._solver_options)
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
             features=None if given["features"] == "auto" else given["features"],
@@ -128,7 +128,7 @@ class Settings:
             max_seconds=None if given["max_seconds"] is None else check_real(given["max_seconds"], "max_seconds", 0.0),
             max_bytes=None if given["max_bytes"] is None else check_integer(given["max_bytes"], "max_bytes", 1),
             has_cv=given["cv"] is not None,
-            scorer=None if given["scoring"] is None else scorer_of(machine),
+            scorer=None if given["scoring"] is None else scorer_of(model),
             refits=given["refit"],
             warm_start=given["warm_start"],
             n_jobs=given["n_jobs"],

@@ -16,11 +16,11 @@ from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.kernel_algebra.loss import SQUARES
-from binfeat.models.machines.all_rows import AllRows, RowsOf
-from binfeat.models.machines.choice import known_targets, previous_fit
-from binfeat.models.machines.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.problem import Problem, answers_of, rows_of, with_codes
 from binfeat.models.run import FEWER_ROWS, Run
+from binfeat.models.solvers.all_rows import AllRows, RowsOf
+from binfeat.models.solvers.choice import known_targets, previous_fit
+from binfeat.models.solvers.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import doubt_rows
@@ -33,7 +33,7 @@ _Split = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRows:
+class TrainingTable:
     """Checked arguments of `fit`: all rows, or a sample of rows that do not fit in memory."""
 
     X: RawTable
@@ -52,32 +52,32 @@ class GivenRows:
         return replace(self, X=source.sample, y=self.y[source.rows], weights=weights, groups=groups)
 
 
-def problem_of(machine: BaseEstimator, given: GivenRows, run: Run) -> tuple[Problem, Fitted | None, TableRows]:
+def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Problem, Fitted | None, TableRows]:
     """Encode, clean and split the rows: the problem of a fit, the earlier fit of a warm start, and unique rows.
 
     Sets `n_features_in_` and `feature_names_in_` of the model. ValueError if there are too few rows, or X or
     targets differ from the earlier fit of a warm start; MemoryError if `n_grids` grids need too much memory.
     """
-    settings, previous = run.settings, previous_fit(machine, run)
-    encoder, table = _encoded(machine, given, run, previous)
+    settings, previous = run.settings, previous_fit(model, run)
+    encoder, table = _encoded(model, given, run, previous)
     weights = check_weights(given.weights, len(table))
     check_comparable(weights)
     rows = TableRows(table, given.y, answers_of(given.targets, given.y), weights)
-    own, (train, held_out, numbers) = _cleaned(machine, rows, given, run)
+    own, (train, held_out, numbers) = _cleaned(model, rows, given, run)
     is_split = settings.has_cv or given.groups is not None
     doubt_rows(own, apart=is_split)
     targets = given.targets
     if own is not rows and not isinstance(targets, AnyLabels):
-        targets = machine._targets(own.y, own.weights)
+        targets = model._targets(own.y, own.weights)
     targets = targets if previous is None else known_targets(previous, targets)
     train, held_out = map(np.random.default_rng(settings.seed).permutation, (train, held_out))
-    scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(machine))
+    scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(model))
     learned = own.table, own.y, targets, own.weights
     problem = Problem(*learned, train, held_out, encoder, scoring, numbers)
     check_penalty(settings.alpha, problem.mean_weight)
     if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
         problem = with_codes(problem)
-    _note_codes(machine, problem.encoder.coded, run)
+    _note_codes(model, problem.encoder.coded, run)
     return problem, previous, own
 
 
@@ -89,30 +89,30 @@ def seen_rows(problem: Problem, rows: TableRows) -> np.ndarray:
 
 
 def _encoded(
-    machine: BaseEstimator, given: GivenRows, run: Run, previous: Fitted | None
+    model: BaseEstimator, given: TrainingTable, run: Run, previous: Fitted | None
 ) -> tuple[TableEncoder, np.ndarray]:
     """Return the table as numbers; ValueError if it has too few rows or grids need too much memory."""
     settings = run.settings
     if previous is None:
         takes_ranks = settings.may_take_ranks and run.limits.mechanisms.ranks
-        encoder, table = TableEncoder.fit(machine, given.X, settings.categorical_features, takes_ranks)
+        encoder, table = TableEncoder.fit(model, given.X, settings.categorical_features, takes_ranks)
     else:
-        encoder, table = previous.encoder.renewed(machine, given.X)
+        encoder, table = previous.encoder.renewed(model, given.X)
     check_consistent_length(table, given.y)
     if len(table) < 2:
-        raise ValueError(f"{type(machine).__name__} requires at least 2 rows, got n_samples=1.")
+        raise ValueError(f"{type(model).__name__} requires at least 2 rows, got n_samples=1.")
     if settings.n_grids is not None:
         require_binning_memory(table.shape, settings.n_grids, 0)
     return encoder, table
 
 
-def _cleaned(machine: BaseEstimator, rows: TableRows, given: GivenRows, run: Run) -> tuple[TableRows, _Split]:
+def _cleaned(model: BaseEstimator, rows: TableRows, given: TrainingTable, run: Run) -> tuple[TableRows, _Split]:
     """Return unique rows and their split; a sample keeps all rows.
 
     With `cv` or `groups` rows are split before copies are merged, and otherwise afterwards.
     """
     if given.is_sample or run.settings.has_cv or given.groups is not None:
-        train, held_out, numbers = split = _split(machine, rows.y, given.groups, run)
+        train, held_out, numbers = split = _split(model, rows.y, given.groups, run)
         if rows.weights is not None and not (rows.weights[train].any() and rows.weights[held_out].any()):
             raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
         if given.is_sample:
@@ -128,17 +128,17 @@ def _cleaned(machine: BaseEstimator, rows: TableRows, given: GivenRows, run: Run
         _note_copies(rows, own, run)
         rows = own
     rows = _within_time_limit(rows, run)
-    return rows, _split(machine, rows.y, None, run)
+    return rows, _split(model, rows.y, None, run)
 
 
-def _split(machine: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: Run) -> _Split:
+def _split(model: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: Run) -> _Split:
     """Split rows by `cv` and `random_state` of the model; use all folds up to a number of rows."""
-    pairs, numbers = splits(machine, len(y), y, groups), None
+    pairs, numbers = splits(model, len(y), y, groups), None
     train, held_out = first = next(pairs)
     may_use_folds = run.settings.has_cv and run.settings.refits and run.settings.loss in SQUARES
     if may_use_folds and len(y) <= TUNING_ROWS:
         numbers = folds(chain([first], pairs), len(y))
-    elif groups is not None and machine.cv is None:
+    elif groups is not None and model.cv is None:
         numbers = check_groups(groups, len(y))
     return train, held_out, numbers
 
@@ -162,8 +162,8 @@ def _note_copies(rows: TableRows, own: TableRows, run: Run) -> None:
         run.note("rows", f"{len(own):,} of {len(rows):,}, without duplicates and weights of 0", np.nan)
 
 
-def _note_codes(machine: BaseEstimator, coded: np.ndarray, run: Run) -> None:
-    names = getattr(machine, "feature_names_in_", range(machine.n_features_in_))
+def _note_codes(model: BaseEstimator, coded: np.ndarray, run: Run) -> None:
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
     known = [str(names[j]) for j in coded]
     if known:
         run.note("codes", ", ".join(known[:5]) + ", ..." * (len(known) > 5), np.nan)

@@ -31,7 +31,7 @@ def canvas(display: object, ax: OptionalAxes, figsize: tuple[float, float]) -> "
     return ax.figure, ax
 
 
-def require_machine(machine: object, attribute: str) -> None:
+def require_model(machine: object, attribute: str) -> None:
     """Raise TypeError for anything but a kernel model, NotFittedError for a model that is not fitted."""
     if not isinstance(machine, KernelMachineBase):
         raise TypeError(

@@ -10,7 +10,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import as_text
 from binfeat._common.subsets import thinned
 from binfeat._common.validation import check_integer, check_numbers, check_share
-from binfeat.models.number_estimator import NumbersMachineBase
+from binfeat.models.number_estimator import NumbersModelBase
 from binfeat.models.regressor import KernelMachineRegressor
 from binfeat.plots.canvas import OptionalAxes, canvas
 
@@ -101,7 +101,7 @@ class IntervalDisplay:
         ValueError
             If `machine` has several targets.
         """
-        if not isinstance(machine, NumbersMachineBase):
+        if not isinstance(machine, NumbersModelBase):
             raise TypeError(f"machine must be a KernelMachineRegressor, got {type(machine).__name__}.")
         check_is_fitted(machine, "feature_coef_")
         intervals = machine.predict_interval(X, coverage)

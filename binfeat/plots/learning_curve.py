@@ -9,7 +9,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import as_text
 from binfeat._common.validation import check_numbers
-from binfeat.plots.canvas import Machine, OptionalAxes, canvas, require_machine
+from binfeat.plots.canvas import Machine, OptionalAxes, canvas, require_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +92,7 @@ class LearningCurveDisplay:
         TypeError
             If `machine` is not a kernel model.
         """
-        require_machine(machine, "learning_curve_")
+        require_model(machine, "learning_curve_")
         return cls(**_curve_of(machine)).plot(ax, **line_kwargs)
 
     def plot(self, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_relevances
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_machine
+from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_model
 
 
 @dataclass(eq=False, repr=False)
@@ -73,7 +73,7 @@ class RelevanceDisplay:
         TypeError
             If `machine` is not a kernel model.
         """
-        require_machine(machine, "feature_relevances_")
+        require_model(machine, "feature_relevances_")
         if feature_names is None:
             feature_names = getattr(machine, "feature_names_in_", None)
         return cls(machine.feature_relevances_, feature_names).plot(ax, max_features=max_features)

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_swarm, draw_waterfall
 from binfeat._common.validation import check_choice, check_integer, check_numbers
-from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_machine
+from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_model
 
 
 @dataclass(eq=False, repr=False)
@@ -84,7 +84,7 @@ class ShapleyDisplay:
         ValueError
             If `output` is out of range.
         """
-        require_machine(machine, "feature_relevances_")
+        require_model(machine, "feature_relevances_")
         found = machine.shapley_values(X)
         values, base = found.values, found.base_values
         n_outputs = 1 if base.ndim == 1 else base.shape[1]

@@ -7,10 +7,10 @@ import numpy as np
 from binfeat._common.subsets import evenly_spaced
 from binfeat.kernels.families import Laplacian
 from binfeat.length_scales.leave_one_out import SingularKernelError
-from binfeat.length_scales.matrices import Frame, kernel_matrix
+from binfeat.length_scales.matrices import Standardizer, kernel_matrix
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.kernel_algebra.loss import SQUARES
-from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.served.estimator import ServedModelBase
 from binfeat.report.errors import Evaluation
 from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
 
@@ -24,13 +24,13 @@ class Limit:
     is_relevant: bool
 
 
-def limits_of(model: ServedMachineBase, evaluation: Evaluation | None) -> list[Limit]:
+def limits_of(model: ServedModelBase, evaluation: Evaluation | None) -> list[Limit]:
     """Return time, features and rows as limits, and the noise if there are test rows that `fit` did not use."""
     limits = [_time(model), _grids(model), _rows(model)]
     return limits if evaluation is None or evaluation.seen else [*limits, _noise(model, evaluation)]
 
 
-def _time(model: ServedMachineBase) -> Limit:
+def _time(model: ServedModelBase) -> Limit:
     if model.status_ == "converged":
         return Limit("Time", "The fit was not cut short by a limit.", False)
     if model.status_ == "budget":
@@ -40,7 +40,7 @@ def _time(model: ServedMachineBase) -> Limit:
     return Limit("Time", f"The fit was {model.status_} before it converged.", True)
 
 
-def _grids(model: ServedMachineBase) -> Limit:
+def _grids(model: ServedModelBase) -> Limit:
     """Extrapolate the learning curve to infinitely many grids or trees, by a line in 1 / n through two points."""
     curve = model.learning_curve_
     if model.features_ == "exact":
@@ -54,7 +54,7 @@ def _grids(model: ServedMachineBase) -> Limit:
     return Limit(title, text, share > _MUCH)
 
 
-def _rows(model: ServedMachineBase) -> Limit:
+def _rows(model: ServedModelBase) -> Limit:
     """Estimate the gain from twice as many rows, if the model stores its rows."""
     fitted = model._fitted
     function, n_jobs = fitted.function, model.n_jobs
@@ -81,7 +81,7 @@ def _rows(model: ServedMachineBase) -> Limit:
     return Limit("Rows", text, is_certain and share > _MUCH)
 
 
-def _noise(model: ServedMachineBase, evaluation: Evaluation) -> Limit:
+def _noise(model: ServedModelBase, evaluation: Evaluation) -> Limit:
     """Estimate the share of noise in the error from the residuals of neighboring rows.
 
     Half the mean squared difference of neighboring residuals estimates the variance of the noise from above
@@ -93,8 +93,8 @@ def _noise(model: ServedMachineBase, evaluation: Evaluation) -> Limit:
     if not squares:
         return Limit("Noise", "The error on the test rows is 0.", False)
     table, categorical = model._fitted.scaled(evaluation.table[chosen]), model._fitted.encoder.categorical
-    frame, matrix = Frame.of(table, categorical), kernel_matrix(Laplacian(), categorical, model.n_jobs)
-    columns, gamma = frame.columns(table), frame.gamma(Laplacian(), model._fitted.inverse_lengths)
+    standardizer, matrix = Standardizer.of(table, categorical), kernel_matrix(Laplacian(), categorical, model.n_jobs)
+    columns, gamma = standardizer.columns(table), standardizer.gamma(Laplacian(), model._fitted.inverse_lengths)
     K = matrix(columns, columns, gamma)
     np.fill_diagonal(K, -1.0)
     differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(dtype=np.float64)

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from binfeat._common.labels import LabelColumns, Labels
 from binfeat._common.subsets import thinned
-from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.served.estimator import ServedModelBase
 from binfeat.models.served.shapley import background_of, contributions, in_units_of
 from binfeat.models.table.inputs import name_of_category
 from binfeat.models.table.targets import Targets, as_columns
@@ -29,7 +29,7 @@ class Effect:
     rows: np.ndarray  # values of the input in all rows
 
 
-def effects_of(model: ServedMachineBase, table: np.ndarray, names: list[str]) -> list[Effect]:
+def effects_of(model: ServedModelBase, table: np.ndarray, names: list[str]) -> list[Effect]:
     """Compute the effects of the most important inputs on predictions, or on the probabilities of some classes."""
     importances = model.feature_importances_
     chosen = [j for j in np.argsort(-importances, kind="stable")[:6] if importances[j] > 0]
@@ -42,7 +42,7 @@ def effects_of(model: ServedMachineBase, table: np.ndarray, names: list[str]) ->
     return found
 
 
-def _effect(model: ServedMachineBase, table: np.ndarray, j: int, name: str) -> Effect:
+def _effect(model: ServedModelBase, table: np.ndarray, j: int, name: str) -> Effect:
     """Compute the effect of one encoded column; a date has several, and only one of them is changed."""
     fitted, column = model._fitted, table[:, j]
     encoder = fitted.encoder
@@ -61,7 +61,7 @@ def _effect(model: ServedMachineBase, table: np.ndarray, j: int, name: str) -> E
     return Effect(name, kind, values, levels, np.array([mean.mean(axis=0) for mean in means]), label, words, column)
 
 
-def _outputs(model: ServedMachineBase) -> tuple[Callable[[np.ndarray], np.ndarray], str, list[str]]:
+def _outputs(model: ServedModelBase) -> tuple[Callable[[np.ndarray], np.ndarray], str, list[str]]:
     """Return a function from scores to outputs (n_rows, n_outputs), their label, and the names of their columns."""
     if not is_classifier(model):
         targets = cast(Targets, model._fitted.targets)
@@ -96,7 +96,7 @@ class Reasons:
         return int(np.argmax(np.abs(self.values.sum(axis=1))))
 
 
-def reasons_of(model: ServedMachineBase, table: np.ndarray) -> Reasons:
+def reasons_of(model: ServedModelBase, table: np.ndarray) -> Reasons:
     """Compute the Shapley values of some encoded rows, for the first target or the last class."""
     fitted = model._fitted
     table = thinned(table, 200)

@@ -12,7 +12,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import unmasked
 from binfeat._common.labels import Labels, one_against_rest
 from binfeat._common.validation import checked_targets
-from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.served.estimator import ServedModelBase
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.targets import Targets, as_columns
 from binfeat.models.table.unique_rows import row_hashes, share_of_seen
@@ -43,7 +43,7 @@ class Evaluation:
     seen: float | None  # share of the rows that are training rows; None if unknown
 
     @staticmethod
-    def of(model: ServedMachineBase, X: RawTable, y: ArrayLike) -> "Evaluation":
+    def of(model: ServedModelBase, X: RawTable, y: ArrayLike) -> "Evaluation":
         """Evaluate a model on test rows; ValueError if X has fewer than 10 rows or y does not match."""
         start, fitted = perf_counter(), model._fitted
         table = fitted.encoder.transform(model, X)
@@ -55,7 +55,7 @@ class Evaluation:
         return kind.judge(model, y, scores, table, seconds)
 
     @staticmethod
-    def _share_seen(model: ServedMachineBase, table: np.ndarray, answers: np.ndarray) -> float | None:
+    def _share_seen(model: ServedModelBase, table: np.ndarray, answers: np.ndarray) -> float | None:
         seen = model._fitted.seen
         share = np.nan if seen is None else share_of_seen(row_hashes(table, answers), seen)
         return None if np.isnan(share) else share
@@ -67,9 +67,7 @@ class RegressionEvaluation(Evaluation):
     predicted: np.ndarray
 
     @classmethod
-    def judge(
-        cls, model: ServedMachineBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float
-    ) -> Self:
+    def judge(cls, model: ServedModelBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float) -> Self:
         y = checked_targets(y)
         Y = as_columns(y)
         if Y.shape != scores.shape:
@@ -109,9 +107,7 @@ class ClassificationEvaluation(Evaluation):
     probabilities: np.ndarray  # (n_rows, n_classes)
 
     @classmethod
-    def judge(
-        cls, model: ServedMachineBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float
-    ) -> Self:
+    def judge(cls, model: ServedModelBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float) -> Self:
         if model.multilabel_ or isinstance(model.classes_, list):
             raise ValueError(
                 "The model predicts several labels per row, and a report supports test rows only for one label per "

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.array_types import ArrayLike
 
 if TYPE_CHECKING:
-    from binfeat.models.served.estimator import ServedMachineBase
+    from binfeat.models.served.estimator import ServedModelBase
 
 
 class Reporting:
@@ -43,4 +43,4 @@ class Reporting:
             from binfeat.report.page import write_page
         except ImportError as error:
             raise ImportError("A report needs Matplotlib. Install it: pip install 'binfeat[plot]'.") from error
-        write_page(cast("ServedMachineBase", self), path, X, y)
+        write_page(cast("ServedModelBase", self), path, X, y)

@@ -17,7 +17,7 @@ from binfeat._common.whole_files import require_writable, written
 from binfeat.models.kernel_algebra.loss import SQUARES
 from binfeat.models.kernel_algebra.solve import solve_bytes
 from binfeat.models.run import decision_words
-from binfeat.models.served.estimator import ServedMachineBase
+from binfeat.models.served.estimator import ServedModelBase
 from binfeat.models.table.columns import RawTable
 from binfeat.report import pictures
 from binfeat.report.bottlenecks import Limit, limits_of
@@ -41,7 +41,7 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def write_page(model: ServedMachineBase, path: str | PathLike, X: RawTable, y: ArrayLike | None) -> None:
+def write_page(model: ServedModelBase, path: str | PathLike, X: RawTable, y: ArrayLike | None) -> None:
     if (X is None) != (y is None):
         raise ValueError(f"Only {'y' if X is None else 'X'} was given. Pass both X and y, or neither.")
     require_writable(Path(path))
@@ -51,7 +51,7 @@ def write_page(model: ServedMachineBase, path: str | PathLike, X: RawTable, y: A
         out.write(text.encode())
 
 
-def _page(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
+def _page(model: ServedModelBase, evaluation: Evaluation | None) -> str:
     names = names_of_inputs(model)
     sections = [
         _errors(model, evaluation),
@@ -112,7 +112,7 @@ def _grid(figures: list[str]) -> str:
     return '<div class="pictures">\n' + "\n".join(figures) + "\n</div>"
 
 
-def _errors(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
+def _errors(model: ServedModelBase, evaluation: Evaluation | None) -> str:
     mean, spread = model.held_out_error_
     rows = [(f"Validation error in fit ({_criterion(model)})", _pm(mean, spread, False))]
     note = "± is one standard error. Hyperparameters minimize the validation error, so it is slightly too low."
@@ -126,7 +126,7 @@ def _errors(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
     return _section("Errors", _table(("error", ""), rows), *seen, _paragraph(note, "note"))
 
 
-def _criterion(model: ServedMachineBase) -> str:
+def _criterion(model: ServedModelBase) -> str:
     if model.scoring is not None:
         return "negative score"
     if model.loss not in SQUARES:
@@ -164,7 +164,7 @@ def _limits(limits: list[Limit]) -> str:
     return _section("Limits of the error", '<ul class="limits">\n' + "\n".join(lines) + "\n</ul>")
 
 
-def _decisions(model: ServedMachineBase) -> str:
+def _decisions(model: ServedModelBase) -> str:
     decisions = (decision_words(*row) for row in model.decisions_.tolist())
     rows = [(what, choice, _Number(error), _Number(seconds)) for what, choice, error, seconds in decisions]
     note = (
@@ -175,7 +175,7 @@ def _decisions(model: ServedMachineBase) -> str:
     return _section("Decisions", *parts)
 
 
-def _inputs(model: ServedMachineBase, evaluation: Evaluation | None, names: list[str]) -> str:
+def _inputs(model: ServedModelBase, evaluation: Evaluation | None, names: list[str]) -> str:
     shown = _first("the {} largest of {}", pictures.BARS, len(names))
     shares = _figure(f"Importance of the inputs{shown}", pictures.importances, model.feature_importances_, names)
     note = (
@@ -195,7 +195,7 @@ def _inputs(model: ServedMachineBase, evaluation: Evaluation | None, names: list
     return _section("Inputs", _paragraph(note + more), _grid([shares, *figures]))
 
 
-def _caption(model: ServedMachineBase, effect: Effect) -> str:
+def _caption(model: ServedModelBase, effect: Effect) -> str:
     """Return the caption of an effect, with the number of levels and labels if not all of them are shown."""
     caption = f"Effect of {effect.name}"
     if effect.kind == "categories":
@@ -205,7 +205,7 @@ def _caption(model: ServedMachineBase, effect: Effect) -> str:
     return caption
 
 
-def _reasons(model: ServedMachineBase, evaluation: Evaluation | None, names: list[str]) -> str:
+def _reasons(model: ServedModelBase, evaluation: Evaluation | None, names: list[str]) -> str:
     if evaluation is None:
         return ""
     reasons = reasons_of(model, evaluation.table)
@@ -218,7 +218,7 @@ def _reasons(model: ServedMachineBase, evaluation: Evaluation | None, names: lis
     return _section("Explanations", _paragraph(note), _grid([some, one]))
 
 
-def _curves(model: ServedMachineBase) -> str:
+def _curves(model: ServedModelBase) -> str:
     figures = []
     if len(model.length_scale_errors_) > 1:
         figures.append(_figure("Search for length scales", pictures.search, model.length_scale_errors_))
@@ -228,7 +228,7 @@ def _curves(model: ServedMachineBase) -> str:
     return _section("Learning curves", _grid(figures)) if figures else ""
 
 
-def _on_test_rows(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
+def _on_test_rows(model: ServedModelBase, evaluation: Evaluation | None) -> str:
     if evaluation is None:
         return ""
     if isinstance(evaluation, ClassificationEvaluation):
@@ -248,7 +248,7 @@ def _on_test_rows(model: ServedMachineBase, evaluation: Evaluation | None) -> st
     return _section("Residuals", _grid(figures))
 
 
-def _costs(model: ServedMachineBase, evaluation: Evaluation | None) -> str:
+def _costs(model: ServedModelBase, evaluation: Evaluation | None) -> str:
     rows = [("Fit", _Number(f"{model.decisions_['seconds'].max():.1f} s until the last decision"))]
     rows.append(("Size of the model", _Number(f"{_bytes(vars(model)) / 1e6:,.1f} MB")))
     if model.features_ == "exact":

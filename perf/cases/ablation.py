@@ -34,7 +34,7 @@ _QUICK_TABLES = ("iris",)
 _MODULES = {  # used by no other mechanism
     "linear_maps": ("models.search.linear_maps",),
     "duplicates": ("models.table.unique_rows",),
-    "global_part": ("models.kernel_algebra.level_effects", "models.machines.levels"),
+    "global_part": ("models.kernel_algebra.level_effects", "models.solvers.levels"),
 }
 
 

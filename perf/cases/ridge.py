@@ -7,7 +7,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
 from binfeat import CGRidgeClassifier, RandomBinning
-from binfeat._engine.fours import FOUR
+from binfeat._engine.simd import FOUR
 from binfeat._rows.rows import ProcessRows
 from binfeat._rows.vectors import column_dots
 from binfeat.linear import cg

@@ -19,7 +19,7 @@ ROWS, QUICK_ROWS = (1_000, 5_000, 20_000, 100_000), (300,)
 STAGES = {  # functions called by `pipeline.fit`
     "targets and loss": ("prepared", "reweighted"),
     "search": ("run",),
-    "representation and solution": ("_machine", "solve"),
+    "representation and solution": ("_solver", "solve"),
     "calibration and noise": ("concluded",),
 }
 REST = "table and all else"

@@ -4,8 +4,8 @@ import numpy as np
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.subsets import slices
-from binfeat._engine.fours import FOUR
 from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
+from binfeat._engine.simd import FOUR
 from binfeat._threads import thread_count
 
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.trees import find_cells
-from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.matrices import Standardizer
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnRows:
-    """Scaled rows, stored in float32 as columns in a frame: half the memory, with the precision of kernels."""
+    """Scaled rows, stored in float32 as standardized columns: half the memory, with the precision of kernels."""
 
     columns: np.ndarray  # (n_inputs, n_rows)
-    frame: Frame
+    standardizer: Standardizer
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -29,9 +29,9 @@ class ColumnRows:
     def __getitem__(self, place: np.ndarray | slice | tuple[np.ndarray, int]) -> np.ndarray:
         """Return some rows, or one input of them, in float64; `place` is ``rows`` or ``rows, input``."""
         if not isinstance(place, tuple):
-            return self.columns[:, place].T * self.frame.unit + self.frame.center
+            return self.columns[:, place].T * self.standardizer.unit + self.standardizer.center
         rows, j = place
-        return self.columns[j][rows].astype(np.float64) * self.frame.unit[j] + self.frame.center[j]
+        return self.columns[j][rows].astype(np.float64) * self.standardizer.unit[j] + self.standardizer.center[j]
 
 
 ScaledTable = np.ndarray | ColumnRows  # (n_rows, n_inputs)

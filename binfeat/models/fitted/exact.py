@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from binfeat._common.derived import made_once
+from binfeat._common.derived import locked_cached_property
 from binfeat._common.memory import require_memory
 from binfeat._common.saved_values import FLOATS
 from binfeat._common.subsets import evenly_spaced, slices
@@ -36,9 +36,9 @@ class ExactFunction(KernelFunction):
     anchors: Annotated[np.ndarray, np.int32, "anchors"] = field(default_factory=partial(np.empty, 0, np.int32))
     anchor_coef: Annotated[np.ndarray, FLOATS, "targets", "anchors"] = field(default_factory=partial(np.empty, (0, 0)))
 
-    @made_once
+    @locked_cached_property
     def _expansion(self) -> Expansion:
-        return Expansion.of_one_cell(self.kernel(1), self.categorical, self.frame, *self.expansion)
+        return Expansion.of_one_cell(self.kernel(1), self.categorical, self.standardizer, *self.expansion)
 
     @property
     def expansion(self) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +116,7 @@ class ExactPosterior:
         out = np.empty(len(X))
 
         def fill(place: slice) -> None:
-            rows = self._function.frame.columns(X[place])
+            rows = self._function.standardizer.columns(X[place])
             known = self._known(rows)
             out[place] = self._function.kernel_diagonal(rows) + 1 - np.einsum("ij,ij->j", known, known, dtype=float)
 
@@ -125,17 +125,17 @@ class ExactPosterior:
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         require_memory(32 * len(X) ** 2, "the joint distribution of samples", "Pass fewer rows to sample_y at a time.")
-        rows = self._function.frame.columns(X)
+        rows = self._function.standardizer.columns(X)
         known = self._known(rows).astype(np.float64)
         covariance = self._function.kernel(self._n_jobs)(rows, rows) + 1.0 - known.T @ known
         return normal_samples(covariance / self._alpha, n_samples, rng)
 
     def solved(self, X: np.ndarray) -> np.ndarray:
-        """Return ``(K + 1 1' + alpha / v)^-1 (k + 1)``, (n_machine_rows, n_rows), for rows (n_rows, n_inputs)."""
-        return self._root @ self._known(self._function.frame.columns(X))
+        """Return ``(K + 1 1' + alpha / v)^-1 (k + 1)``, (n_model_rows, n_rows), for rows (n_rows, n_inputs)."""
+        return self._root @ self._known(self._function.standardizer.columns(X))
 
     def _known(self, rows: np.ndarray) -> np.ndarray:
-        """Return the reduction of the prior variance by each training row, as squares (n_machine_rows, n_rows)."""
+        """Return the reduction of the prior variance by each training row, as squares (n_model_rows, n_rows)."""
         return self._root.T @ (self._function.kernel(self._n_jobs)(self._function.support, rows) + np.float32(1.0))
 
 
@@ -194,7 +194,7 @@ class ManyRowsPosterior:
         return HeldOutErrors.of((self._function.coef[:, told] / diagonal[told]).T, variances)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        columns, out = self._function.frame.columns(X), np.empty(len(X))
+        columns, out = self._function.standardizer.columns(X), np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:
             number, rows = group
@@ -210,7 +210,7 @@ class ManyRowsPosterior:
         return float(self.errors.variance_factor) * out / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        columns, out = self._function.frame.columns(X), np.empty((len(X), n_samples))
+        columns, out = self._function.standardizer.columns(X), np.empty((len(X), n_samples))
         common = rng.standard_normal((self._inverse.n_features, n_samples))
         for number, rows in self._groups(columns):
             own = np.ascontiguousarray(columns[:, rows])

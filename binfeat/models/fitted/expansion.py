@@ -13,7 +13,7 @@ from binfeat._threads import one_blas_thread, share_blocks
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelValues
-from binfeat.length_scales.matrices import Frame, KernelMatrix, Linear, RadialMatrix
+from binfeat.length_scales.matrices import KernelMatrix, Linear, RadialMatrix, Standardizer
 
 _KINDS: dict[Kernel, int] = {
     Laplacian(): expansions.LAPLACIAN,
@@ -42,12 +42,12 @@ class Expansion:
         self,
         kernel: KernelValues,
         categorical: np.ndarray,
-        frame: Frame,
+        standardizer: Standardizer,
         support: np.ndarray,  # (n_inputs, n_support)
         cells: list[tuple[np.ndarray, np.ndarray]],  # support rows and coefficients (n_targets, n_rows) of each cell
         intercepts: np.ndarray,  # (n_cells, n_targets)
     ) -> None:
-        self._categorical, self._frame = np.flatnonzero(categorical), frame
+        self._categorical, self._standardizer = np.flatnonzero(categorical), standardizer
         self._place(kernel, categorical)
         S, codes, linear = self._coordinates(support)
         counted = [(rows[coef.any(axis=0)], coef[:, coef.any(axis=0)]) for rows, coef in cells]
@@ -63,10 +63,17 @@ class Expansion:
 
     @classmethod
     def of_one_cell(
-        cls, kernel: KernelValues, categorical: np.ndarray, frame: Frame, support: np.ndarray, coef: np.ndarray
+        cls,
+        kernel: KernelValues,
+        categorical: np.ndarray,
+        standardizer: Standardizer,
+        support: np.ndarray,
+        coef: np.ndarray,
     ) -> Self:
         """Return the expansion over all support rows (n_inputs, n), with coefficients (n_targets, n)."""
-        return cls(kernel, categorical, frame, support, [(np.arange(coef.shape[1]), coef)], np.zeros((1, len(coef))))
+        return cls(
+            kernel, categorical, standardizer, support, [(np.arange(coef.shape[1]), coef)], np.zeros((1, len(coef)))
+        )
 
     def __call__(self, X: np.ndarray, n_jobs: int | None, cells: np.ndarray | None = None) -> np.ndarray:
         """Return sums over trees (n, n_targets) for rows (n, n_inputs), given their cells in all trees (n_trees, n)."""
@@ -113,7 +120,7 @@ class Expansion:
     def _coordinates(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return coordinates for the kernels, categories, and inputs of the linear function: arrays (n, ...).
 
-        They belong to columns in the frame, (n_inputs, n), and do not depend on the other columns.
+        They belong to standardized columns, (n_inputs, n), and do not depend on the other columns.
         """
         rows = np.ascontiguousarray(columns.T, dtype=np.float64)
         coordinates = (rows.take(self._inputs, axis=1) * self._scales).astype(np.float32)
@@ -124,7 +131,7 @@ class Expansion:
 
     def _of(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the coordinates of rows (n, n_inputs)."""
-        return self._coordinates(self._frame.columns(X))
+        return self._coordinates(self._standardizer.columns(X))
 
     def _add(self, known: tuple[np.ndarray, ...], cells: np.ndarray, out: np.ndarray) -> None:
         expansions.add_cells(*self._kernel, *known, cells, *self._cells, out)
@@ -219,12 +226,12 @@ def few_anchors(
     coef : (n_targets, n_anchors) float64
     """
     n_inputs, n_rows = support.shape
-    frame = Frame(np.zeros(n_inputs), np.ones(n_inputs))
+    standardizer = Standardizer(np.zeros(n_inputs), np.ones(n_inputs))
     order = np.random.default_rng(0).permutation(n_rows)
     checked, others = support[:, order[:_CHECKED]], order[_CHECKED:]
 
     def values_of(rows: np.ndarray, own_coef: np.ndarray, at: np.ndarray) -> np.ndarray:
-        expansion = Expansion.of_one_cell(kernel, categorical, frame, rows, own_coef)
+        expansion = Expansion.of_one_cell(kernel, categorical, standardizer, rows, own_coef)
         return expansion(np.ascontiguousarray(at.T, dtype=np.float64), n_jobs)
 
     expected, values = values_of(support, coef, checked), np.empty((0, len(coef)))

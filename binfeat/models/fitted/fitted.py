@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.calibration import Calibration
 from binfeat._common.derived import Derived
-from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_machine
+from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_model
 from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
@@ -205,48 +205,48 @@ def _typed(arrays: dict, dtype: type[np.floating]) -> dict:
     return {name: array.astype(dtype, copy=False) if name in SINGLES else array for name, array in arrays.items()}
 
 
-def fitted_of(machine: BaseEstimator) -> Fitted:
-    posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
-    linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
+def fitted_of(model: BaseEstimator) -> Fitted:
+    posterior, held_out = getattr(model, "_posterior", {}), _typed(getattr(model, "_held_out", {}), np.float64)
+    linear_map, spread = model._rotation, _typed(getattr(model, "_spread", {}), np.float64)
     return Fitted(
-        **{name: getattr(machine, f"{name}_") for name in _SAME},
-        encoder=TableEncoder.from_arrays(machine._columns),
-        scaler=machine._scaler,
-        targets=_targets_of(machine),
-        function=_function_of(machine),
+        **{name: getattr(model, f"{name}_") for name in _SAME},
+        encoder=TableEncoder.from_arrays(model._columns),
+        scaler=model._scaler,
+        targets=_targets_of(model),
+        function=_function_of(model),
         linear_map=linear_map if linear_map.size else None,
-        status=vars(machine).get("status_", ""),  # a fit in progress removes it
+        status=vars(model).get("status_", ""),  # a fit in progress removes it
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
         spread=Spread.from_arrays(spread) if spread else None,
-        seen=getattr(machine, "_seen", {}).get("hashes"),
-        rises=getattr(machine, "_rises", {}).get("of_inputs"),
+        seen=getattr(model, "_seen", {}).get("hashes"),
+        rises=getattr(model, "_rises", {}).get("of_inputs"),
     )
 
 
-def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
-    if hasattr(machine, "classes_") and isinstance(machine.classes_, list):
-        parts = zip(machine.classes_, machine.calibration_coef_, machine.calibration_intercept_, strict=True)
+def _targets_of(model: BaseEstimator) -> Targets | AnyLabels:
+    if hasattr(model, "classes_") and isinstance(model.classes_, list):
+        parts = zip(model.classes_, model.calibration_coef_, model.calibration_intercept_, strict=True)
         return LabelColumns(tuple(Labels(classes, Calibration(*own)) for classes, *own in parts))
-    if hasattr(machine, "classes_"):
-        calibration = Calibration(machine.calibration_coef_, machine.calibration_intercept_)
-        return replace(labels_of_machine(machine), calibration=calibration)
-    if hasattr(machine, "target_transformer_"):
-        transform = TargetTransform("given", transformer=machine.target_transformer_)
+    if hasattr(model, "classes_"):
+        calibration = Calibration(model.calibration_coef_, model.calibration_intercept_)
+        return replace(labels_of_model(model), calibration=calibration)
+    if hasattr(model, "target_transformer_"):
+        transform = TargetTransform("given", transformer=model.target_transformer_)
     else:
-        transform = TargetTransform(machine.target_transform_, **machine._target_transform)
-    mean, std = machine._target_mean, machine._target_std
-    limits = getattr(machine, "_target_limits", no_limits(mean.size))  # missing in files of version 0.2.0
-    return Targets(transform, mean, std, machine._one_target, machine._target_shifts, limits)
+        transform = TargetTransform(model.target_transform_, **model._target_transform)
+    mean, std = model._target_mean, model._target_std
+    limits = getattr(model, "_target_limits", no_limits(mean.size))  # missing in files of version 0.2.0
+    return Targets(transform, mean, std, model._one_target, model._target_shifts, limits)
 
 
-def _function_of(machine: BaseEstimator) -> Function:
-    coef = machine.feature_coef_.astype(np.float64, copy=False)
-    if machine._exact:
-        return ExactFunction.from_arrays({**_typed(machine._exact, np.float64), "coef": coef})
-    if machine._local:
-        return LocalFunction.from_arrays({**_typed(machine._local, np.float64), "coef": coef})
-    grids = Grids(machine._scale, machine._shift, machine._keys, machine._nan_keys)
-    fourier = FourierMap(machine._frequencies) if machine._frequencies.size else None
-    bins = BinMap(grids, machine._bin_keys, machine._bin_starts)
+def _function_of(model: BaseEstimator) -> Function:
+    coef = model.feature_coef_.astype(np.float64, copy=False)
+    if model._exact:
+        return ExactFunction.from_arrays({**_typed(model._exact, np.float64), "coef": coef})
+    if model._local:
+        return LocalFunction.from_arrays({**_typed(model._local, np.float64), "coef": coef})
+    grids = Grids(model._scale, model._shift, model._keys, model._nan_keys)
+    fourier = FourierMap(model._frequencies) if model._frequencies.size else None
+    bins = BinMap(grids, model._bin_keys, model._bin_starts)
     return FeatureFunction(bins, fourier, np.ascontiguousarray(coef))

@@ -19,7 +19,7 @@ from binfeat._threads import threads_to_factorise
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
-from binfeat.length_scales.matrices import Frame, Linear, kernel_matrix, linear_squares
+from binfeat.length_scales.matrices import Linear, Standardizer, kernel_matrix, linear_squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class KernelFunction(ArrayRecord, ABC):
         kernel: KernelSum,
         categorical: np.ndarray,
         support: np.ndarray,
-        frame: Frame,
+        standardizer: Standardizer,
         weights: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
         """Return all fields except the coefficients."""
@@ -100,11 +100,11 @@ class KernelFunction(ArrayRecord, ABC):
         return {
             "nus": np.array([getattr(part.kernel, "nu", codes.get(part.kernel)) for part in kernel.parts], float),
             "shares": np.array([part.share for part in kernel.parts]),
-            "gammas": kernel.gammas(frame),
+            "gammas": kernel.gammas(standardizer),
             "categorical": categorical,
             "support": support,
-            "center": frame.center,
-            "unit": frame.unit,
+            "center": standardizer.center,
+            "unit": standardizer.unit,
             "alpha": np.array(float(kernel.alpha)),
             "weights": np.ones(support.shape[1]) if weights is None else weights,
             **({"rotation": maps[0]} if maps else {}),
@@ -123,8 +123,8 @@ class KernelFunction(ArrayRecord, ABC):
         return intercept + self._values(X, n_jobs)
 
     @property
-    def frame(self) -> Frame:
-        return Frame(self.center, self.unit)
+    def standardizer(self) -> Standardizer:
+        return Standardizer(self.center, self.unit)
 
     @property
     def linear_map(self) -> np.ndarray | None:

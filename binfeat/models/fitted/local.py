@@ -6,7 +6,7 @@ from typing import Annotated, cast
 
 import numpy as np
 
-from binfeat._common.derived import Derived, made_once
+from binfeat._common.derived import Derived, locked_cached_property
 from binfeat._common.subsets import slices
 from binfeat._threads import side_by_side, threads_to_factorise
 from binfeat.linear.posterior import RidgePosterior
@@ -117,11 +117,11 @@ class LocalFunction(KernelFunction):
             total += sum((effects for _, effects in self.effects_of(X)), np.zeros(total.shape))
         return total
 
-    @made_once
+    @locked_cached_property
     def _expansion(self) -> Expansion:
         places = map(self._place, range(len(self.starts) - 1))
         cells = [(self.rows[place], self.coef[:, place]) for place in places]
-        return Expansion(self.kernel(1), self.categorical, self.frame, self.support, cells, self.cell_intercepts)
+        return Expansion(self.kernel(1), self.categorical, self.standardizer, self.support, cells, self.cell_intercepts)
 
 
 class LocalPosterior:

@@ -243,17 +243,17 @@ def _is_radial(state: dict) -> bool:
 
 
 def check_regressor(state: State) -> None:
-    sizes = _check_machine(state)
+    sizes = _check_model(state)
     check_targets(state, sizes)
     check_posterior(state, sizes)
     check_spread(state, sizes)
 
 
 def check_classifier(state: State) -> None:
-    check_labels(state, _check_machine(state))
+    check_labels(state, _check_model(state))
 
 
-def _check_machine(state: State) -> dict[str, int]:
+def _check_model(state: State) -> dict[str, int]:
     """Check the attributes of regressors and classifiers; return lengths of axes by name."""
     sizes = {"columns": check_inputs(state), "two": 2}
     check_table(state["_columns"], sizes)

@@ -38,7 +38,7 @@ class LinearMapSearch:
     judging_rows = 1500  # rows for predicting the unseen rows
 
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:
-        self._search, self._gamma, self.alpha = search, search.framed_gamma, search.alpha
+        self._search, self._gamma, self.alpha = search, search.standardized_gamma, search.alpha
         self.error = np.nan  # last computed error of the unseen rows
         self._given_up = False
         n_inputs, used = search.gamma.size, search.used

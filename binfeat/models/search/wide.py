@@ -180,11 +180,11 @@ def _judge(
 
     It returns the trial with the best penalty (unless given) and its error, and the loss of each row.
     """
-    plain, frame = without_scoring(problem), search.frame
-    columns, losses_of = frame.columns(problem.table[np.append(seen, unseen)]), wide_losses(plain, unseen)
+    plain, standardizer = without_scoring(problem), search.standardizer
+    columns, losses_of = standardizer.columns(problem.table[np.append(seen, unseen)]), wide_losses(plain, unseen)
 
     def judge(trial: Trial) -> tuple[Trial, np.ndarray]:
-        (gamma,), known = trial.kernel.gammas(frame), trial.kernel.alpha
+        (gamma,), known = trial.kernel.gammas(standardizer), trial.kernel.alpha
         K = search.matrix(columns, columns, gamma)
         found = [(known, np.zeros((len(unseen), problem.n_targets)))]
         factors = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # rows used by steps select too small penalties

@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-def compared(machine: KernelMachineBase, X: RawTable) -> tuple[Findings, np.ndarray]:
+def compared(model: KernelMachineBase, X: RawTable) -> tuple[Findings, np.ndarray]:
     """Return differences between the values of a table and the training rows, and the encoded table."""
-    ordered, others = in_order(machine, X)
-    found, rows = machine._fitted.encoder.compared(machine, ordered)
+    ordered, others = in_order(model, X)
+    found, rows = model._fitted.encoder.compared(model, ordered)
     return others.merged(found), rows
 
 
 class TableCheck:
     """Compares a table, which arrives in blocks, with the training rows of a model."""
 
-    def __init__(self, machine: KernelMachineBase) -> None:
-        self._machine, self._fitted = machine, machine._fitted
+    def __init__(self, model: KernelMachineBase) -> None:
+        self._model, self._fitted = model, model._fitted
         self._found, self._sample_of = Findings(), RowSample.in_turn(0)
         self._sample: RowSample | None = None
 
     def add(self, X: RawTable) -> None:
         """Compare the values in a block, and keep a sample of its rows."""
-        found, rows = compared(self._machine, X)
+        found, rows = compared(self._model, X)
         sample = self._sample_of(self._fitted.scaled(rows))
         self._sample = sample if self._sample is None else self._sample + sample
         self._found = self._found.merged(found)
@@ -53,8 +53,8 @@ class TableCheck:
     def findings(self) -> Findings:
         if self._sample is None:
             return self._found
-        names = names_of_inputs(self._machine)
-        drift = _drift_of(self._fitted, self._sample.rows, names, self._machine.n_jobs)
+        names = names_of_inputs(self._model)
+        drift = _drift_of(self._fitted, self._sample.rows, names, self._model.n_jobs)
         return Findings(self._found, self._found.n_rows, drift)
 
 
@@ -75,7 +75,7 @@ def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int
     return drift_between(old, new, Laplacian(), gamma, categorical, names, n_jobs=n_jobs, inputs=inputs)
 
 
-class ServedMachineBase(KernelMachineBase):
+class ServedModelBase(KernelMachineBase):
     def check(self, X: RawTable) -> Findings:
         """List differences between rows and the training rows; predictions for such rows are extrapolations.
 
@@ -209,10 +209,10 @@ class ServedMachineBase(KernelMachineBase):
             Unchanged arrays are shared with this model, not copied.
         """
         check_is_fitted(self, "feature_coef_")
-        machine = copy(self)
-        machine.__dict__ |= compacted(self.__dict__)
-        machine._derived = Derived()
-        return machine
+        model = copy(self)
+        model.__dict__ |= compacted(self.__dict__)
+        model._derived = Derived()
+        return model
 
     def to_onnx(self) -> "ModelProto":
         """Export an ONNX model, for predictions in other languages and runtimes.

@@ -147,7 +147,7 @@ def _of_exact(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return values and base, summed over kernels; `source` contains the player of each input."""
     values, base = np.zeros((len(X), *players, len(function.coef))), np.zeros(len(function.coef))
-    rows, others = (np.ascontiguousarray(function.frame.columns(part).T) for part in (X, background))
+    rows, others = (np.ascontiguousarray(function.standardizer.columns(part).T) for part in (X, background))
     for kernel, share, gamma in zip(function.kernels, function.shares, function.gammas):
         if isinstance(kernel, Linear):
             slopes = share * np.where(function.categorical, 0.0, gamma) * (function.coef @ function.support.T)

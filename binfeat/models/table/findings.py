@@ -116,9 +116,9 @@ class NoveltyPolicy:
     generator, because the frame of another module would end the search for the caller's line.
     """
 
-    def __init__(self, machine: BaseEstimator) -> None:
-        self._machine, self.found = machine, Findings()
-        self._policy = check_choice(machine.on_unseen, "on_unseen", POLICIES)
+    def __init__(self, model: BaseEstimator) -> None:
+        self._model, self.found = model, Findings()
+        self._policy = check_choice(model.on_unseen, "on_unseen", POLICIES)
 
     def report(self, found: Findings) -> None:
         """Collect findings; ValueError if they are errors."""
@@ -130,8 +130,8 @@ class NoveltyPolicy:
         return None if self._policy == "ignore" else self.report
 
     def __exit__(self, failed: object, *_: object) -> None:
-        if not (failed or self._machine._derived.has_warned) and self.found.matter:
-            self._machine._derived.has_warned = True
+        if not (failed or self._model._derived.has_warned) and self.found.matter:
+            self._model._derived.has_warned = True
             warn(
                 f"X differs from the training rows, so predictions for some of its {self.found.n_rows:,} rows are "
                 f"extrapolations. {self.found.words}. Call check(X) for details, or set on_unseen to 'ignore' or "

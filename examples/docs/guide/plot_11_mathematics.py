@@ -134,7 +134,7 @@ print("finite differences ", np.round(differences, 7))
 #   with the current kernel.
 #
 # Exact models use half of the steps if the error of the search exceeds 0.3 of the variance of the targets.
-# ``models/machines/learner.py``
+# ``models/solvers/learner.py``
 #
 # Kernels
 # -------
@@ -143,7 +143,7 @@ print("finite differences ", np.round(differences, 7))
 # Exact and local models then begin with a sum of both, in which the better kernel has a share of 0.75. If only one
 # kernel remained, a second one is added first: ``Matern(1.5)`` to the Gaussian, otherwise the same kernel with 0.3
 # times the gammas. The shares are learned together with the length scales. A kernel that explains less than 5 % of the
-# variance of the predictions is dropped at the end. ``models/search/kernel_search.py``, ``models/machines/learner.py``
+# variance of the predictions is dropped at the end. ``models/search/kernel_search.py``, ``models/solvers/learner.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if
@@ -161,7 +161,7 @@ print("finite differences ", np.round(differences, 7))
 #
 # Exact, local, or random features
 # --------------------------------
-# ``features="auto"`` selects the representation in this order (``models/machines/choice.py``):
+# ``features="auto"`` selects the representation in this order (``models/solvers/choice.py``):
 #
 # 1. *Exact* for up to 10,000 rows in memory (fewer with more than 200 inputs), if "n_grids" is not set, the kernel is
 #    supported, and the estimated time of the solution is at most half of ``max_seconds``. With ``cv`` or ``groups`` the
@@ -193,7 +193,7 @@ print("finite differences ", np.round(differences, 7))
 # that is too small. To correct it, the system is also solved for a vector z of random signs: the expectation of
 # :math:`z_i (G z - P z)_i` is the error of entry i (Hutchinson 1990), and a linear function of :math:`P_{ii}` smooths
 # these values. Standard deviations of models of more than 4,000 rows use P as well, and one factor corrects the mean
-# of their squares. ``models/machines/exact.py``
+# of their squares. ``models/solvers/exact.py``
 #
 # *Wide tables.* Tables with more than 1,333 columns of numbers use exact models, even if ``max_seconds`` is short.
 # Leave-one-out errors first select one length scale for all inputs, and whether inputs are standardized. So even with
@@ -220,7 +220,7 @@ print("finite differences ", np.round(differences, 7))
 # First, effects replace categories with 20 levels or more in the kernel of the search, and cells have 750 rows. This is
 # kept if it reduces the leave-one-out error by 5 %, and the kernel is not learned further. Otherwise the learned kernel
 # keeps its categories, and effects are added if they reduce the error by 1 %, and the error of the first tree by
-# 0.3 %. With effects, each further tree must reduce the error by 1.2 %. ``models/machines/levels.py``
+# 0.3 %. With effects, each further tree must reduce the error by 1.2 %. ``models/solvers/levels.py``
 #
 # Tables of up to 10,000 rows have an exact model first. If the table has categories, one tree with effects is tried, in
 # cells of up to 4,000 rows. It replaces the exact model if the leave-one-out error falls by 1 % on up to 750 rows (10 %

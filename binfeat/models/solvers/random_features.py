@@ -20,13 +20,13 @@ from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors
-from binfeat.models.machines.all_rows import AllRows, first_grids
-from binfeat.models.machines.candidate import Solution
-from binfeat.models.machines.growth import GridLaw, Sizing
 from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import PENALTY_FACTOR
+from binfeat.models.solvers.all_rows import AllRows, first_grids
+from binfeat.models.solvers.candidate import Solution
+from binfeat.models.solvers.growth import GridLaw, Sizing
 
 _FIRST_ALPHAS = np.array([10.0, PENALTY_FACTOR, 1.0])  # relative to the exact kernel, because grids are finitely many
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
@@ -35,7 +35,7 @@ _BY_GRAM, _BY_CG = SolverOptions(solver="gram"), SolverOptions(tol=1e-2, max_ite
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
 
-class FeatureMachine(ABC):
+class FeatureSolver(ABC):
     """A model of random features; `judge` selects the kernel, unless an earlier fit provides kernel and features."""
 
     def __init__(
@@ -109,7 +109,7 @@ class FeatureMachine(ABC):
         )
 
 
-class BinsMachine(FeatureMachine):
+class BinsSolver(FeatureSolver):
     features: ClassVar[str] = "binning"
     sample_factor = 2.0  # ratio of overall factors of gamma tried on a sample
     factors = 1.0, 1.4, 2.0, 2.8, 4.0, 5.6  # factors of gamma on all rows: more rows support finer grids
@@ -184,7 +184,7 @@ class BinsMachine(FeatureMachine):
         return best
 
 
-class FourierMachine(FeatureMachine):
+class FourierSolver(FeatureSolver):
     features: ClassVar[str] = "fourier"
     enough_error = 0.98  # twice as many Fourier features must have at most this share of the error
 

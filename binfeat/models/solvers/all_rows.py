@@ -9,16 +9,16 @@ from sklearn.base import BaseEstimator
 from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
-from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.matrices import Standardizer
 from binfeat.models.fitted.cell_trees import ColumnRows, ScaledTable
 from binfeat.models.kernel_algebra.loss import MARGINS
-from binfeat.models.machines.cells import EachCell
-from binfeat.models.machines.growth import GridLaw, Growth, TrainingRows
-from binfeat.models.machines.sizes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import SIZES, Settings
+from binfeat.models.solvers.cells import EachCell
+from binfeat.models.solvers.growth import GridLaw, Growth, TrainingRows
+from binfeat.models.solvers.sizes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat.models.table.findings import doubt_grids
 
 RowsOf = Callable[[Problem, Run], "AllRows"]  # from a problem with all rows, or a sample of them
@@ -58,8 +58,8 @@ class AllRows:
         of_row = 4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets)
         return 0 if self.in_memory else self.n_all * of_row
 
-    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
-        """Return all rows with their inputs, possibly stored in a frame."""
+    def whole(self, kernels: ScaledKernels, standardizer: Standardizer) -> Whole:
+        """Return all rows with their inputs, possibly stored standardized."""
         return self._problem, kernels.X, np.arange(len(self._problem.table)), None
 
     def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
@@ -139,12 +139,12 @@ class SourceRows(AllRows):
             done = place.stop
         self._Y, self._weights = map(np.concatenate, zip(*parts, strict=True))
 
-    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
+    def whole(self, kernels: ScaledKernels, standardizer: Standardizer) -> Whole:
         columns, done = np.empty((kernels.X.shape[1], self.n_all), np.float32), 0
         for X in self._table():
-            columns[:, done : done + len(X)] = frame.columns(X)
+            columns[:, done : done + len(X)] = standardizer.columns(X)
             done += len(X)
-        rows, numbers = ColumnRows(columns, frame), self._source.rows
+        rows, numbers = ColumnRows(columns, standardizer), self._source.rows
         given = self._y, self._Y, self._weights, self._own_weights
         return self._problem.of_all(rows, numbers, *given), rows, numbers, None
 

@@ -12,19 +12,19 @@ from binfeat._common.subsets import cached_parts, thinned
 from binfeat._common.warned import warn
 from binfeat._threads import side_by_side
 from binfeat.length_scales.kernel_sum import KernelSum, Trial
-from binfeat.length_scales.matrices import Frame
+from binfeat.length_scales.matrices import Standardizer
 from binfeat.length_scales.search import MOST_INPUTS, mean_distances
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_cells
 from binfeat.models.fitted.fitted import Function
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.machines.all_rows import AllRows
-from binfeat.models.machines.cells import Cell, CellFunction, SolvedCell
-from binfeat.models.machines.sizes import TUNING_ROWS
 from binfeat.models.problem import Predict, Problem
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.solvers.all_rows import AllRows
+from binfeat.models.solvers.cells import Cell, CellFunction, SolvedCell
+from binfeat.models.solvers.sizes import TUNING_ROWS
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
 _FRAME_ROWS = 1500  # rows for the origin and the unit of inputs
@@ -113,7 +113,7 @@ class KernelRows:
     all: np.ndarray  # rows of the model
     known: np.ndarray  # rows for decisions, which trees split into cells
     held_out: np.ndarray  # validation rows
-    frame: Frame
+    standardizer: Standardizer
 
     spread_rows: ClassVar[int] = 1000  # rows for the spread of inputs in a node
     disorder: ClassVar[float] = 0.5  # random part of the splits of all trees except the first
@@ -124,7 +124,7 @@ class KernelRows:
         problem: Problem,
         run: Run,
         X: ScaledTable,
-        frame: Frame | None = None,
+        standardizer: Standardizer | None = None,
         unseen: np.ndarray | None = None,
     ) -> Self:
         """Return the rows of a model, given the settings: validation rows are used at the end, or not at all.
@@ -140,9 +140,9 @@ class KernelRows:
             judges = held_out
         elif unseen is not None and problem.groups is None:
             known, judges = np.setdiff1d(known, unseen), unseen
-        if frame is None:
-            frame = Frame.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
-        return cls(problem, X, every, known, judges, frame)
+        if standardizer is None:
+            standardizer = Standardizer.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
+        return cls(problem, X, every, known, judges, standardizer)
 
     @property
     def judged(self) -> np.ndarray:
@@ -158,7 +158,7 @@ class KernelRows:
         """Return rows with these numbers, (n_inputs, len(rows))."""
         out = np.empty((self.X.shape[1], len(rows)), np.float32)
         for place in cached_parts(len(rows), len(out)):
-            out[:, place] = self.frame.columns(self.X[rows[place]])
+            out[:, place] = self.standardizer.columns(self.X[rows[place]])
         return out
 
     def part(self, rows: np.ndarray) -> Cell:

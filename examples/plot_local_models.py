@@ -92,5 +92,5 @@ axes[3].spines[["top", "right"]].set_visible(False)
 for ax in axes[:3]:
     ax.set(xticks=[0, 1], yticks=[0, 1])
 
-figure.savefig("local_machines.png", dpi=90)
-print("wrote", Path("local_machines.png").resolve())
+figure.savefig("local_models.png", dpi=90)
+print("wrote", Path("local_models.png").resolve())

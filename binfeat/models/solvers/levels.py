@@ -16,11 +16,11 @@ from binfeat.models.kernel_algebra.level_effects import (
     LevelColumns,
     LevelEquations,
 )
-from binfeat.models.machines.candidate import KernelRows
-from binfeat.models.machines.cells import SolvedCell
-from binfeat.models.machines.sizes import fit_bytes
 from binfeat.models.run import Phase, Run
 from binfeat.models.settings import PENALTY_FACTOR
+from binfeat.models.solvers.candidate import KernelRows
+from binfeat.models.solvers.cells import SolvedCell
+from binfeat.models.solvers.sizes import fit_bytes
 
 _CellParts = tuple[list[CellPart], LevelEquations]  # of all cells of a tree
 KernelAndLevels = tuple[KernelSum, LevelColumns]
@@ -152,7 +152,7 @@ class LevelSearch:
         return [some[number] for number in evenly_spaced(len(some), max(1, self.tried_rows // mean))]
 
     def _parts(self, kernel: KernelSum, tried: LevelColumns, some: list[np.ndarray]) -> _CellParts:
-        values = kernel.values(self._rows.frame, self._rows.problem.categorical, 1)
+        values = kernel.values(self._rows.standardizer, self._rows.problem.categorical, 1)
         return LevelSolver(self._rows, values, kernel.alpha, tried, self._run.settings.n_jobs).parts(some)
 
     def _found(self, known: _CellParts, start: LevelColumns, some: list[np.ndarray]) -> tuple[float, LevelColumns]:

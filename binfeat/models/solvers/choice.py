@@ -18,19 +18,22 @@ from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED
-from binfeat.models.machines.all_rows import AllRows
-from binfeat.models.machines.candidate import Solution
-from binfeat.models.machines.exact import ExactMachine
-from binfeat.models.machines.local import LocalMachine
-from binfeat.models.machines.random_features import (
+from binfeat.models.problem import Problem
+from binfeat.models.run import Run
+from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.solvers.all_rows import AllRows
+from binfeat.models.solvers.candidate import Solution
+from binfeat.models.solvers.exact import ExactSolver
+from binfeat.models.solvers.local import LocalSolver
+from binfeat.models.solvers.random_features import (
     KERNELS,
-    BinsMachine,
-    FeatureMachine,
-    FourierMachine,
+    BinsSolver,
+    FeatureSolver,
+    FourierSolver,
     may_search,
     tries_factors,
 )
-from binfeat.models.machines.sizes import (
+from binfeat.models.solvers.sizes import (
     TUNING_ROWS,
     exact_bytes,
     fits,
@@ -38,16 +41,13 @@ from binfeat.models.machines.sizes import (
     n_solves,
     require_tree_bytes,
 )
-from binfeat.models.problem import Problem
-from binfeat.models.run import Run
-from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.table.targets import Targets
 
-Candidate = ExactMachine | LocalMachine | FeatureMachine
+Candidate = ExactSolver | LocalSolver | FeatureSolver
 
 
 @dataclass(frozen=True, eq=False)
-class MachineChoice:
+class SolverChoice:
     problem: Problem
     rows: AllRows
     run: Run
@@ -55,7 +55,7 @@ class MachineChoice:
     takes_local: bool = False
 
     @classmethod
-    def of(cls, problem: Problem, rows: AllRows, run: Run) -> "MachineChoice":
+    def of(cls, problem: Problem, rows: AllRows, run: Run) -> "SolverChoice":
         """Return the kinds that rows and settings allow; ValueError or MemoryError if there are none."""
         choice = cls(problem, rows, run)
         asks_local = run.settings.features == "local" or choice._needs_kernel_values
@@ -91,12 +91,12 @@ class MachineChoice:
         factors = tries_factors(self.problem, self.run, learned)
         return 2 + factors + settings.refits + (settings.n_posterior_samples is not None)
 
-    def machine(self, kernels: ScaledKernels) -> Candidate:
+    def solver(self, kernels: ScaledKernels) -> Candidate:
         """Return the kind with the lowest validation error on a sample, unless parameters determine it."""
         if self.takes_exact:
-            return ExactMachine(self.problem, self.run, kernels)
+            return ExactSolver(self.problem, self.run, kernels)
         if self.takes_local and kernels.vary:
-            return LocalMachine(self.problem, self.run, kernels)
+            return LocalSolver(self.problem, self.run, kernels)
         with self.run.stage("features"):
             first = self._first(kernels)
             losses = first.judge(self.run)
@@ -112,20 +112,20 @@ class MachineChoice:
             self.run.note("features", best.features, error)
             return best
 
-    def _first(self, kernels: ScaledKernels) -> FeatureMachine:
+    def _first(self, kernels: ScaledKernels) -> FeatureSolver:
         if self.run.settings.features == "fourier":
-            return FourierMachine(self.problem, kernels)
+            return FourierSolver(self.problem, kernels)
         if not kernels.vary:  # all kernels are constant
             first = kernels.found[0]
             kernels = replace(kernels, found=[replace(first, kernel=first.kernel.of_kernel(Laplacian()))])
-        return BinsMachine(self.problem, kernels)
+        return BinsSolver(self.problem, kernels)
 
-    def _rival(self, kernels: ScaledKernels) -> FeatureMachine | None:
+    def _rival(self, kernels: ScaledKernels) -> FeatureSolver | None:
         """Return the alternatives to grids, unless the user selects grids."""
         if self.run.settings.features is not None or not kernels.vary:
             return None
         tries_fourier = kernels.has_radial and may_search(kernels, self.run) and not self._may_be_exact
-        return FourierMachine(self.problem, kernels) if tries_fourier else None
+        return FourierSolver(self.problem, kernels) if tries_fourier else None
 
     def _takes_exact(self) -> bool:
         """Return True for an exact model: with few rows, unless a parameter requires random features."""
@@ -171,27 +171,27 @@ class MachineChoice:
 _SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"
 
 
-def fitted_with(machine: BaseEstimator) -> np.ndarray:
+def fitted_with(model: BaseEstimator) -> np.ndarray:
     """Return the properties that the next fit must share for a warm start, as an array of strings."""
-    names = list(getattr(machine, "feature_names_in_", []))
-    columns = f"columns {machine.n_features_in_} {names}"
-    values = {name: getattr(machine, name, None) for name in _SAME}
+    names = list(getattr(model, "feature_names_in_", []))
+    columns = f"columns {model.n_features_in_} {names}"
+    values = {name: getattr(model, name, None) for name in _SAME}
     plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
     return np.array([columns, *(f"{name}={value!r}" for name, value in plain.items())])
 
 
-def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
+def previous_fit(model: BaseEstimator, run: Run) -> Fitted | None:
     """Return the stored state for a warm start; record the reason and return None if it cannot be used."""
-    if not (run.settings.warm_start and hasattr(machine, "feature_coef_")):
+    if not (run.settings.warm_start and hasattr(model, "feature_coef_")):
         return None
-    before, now = machine._fitted_with, fitted_with(machine)
+    before, now = model._fitted_with, fitted_with(model)
     if before[0] != now[0]:
         raise ValueError(_others("columns", before[0], now[0]))
     changed = [words.partition("=")[0] for words in now if words not in before]
     if changed:
         run.note("warm start", f"none: {', '.join(changed)} changed", np.nan)
         return None
-    return fitted_of(machine)
+    return fitted_of(model)
 
 
 def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | AnyLabels:
@@ -208,7 +208,7 @@ def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | Any
     return replace(known, shifts=np.zeros_like(fresh.shifts))
 
 
-def suits(previous: Fitted, choice: MachineChoice) -> bool:
+def suits(previous: Fitted, choice: SolverChoice) -> bool:
     """Return True if the features of the earlier fit are possible for these rows; otherwise record the reason."""
     reason, was_exact = None, isinstance(previous.function, ExactFunction)
     rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
@@ -236,35 +236,35 @@ def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels
     return ScaledKernels(problem.table, [Trial(kernel, previous.held_out_error[0])], histories=histories)
 
 
-def known_machine(previous: Fitted, choice: MachineChoice, kernels: ScaledKernels) -> Candidate:
+def known_solver(previous: Fitted, choice: SolverChoice, kernels: ScaledKernels) -> Candidate:
     (known,), function, problem, run = kernels.found, previous.function, choice.problem, choice.run
     if choice.takes_exact:
-        return ExactMachine(problem, run, kernels, known, _levels_of(function))
+        return ExactSolver(problem, run, kernels, known, _levels_of(function))
     if not isinstance(function, KernelFunction):
         alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
         known = replace(known, kernel=replace(known.kernel, alpha=alpha))
-    return _machine(function, known, problem, kernels, run)
+    return _solver(function, known, problem, kernels, run)
 
 
 def _levels_of(function: Function) -> LevelColumns | None:
     return function.levels if isinstance(function, LocalFunction) else None
 
 
-def machine_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
+def solver_again(solution: Solution, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
     """Return a model of the kind of a solution, with its kernel and penalty, for a problem with the same rows."""
     function, kernel = solution.function, solution.kernel
     if isinstance(function, KernelFunction):
         kernel = replace(kernel, alpha=kernel.alpha / problem.mean_weight, n_rows=function.n_rows)
     kernels = replace(kernels, learned=False, is_perfect=False, unseen=None)
-    return _machine(function, Trial(kernel, solution.error), problem, kernels, run)
+    return _solver(function, Trial(kernel, solution.error), problem, kernels, run)
 
 
-def _machine(function: Function, known: Trial, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
+def _solver(function: Function, known: Trial, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
     if isinstance(function, LocalFunction):
-        return LocalMachine(problem, run, kernels, known, function.levels)
+        return LocalSolver(problem, run, kernels, known, function.levels)
     if isinstance(function, KernelFunction):
-        return ExactMachine(problem, run, kernels, known)
-    kind = BinsMachine if function.fourier is None else FourierMachine
+        return ExactSolver(problem, run, kernels, known)
+    kind = BinsSolver if function.fourier is None else FourierSolver
     return kind(problem, kernels, known.kernel, function)
 
 

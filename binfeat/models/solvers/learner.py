@@ -19,16 +19,16 @@ from binfeat.length_scales.leave_one_out import (
 )
 from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.search import MOST_ALPHA, KernelSteps
-from binfeat.models.machines.candidate import KernelRows
-from binfeat.models.machines.cells import Cell, is_constant
-from binfeat.models.machines.forest import Forest
 from binfeat.models.problem import relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.search.wide import wide_losses
 from binfeat.models.settings import PENALTY_FACTOR
+from binfeat.models.solvers.candidate import KernelRows
+from binfeat.models.solvers.cell_ensemble import CellEnsemble
+from binfeat.models.solvers.cells import Cell, is_constant
 
-_Trial = TypeVar("_Trial", Trial, Forest)
+_Trial = TypeVar("_Trial", Trial, CellEnsemble)
 Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # a move by a factor, and its usual factor
 
 
@@ -172,7 +172,7 @@ class Learner:
 
     def _steps(self, kernel: KernelSum, learns_gamma: bool, learns_shares: bool) -> KernelSteps:
         return KernelSteps(
-            kernel.gammas(self._rows.frame),
+            kernel.gammas(self._rows.standardizer),
             np.array([part.share for part in kernel.parts]),
             max(kernel.alpha, self._least_alpha),
             prior=self.prior / len(self._rows.known),
@@ -219,7 +219,7 @@ class Learner:
     def _learned(self, start: KernelSum, steps: KernelSteps) -> KernelSum:
         """Return the kernel after the steps so far, without negligible parts."""
         parts = [
-            replace(part, gamma=gamma / self._rows.frame.gamma(part.kernel, 1.0), share=float(share))
+            replace(part, gamma=gamma / self._rows.standardizer.gamma(part.kernel, 1.0), share=float(share))
             for part, gamma, share in zip(start.parts, steps.gammas, steps.shares, strict=True)
         ]
         spreads = steps.shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
@@ -272,7 +272,7 @@ class Learner:
 
     def _matrices(self, kernel: KernelSum, cells: list[np.ndarray]) -> list[np.ndarray]:
         """Return kernel values of the rows of each cell, or of the known rows followed by validation rows."""
-        values = kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
+        values = kernel.values(self._rows.standardizer, self._problem.categorical, self._run.settings.n_jobs)
         sets = [np.append(self._rows.known, self._rows.held_out)] if self._holds_out else cells
         return [values(X, X) for X in map(self._rows.columns, sets)]
 

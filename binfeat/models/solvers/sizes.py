@@ -15,13 +15,13 @@ from binfeat.length_scales.matrices import kernel_matrix
 from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.linear.target_groups import VECTORS
 from binfeat.models.kernel_algebra.solve import MOST_FACTORED, solve_bytes
-from binfeat.models.machines.cells import CellSolver
 from binfeat.models.problem import Problem
 from binfeat.models.run import FEWER_ROWS, Phase, Run
 from binfeat.models.settings import SIZES, Settings
+from binfeat.models.solvers.cells import CellSolver
 
 if TYPE_CHECKING:
-    from binfeat.models.machines.all_rows import AllRows
+    from binfeat.models.solvers.all_rows import AllRows
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # maximum of rows tuned by leave-one-out predictions of all rows
 

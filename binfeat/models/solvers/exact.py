@@ -13,13 +13,13 @@ from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha,
 from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, RowsInCells
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimise, solve_kernel
-from binfeat.models.machines.all_rows import AllRows
-from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
-from binfeat.models.machines.forest import Forest
-from binfeat.models.machines.learner import ALL_ROWS, FEW_ROWS, Learner
-from binfeat.models.machines.levels import LevelSearch
-from binfeat.models.machines.sizes import TUNING_ROWS, exact_seconds
 from binfeat.models.run import Phase, Run
+from binfeat.models.solvers.all_rows import AllRows
+from binfeat.models.solvers.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
+from binfeat.models.solvers.cell_ensemble import CellEnsemble
+from binfeat.models.solvers.learner import ALL_ROWS, FEW_ROWS, Learner
+from binfeat.models.solvers.levels import LevelSearch
+from binfeat.models.solvers.sizes import TUNING_ROWS, exact_seconds
 
 _MOST_LEVERAGE = 0.99  # maximum influence of a row on its own prediction
 _LEAST_FACTOR = 0.25  # minimum factor of approximated variances; the smallest of a dozen tables was 0.6
@@ -36,7 +36,7 @@ class _Solved:
     errors: HeldOutErrors | None = None  # leave-one-out errors of too many rows for a closed form
 
 
-class ExactMachine(KernelCandidate):
+class ExactSolver(KernelCandidate):
     """Kernel ridge regression with the kernel matrix."""
 
     features: ClassVar[str] = "exact"
@@ -119,24 +119,24 @@ class ExactMachine(KernelCandidate):
         found = search.run(kernel, self._known is not None, self._earlier_levels, seconds, worth)
         if found is None:
             return plain
-        forest = Forest(rows, found[0], most, settings.seed, settings.n_jobs, None, found[1])
-        forest.grow()
-        predictions = forest.predictions(rows.all)
+        ensemble = CellEnsemble(rows, found[0], most, settings.seed, settings.n_jobs, None, found[1])
+        ensemble.grow()
+        predictions = ensemble.predictions(rows.all)
         error = float(problem.losses(rows.all)(predictions).mean())
         if error > (1 - self.level_gain) * plain.error:
             return plain
         run.note("categories", f"additive effects, share {found[1].share:.2g}", error)
         return Solution(
             features="local",
-            kernel=self._for_weights(forest.kernel, problem.mean_weight),
-            function=forest.function(),
+            kernel=self._for_weights(ensemble.kernel, problem.mean_weight),
+            function=ensemble.function(),
             intercept=np.zeros(problem.n_targets),
             rows=rows.all,
             predictions=predictions,
             curve=[(1, error)],
             status=plain.status,
-            errors=HeldOutErrors.of(problem.Y[rows.all] - predictions, forest.variances[rows.all]),
-            known=forest.known(rows.all),
+            errors=HeldOutErrors.of(problem.Y[rows.all] - predictions, ensemble.variances[rows.all]),
+            known=ensemble.known(rows.all),
         )
 
     def _function(
@@ -145,7 +145,7 @@ class ExactMachine(KernelCandidate):
         """Return the function of rows X, (n_inputs, n_rows), with coefficients (n_rows, n_targets) or zeros."""
         problem = self._problem
         coef = np.zeros((len(rows), problem.n_targets)) if coef is None else coef
-        own = X, self._rows.frame, problem.relative_weights(rows)
+        own = X, self._rows.standardizer, problem.relative_weights(rows)
         known = KernelFunction.arrays_of(kernel, problem.categorical, *own)
         return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
 
@@ -196,7 +196,7 @@ class ExactMachine(KernelCandidate):
         return _Solved(coef, alpha, scores, left_out)
 
     def _kernel(self, best: Trial) -> KernelValues:
-        return best.kernel.values(self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
+        return best.kernel.values(self._rows.standardizer, self._problem.categorical, self._run.settings.n_jobs)
 
 
 def _leverages(function: ExactFunction, n_jobs: int | None) -> np.ndarray:

@@ -23,9 +23,9 @@ from binfeat.linear.gram import GramSystem, gram_system
 from binfeat.linear.posterior import RidgePosterior, ridge_posterior
 from binfeat.linear.result import Result, RidgeSystem, SolverOptions
 from binfeat.linear.solve import ridge_system
-from binfeat.models.machines.sizes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat.models.problem import Problem, WeightColumn
 from binfeat.models.run import Phase, Run
+from binfeat.models.solvers.sizes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 
 _log = logging.getLogger("binfeat")
 
@@ -86,8 +86,8 @@ class Growth:
     """Ridge models on rows in the features of a map, or in grids of a law; grids can be added.
 
     Each solve starts from 0. From the last solution it would need as many iterations, and the error of other rows
-    would be higher (perf/notes/grid_machines.md). Codes, bins, coefficients and the solver's vectors need at most
-    `max_bytes`: if this is too little, vectors are float32, and fewer targets are solved for at a time.
+    would be higher (perf/notes/random_feature_models.md). Codes, bins, coefficients and the solver's vectors need at
+    most `max_bytes`: if this is too little, vectors are float32, and fewer targets are solved for at a time.
     """
 
     def __init__(

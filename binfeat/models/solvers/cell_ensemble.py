@@ -12,13 +12,13 @@ from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.machines.candidate import KernelRows
-from binfeat.models.machines.cells import CellSolver, EachCell, SolvedCell
-from binfeat.models.machines.levels import LevelSolver
 from binfeat.models.problem import without_scoring
+from binfeat.models.solvers.candidate import KernelRows
+from binfeat.models.solvers.cells import CellSolver, EachCell, SolvedCell
+from binfeat.models.solvers.levels import LevelSolver
 
 
-class Forest:
+class CellEnsemble:
     """Trees for the known rows and a kernel, and the means of their leave-one-out predictions."""
 
     error = np.nan  # of the trees so far, after their evaluation
@@ -48,7 +48,7 @@ class Forest:
         self.variances = np.zeros(len(rows.X))  # of leave-one-out predictions of the first tree, relative to the noise
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of predictions of trees for their rows
         self._counts = np.zeros(len(rows.X))  # number of trees with the row
-        values, loss = kernel.values(rows.frame, rows.problem.categorical, 1), rows.problem.loss
+        values, loss = kernel.values(rows.standardizer, rows.problem.categorical, 1), rows.problem.loss
         self._solver = CellSolver(values, kernel.alpha, loss if loss.needs_matrix else None, most)
         self._levels = None if columns is None else LevelSolver(rows, values, kernel.alpha, columns, n_jobs)
 
@@ -149,7 +149,7 @@ class Forest:
             weights = np.ones(len(ordered)) if weights is None else weights.copy()
             weights[numbers[list(self._totals)]] = list(self._totals.values())
         return LocalFunction(
-            **KernelFunction.arrays_of(self.kernel, rows.problem.categorical, X, rows.frame, weights),
+            **KernelFunction.arrays_of(self.kernel, rows.problem.categorical, X, rows.standardizer, weights),
             **CellTrees.joined(self._trees).arrays(),
             coef=np.ascontiguousarray(np.concatenate([cell.coef for cell in cells]).T, np.float64),
             starts=np.cumsum([0, *map(len, cell_rows)]),

@@ -11,16 +11,16 @@ from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalPosterior
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.machines.all_rows import AllRows
-from binfeat.models.machines.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
-from binfeat.models.machines.cells import EachCell
-from binfeat.models.machines.forest import Forest
-from binfeat.models.machines.learner import CELLS, Learner, descended, penalty_between
-from binfeat.models.machines.levels import KernelAndLevels, LevelSearch
-from binfeat.models.machines.sizes import cell_rows, may_double, most_trees, tree_seconds
 from binfeat.models.problem import Problem
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
+from binfeat.models.solvers.all_rows import AllRows
+from binfeat.models.solvers.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
+from binfeat.models.solvers.cell_ensemble import CellEnsemble
+from binfeat.models.solvers.cells import EachCell
+from binfeat.models.solvers.learner import CELLS, Learner, descended, penalty_between
+from binfeat.models.solvers.levels import KernelAndLevels, LevelSearch
+from binfeat.models.solvers.sizes import cell_rows, may_double, most_trees, tree_seconds
 
 
 class _Trees:
@@ -44,49 +44,49 @@ class _Trees:
         self._leaves_out, self.judged_rows = held_out is None, every if held_out is None else held_out
         self.levels: LevelColumns | None = None  # levels with effects shared by all cells
 
-    def first(self, kernel: KernelSum, most: int) -> Forest:
+    def first(self, kernel: KernelSum, most: int) -> CellEnsemble:
         """Return one tree with at most this many rows in a cell."""
-        start, forest = self._run.clock.used, self._none(self._rows, kernel, most)
-        self.grow(forest)
-        forest.seconds = self._run.clock.used - start
-        return forest
+        start, ensemble = self._run.clock.used, self._none(self._rows, kernel, most)
+        self.grow(ensemble)
+        ensemble.seconds = self._run.clock.used - start
+        return ensemble
 
-    def grow(self, forest: Forest) -> None:
-        forest.grow()
+    def grow(self, ensemble: CellEnsemble) -> None:
+        ensemble.grow()
         rows = self.judged_rows
-        forest.error = float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
+        ensemble.error = float(self._problem.losses(rows)(self._predictions(ensemble, rows)).mean())
 
-    def of_all_rows(self, like: Forest) -> Forest:
+    def of_all_rows(self, like: CellEnsemble) -> CellEnsemble:
         """Return as many trees of all rows, including validation rows."""
-        forest = self._none(replace(self._rows, known=np.sort(self._rows.all)), like.kernel, like.most)
-        while forest.n_trees < like.n_trees:
-            forest.grow()
-        return forest
+        ensemble = self._none(replace(self._rows, known=np.sort(self._rows.all)), like.kernel, like.most)
+        while ensemble.n_trees < like.n_trees:
+            ensemble.grow()
+        return ensemble
 
-    def _none(self, rows: KernelRows, kernel: KernelSum, most: int) -> Forest:
+    def _none(self, rows: KernelRows, kernel: KernelSum, most: int) -> CellEnsemble:
         settings = self._run.settings
-        return Forest(rows, kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels)
+        return CellEnsemble(rows, kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels)
 
-    def judgement(self, forest: Forest) -> tuple[np.ndarray, HeldOutErrors]:
+    def judgement(self, ensemble: CellEnsemble) -> tuple[np.ndarray, HeldOutErrors]:
         """Return predictions for the rows used for evaluation, and their errors."""
         rows = self.judged_rows
-        predictions, some = self._predictions(forest, rows), evenly_spaced(len(rows), self.n_errors)
+        predictions, some = self._predictions(ensemble, rows), evenly_spaced(len(rows), self.n_errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
-        return predictions, HeldOutErrors.of(residuals, self._variances(forest, rows[some]))
+        return predictions, HeldOutErrors.of(residuals, self._variances(ensemble, rows[some]))
 
-    def _predictions(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
+    def _predictions(self, ensemble: CellEnsemble, rows: np.ndarray) -> np.ndarray:
         if self._leaves_out:
-            return forest.predictions(self.numbers[rows])
+            return ensemble.predictions(self.numbers[rows])
         X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
-        return forest.function().scores(X, intercept, self._run.settings.n_jobs)
+        return ensemble.function().scores(X, intercept, self._run.settings.n_jobs)
 
-    def _variances(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
+    def _variances(self, ensemble: CellEnsemble, rows: np.ndarray) -> np.ndarray:
         if self._leaves_out:
-            return forest.variances[self.numbers[rows]]
-        return LocalPosterior(forest.function(), None, self._run.settings.n_jobs).variances(self._kernels.X[rows])
+            return ensemble.variances[self.numbers[rows]]
+        return LocalPosterior(ensemble.function(), None, self._run.settings.n_jobs).variances(self._kernels.X[rows])
 
 
-class LocalMachine(KernelCandidate):
+class LocalSolver(KernelCandidate):
     """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
 
     features: ClassVar[str] = "local"
@@ -99,7 +99,7 @@ class LocalMachine(KernelCandidate):
     level_cost = 4  # required gain of one more tree with effects of levels, relative to `gain`
     level_cells = 2  # rows of a cell, relative to cells if effects replace categories
 
-    _forest: Forest  # the trees so far, if `_curve` is not empty
+    _ensemble: CellEnsemble  # the trees so far, if `_curve` is not empty
 
     def __init__(
         self,
@@ -122,12 +122,12 @@ class LocalMachine(KernelCandidate):
             goes_on = self._add_trees(goes_on, run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
-                self._judged = self._trees.judgement(self._forest)
-                self._forest = self._trees.of_all_rows(self._forest)
+                self._judged = self._trees.judgement(self._ensemble)
+                self._ensemble = self._trees.of_all_rows(self._ensemble)
         run.note("features", "local", self._curve[-1][1])
-        forest = self._forest
-        warn_of_steps(forest.gain, run.settings.loss)
-        run.note("trees", f"{forest.n_trees}, with {forest.n_cells} cells in total", self._curve[-1][1])
+        ensemble = self._ensemble
+        warn_of_steps(ensemble.gain, run.settings.loss)
+        run.note("trees", f"{ensemble.n_trees}, with {ensemble.n_cells} cells in total", self._curve[-1][1])
         solution = self._solution("converged" if goes_on else "stopped")
         self._note_hyperparameters(solution)
         return solution
@@ -137,15 +137,15 @@ class LocalMachine(KernelCandidate):
 
     def _take(self, rows: AllRows, run: Run) -> None:
         """Get all rows (the table may be a sample of them), and the validation rows among them."""
-        problem, X, numbers, each_cell = rows.whole(self._kernels, self._rows.frame)
-        every, of_table = KernelRows.of(problem, run, X, self._rows.frame), self._rows.all
+        problem, X, numbers, each_cell = rows.whole(self._kernels, self._rows.standardizer)
+        every, of_table = KernelRows.of(problem, run, X, self._rows.standardizer), self._rows.all
         known = np.intersect1d(problem.train, every.all) if self._holds_out else np.sort(every.all)
         self._rows, self._on_workers = replace(every, known=known), each_cell is not None
         held_out, given = self._problem.held_out if self._holds_out else None, (numbers, each_cell)
         self._trees = _Trees(self._problem, run, self._kernels, self._rows, *given, held_out, of_table)
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
-    def _begin(self, run: Run) -> Forest:
+    def _begin(self, run: Run) -> CellEnsemble:
         known = self._known
         if known is not None:  # its penalty refers to weights with mean 1 in the table
             ratio = self._problem.mean_weight / self._rows.problem.mean_weight
@@ -164,20 +164,20 @@ class LocalMachine(KernelCandidate):
         self._keep(first)
         return self._with_levels(first, run) if may_have else first
 
-    def _keep(self, tree: Forest) -> None:
-        self._forest, self._curve = tree, [(1, tree.error)]
+    def _keep(self, tree: CellEnsemble) -> None:
+        self._ensemble, self._curve = tree, [(1, tree.error)]
 
     def _may_have_levels(self, run: Run) -> bool:
         is_plain = self._rows.problem.loss.is_squares and not self._holds_out
         return is_plain and run.limits.mechanisms.global_part
 
-    def _with_levels(self, plain: Forest, run: Run) -> Forest:
+    def _with_levels(self, plain: CellEnsemble, run: Run) -> CellEnsemble:
         """Return the first tree with shared effects of levels, if these lower the leave-one-out error."""
         search, seconds = LevelSearch(self._rows, run, plain.most, self.fewest_levels), self.level_trees * plain.seconds
         found = search.run(plain.kernel, self._known is not None, self._earlier_levels, seconds)
         return plain if found is None else self._first_with(found, plain.most, plain)
 
-    def _first_with(self, found: KernelAndLevels, most: int, plain: Forest | None = None) -> Forest:
+    def _first_with(self, found: KernelAndLevels, most: int, plain: CellEnsemble | None = None) -> CellEnsemble:
         """Return the first tree with effects, unless it is hardly better than a plain tree."""
         kernel, self._trees.levels = found
         joint = self._trees.first(kernel, most)
@@ -188,22 +188,22 @@ class LocalMachine(KernelCandidate):
         self._run.note("categories", f"additive effects, share {self._trees.levels.share:.2g}", joint.error)
         return joint
 
-    def _with_penalty_by_held_out(self, start: Forest) -> Forest:
+    def _with_penalty_by_held_out(self, start: CellEnsemble) -> CellEnsemble:
         """Select the penalty on validation groups with one tree, because leave-one-out errors select too small ones."""
 
-        def may_gain(best: Forest) -> bool:
+        def may_gain(best: CellEnsemble) -> bool:
             is_open = best.error > self._problem.negligible and not self._kernels.is_perfect
             return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
-        def one_tree(kernel: KernelSum) -> Forest:
+        def one_tree(kernel: KernelSum) -> CellEnsemble:
             return self._trees.first(kernel, start.most)
 
         return descended(start, [penalty_between(self.least_alpha, MOST_ALPHA)], one_tree, may_gain)
 
-    def _enlarge(self, best: Forest, rows: AllRows, run: Run) -> bool:
+    def _enlarge(self, best: CellEnsemble, rows: AllRows, run: Run) -> bool:
         """Double the rows of a cell while there is time and the error decreases; False if callbacks stop the fit."""
 
-        def may_gain(tree: Forest) -> bool:
+        def may_gain(tree: CellEnsemble) -> bool:
             is_open = not self._on_workers and tree.error > self._problem.negligible
             return is_open and may_double(tree.most, tree.seconds, rows, self._problem, run)
 
@@ -219,16 +219,16 @@ class LocalMachine(KernelCandidate):
 
     def _add_trees(self, goes_on: bool, run: Run) -> bool:
         """Add trees while that lowers the error; return True if callbacks let the fit continue."""
-        forest, most = self._forest, self._most_trees
+        ensemble, most = self._ensemble, self._most_trees
         if run.settings.n_trees is None and most > 1:
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
             wanted = self._worthwhile_trees() if run.limits.mechanisms.tree_choice else 4
             most = 1 if is_one else min(most, wanted)
-        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, forest.seconds):
-            self._trees.grow(forest)
-            self._curve.append((forest.n_trees, forest.error))
+        while goes_on and ensemble.n_trees < most and run.may_continue(Phase.SOLUTION, ensemble.seconds):
+            self._trees.grow(ensemble)
+            self._curve.append((ensemble.n_trees, ensemble.error))
             goes_on = run.step()
-        if goes_on and forest.n_trees < most:
+        if goes_on and ensemble.n_trees < most:
             run.cut_short = run.cut_short or "the trees"
         return goes_on
 
@@ -237,23 +237,23 @@ class LocalMachine(KernelCandidate):
 
         The mean of T trees has the error ``E + V / T``, if V is the variance of predictions of single trees.
         """
-        variance, error = 2 * self._forest.ambiguity(self.few_cells), self._curve[-1][1]
+        variance, error = 2 * self._ensemble.ambiguity(self.few_cells), self._curve[-1][1]
         gain = self.gain if self._trees.levels is None else self.level_cost * self.gain
         least = max(gain, self.least_gain * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _solution(self, status: str) -> Solution:
-        forest = self._forest
-        predictions, errors = self._trees.judgement(forest) if self._judged is None else self._judged
+        ensemble = self._ensemble
+        predictions, errors = self._trees.judgement(ensemble) if self._judged is None else self._judged
         return Solution(
             features=self.features,
-            kernel=self._for_weights(forest.kernel, self._rows.problem.mean_weight),
-            function=forest.function(),
+            kernel=self._for_weights(ensemble.kernel, self._rows.problem.mean_weight),
+            function=ensemble.function(),
             intercept=np.zeros(self._problem.n_targets),
             rows=self._trees.judged_rows,
             predictions=predictions,
             curve=self._curve,
             status=status,
             errors=errors,
-            known=forest.known(self._trees.numbers),
+            known=ensemble.known(self._trees.numbers),
         )
