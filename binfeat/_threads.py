@@ -239,7 +239,7 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return _blas_limits.limit(1)
 
 
-def threads_to_factorise(n: int) -> AbstractContextManager[None]:
+def threads_to_factorize(n: int) -> AbstractContextManager[None]:
     """Limit BLAS for factorizing a matrix (n, n): to one thread if it is small; see `one_blas_thread`."""
     return one_blas_thread() if n < _MANY_COLUMNS else blas_threads(None)
 

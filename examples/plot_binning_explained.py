@@ -38,13 +38,13 @@ met = pair_codes[:, 0] == pair_codes[:, 1]
 figure, axes = plt.subplots(2, 3, figsize=(11, 7.8), layout="constrained")
 for p, ax in enumerate(axes[0]):
     cells = mesh_codes[p].reshape(300, 300)
-    colours = plt.get_cmap("tab20")(np.arange(cells.max() + 1) % 20)
-    ax.imshow(colours[cells], origin="lower", extent=(-3, 3, -3, 3), alpha=0.25)
+    colors = plt.get_cmap("tab20")(np.arange(cells.max() + 1) % 20)
+    ax.imshow(colors[cells], origin="lower", extent=(-3, 3, -3, 3), alpha=0.25)
     for place in ticks[np.flatnonzero(np.diff(cells[0]))]:
         ax.axvline(place, color="0.4", lw=0.7)
     for place in ticks[np.flatnonzero(np.diff(cells[:, 0]))]:
         ax.axhline(place, color="0.4", lw=0.7)
-    ax.scatter(*points.T, s=18, c=colours[point_codes[p]], edgecolors="0.25", linewidths=0.5)
+    ax.scatter(*points.T, s=18, c=colors[point_codes[p]], edgecolors="0.25", linewidths=0.5)
     ax.set_title(f"grid {p}: x and y {'share a bin' if met[p] else 'are in different bins'}")
 # sphinx_gallery_defer_figures
 

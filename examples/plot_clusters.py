@@ -18,7 +18,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from binfeat import SpectralClustering, SpectralEmbedding
 
-COLOURS = plt.get_cmap("tab10").colors
+COLORS = plt.get_cmap("tab10").colors
 figure = plt.figure(figsize=(11, 6.4), layout="constrained")
 panels = figure.subplot_mosaic([["k-means, moons", "moons", "digits"], ["k-means, rings", "rings", "digits"]],
                                width_ratios=[1, 1, 1.9])  # fmt: skip
@@ -41,7 +41,7 @@ for name, (X, shape) in shapes.items():
     ):
         labels = model.fit_predict(X)
         ax = panels[title]
-        ax.scatter(*X.T, s=2, c=np.array(COLOURS)[labels])
+        ax.scatter(*X.T, s=2, c=np.array(COLORS)[labels])
         kind = "k-means" if "k-means" in title else "spectral"
         ax.set_title(f"{kind}: {normalized_mutual_info_score(shape, labels):.2f}")
         ax.set(xticks=[], yticks=[], aspect="equal")
@@ -62,10 +62,10 @@ new = np.ones(len(X), dtype=bool)
 new[half] = False
 for value in range(10):
     own = digit == value
-    ax.scatter(*places[own].T, s=8, color=COLOURS[value], alpha=0.5, lw=0)
+    ax.scatter(*places[own].T, s=8, color=COLORS[value], alpha=0.5, lw=0)
     shown = np.flatnonzero(own & new)[:9]
     for row in shown:
-        ax.text(*places[row], str(value), color=COLOURS[value], weight="bold", ha="center", va="center", size=11)
+        ax.text(*places[row], str(value), color=COLORS[value], weight="bold", ha="center", va="center", size=11)
 ax.set(xticks=[], yticks=[], xlabel="first coordinate", ylabel="second coordinate")
 scores = {
     name: normalized_mutual_info_score(digit, model.fit_predict(X))

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from binfeat import LabelSpreading
 
-BLUE, RED, GREY = "#1f5fa8", "#c8452d", "0.75"
+BLUE, RED, GRAY = "#1f5fa8", "#c8452d", "0.75"
 figure, (alone, spread, curve) = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
 # sphinx_gallery_defer_figures
 
@@ -64,12 +64,12 @@ for n_labels in numbers:
         found.append([(own == digit)[rest].mean() for own in (ours, theirs)])
     for own, value in zip(shares.values(), np.mean(found, axis=0), strict=True):
         own.append(value)
-for (name, values), colour in zip(shares.items(), (RED, BLUE), strict=True):
-    curve.plot(numbers, values, "o-", color=colour, label=name)
+for (name, values), color in zip(shares.items(), (RED, BLUE), strict=True):
+    curve.plot(numbers, values, "o-", color=color, label=name)
 curve.set(xscale="log", xticks=numbers, xticklabels=numbers, xlabel="labels per digit", title="digits: accuracy")
 curve.minorticks_off()
 curve.spines[["top", "right"]].set_visible(False)
-curve.grid(color=GREY, lw=0.5)
+curve.grid(color=GRAY, lw=0.5)
 curve.legend(frameon=False)
 
 figure.savefig("few_labels.png", dpi=130)

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from binfeat import IntervalDisplay, KernelMachineRegressor
 
-BLUE, RED, GREY = "#1f5fa8", "#c8452d", "0.45"
+BLUE, RED, GRAY = "#1f5fa8", "#c8452d", "0.45"
 figure, (curve, bars, shares) = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained", width_ratios=(4, 3, 3))
 # sphinx_gallery_defer_figures
 
@@ -74,7 +74,7 @@ for coverage in asked:
     reach = norm.ppf((1 + coverage) / 2) * np.hypot(std, noise)
     by_normal.append(np.mean(np.abs(y[1000:] - predicted) <= reach))
 shares.plot([0, 1], [0, 1], color="0.8", linewidth=1)
-shares.plot(asked, by_normal, color=GREY, linewidth=1.8, label="normal quantiles")
+shares.plot(asked, by_normal, color=GRAY, linewidth=1.8, label="normal quantiles")
 shares.plot(asked, held, color=BLUE, linewidth=2.2, label="predict_interval")
 shares.set(xlabel="Requested coverage", ylabel="Share of 2,000 new rows inside", xlim=(0, 1), ylim=(0, 1))
 shares.set_title("Coverage", loc="left", fontsize="medium")

@@ -70,8 +70,8 @@ figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrai
 for ax, (name, probabilities) in zip(axes, probabilities_above(line).items()):
     edges = np.column_stack([np.ones(200), probabilities, np.zeros(200)])
     for k in range(edges.shape[1] - 1):
-        colour = plt.colormaps["viridis"](k / (edges.shape[1] - 2))
-        ax.fill_between(line[:, 0], edges[:, k + 1], edges[:, k], color=colour, lw=0, label=f"grade {k}")
+        color = plt.colormaps["viridis"](k / (edges.shape[1] - 2))
+        ax.fill_between(line[:, 0], edges[:, k + 1], edges[:, k], color=color, lw=0, label=f"grade {k}")
     ax.set(title=name, xlabel="first input", xlim=(-1, 1), ylim=(0, 1))
 axes[0].set_ylabel("probability")
 axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)

@@ -105,7 +105,7 @@ for table, load in {"digits": load_digits, "diabetes": load_diabetes}.items():
 # grids. Bottom left: 256 grids estimate the kernel; the band is twice the standard error. Bottom right: the test errors
 # of the table above.
 
-RED, BLUE, GREY = "#c8452d", "#1f5fa8", "#a39c91"
+RED, BLUE, GRAY = "#c8452d", "#1f5fa8", "#a39c91"
 points = np.random.default_rng(5).normal(size=(30, 2))
 ticks = np.linspace(-3, 3, 240)
 mesh = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
@@ -137,7 +137,7 @@ kernel_ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="exact kernel of two points", yla
 kernel_ax.set_title("Inner products estimate the kernel")
 
 names = list(models(True))
-colors = dict(zip(names, (GREY, "#8fbde0", BLUE, RED), strict=True))
+colors = dict(zip(names, (GRAY, "#8fbde0", BLUE, RED), strict=True))
 for row, table in enumerate(("diabetes", "digits")):
     for place, name in zip((0.3, 0.1, -0.1, -0.3), names, strict=True):
         share = errors[table, name] / errors[table, "linear model on the inputs"]

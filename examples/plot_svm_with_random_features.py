@@ -50,9 +50,9 @@ for name, model in models():
 # %%
 # More features need more time, and their error is closer to the error of the exact model.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-for (name, own), colour in zip(seconds.items(), ("0.45", "tab:orange", "tab:blue"), strict=True):
-    left.loglog(SIZES, own, "o-", color=colour, label=name)
-    right.semilogx(SIZES, errors[name], "o-", color=colour, label=name)
+for (name, own), color in zip(seconds.items(), ("0.45", "tab:orange", "tab:blue"), strict=True):
+    left.loglog(SIZES, own, "o-", color=color, label=name)
+    right.semilogx(SIZES, errors[name], "o-", color=color, label=name)
 left.set(xlabel="training rows", ylabel="seconds to fit", title="Time")
 right.set(xlabel="training rows", ylabel="test error, %", title="Error", ylim=(0, None))
 right.legend(frameon=False)

@@ -66,7 +66,7 @@ def mean_exponent(X, power):
     return float(np.mean(np.sum(np.abs(X - others).astype(np.float64) ** power, axis=1)))
 
 
-def machine(scaler, features, regression):
+def model(scaler, features, regression):
     """Scaling, features and least squares in a pipeline."""
     ridge = CGRidge() if regression else CGRidgeClassifier()
     return Pipeline([("scale", clone(scaler, safe=False)), ("features", features), ("ridge", ridge)])
@@ -88,13 +88,13 @@ def one_gamma(X, y, n_grids):
         distance = mean_exponent(scaled(scaler, X), 1)
         for kernel in BINNING_KERNELS:
             for exponent in EXPONENTS:
-                yield machine(scaler, _binning(kernel, exponent / distance, n_grids), y.dtype.kind == "f")
+                yield model(scaler, _binning(kernel, exponent / distance, n_grids), y.dtype.kind == "f")
 
 
 def learned_widths(X, y, n_grids):
     """Yield binning models with learned length scales."""
     for scaler, kernel, gamma in _learned(X, y, BINNING_KERNELS):
-        yield machine(scaler, _binning(kernel, gamma, n_grids), y.dtype.kind == "f")
+        yield model(scaler, _binning(kernel, gamma, n_grids), y.dtype.kind == "f")
 
 
 def _learned(X, y, kernels):
@@ -120,19 +120,19 @@ def fourier(X, y, n_frequencies):
         for kernel in FOURIER_KERNELS:
             distance = mean_exponent(scaled(scaler, X), kernel.power)
             for exponent in FOURIER_EXPONENTS:
-                yield _fourier_machine(scaler, kernel, exponent / distance, n_frequencies, y)
+                yield _fourier_model(scaler, kernel, exponent / distance, n_frequencies, y)
 
 
 def learned_fourier(X, y, n_frequencies):
     """Yield models of Fourier features with learned length scales."""
     for scaler, kernel, gamma in _learned(X, y, LEARNED_FOURIER_KERNELS):
-        yield _fourier_machine(scaler, kernel, gamma, n_frequencies, y)
+        yield _fourier_model(scaler, kernel, gamma, n_frequencies, y)
 
 
-def _fourier_machine(scaler, kernel, gamma, n_frequencies, y):
+def _fourier_model(scaler, kernel, gamma, n_frequencies, y):
     n_components = min(2 * n_frequencies, FOURIER_COMPONENTS)
     features = StreamableFourier(kernel=kernel, gamma=gamma, n_components=n_components, random_state=0)
-    return machine(scaler, features, y.dtype.kind == "f").set_params(ridge__tol=FOURIER_TOL)
+    return model(scaler, features, y.dtype.kind == "f").set_params(ridge__tol=FOURIER_TOL)
 
 
 def finer(best):
@@ -141,7 +141,7 @@ def finer(best):
         yield clone(best).set_params(features__gamma=best.get_params()["features__gamma"] * factor)
 
 
-def best_of(machines, X, y, alphas):
+def best_of(models, X, y, alphas):
     """Return the model and penalty with the best score on validation rows: R^2, or the share of correct labels.
 
     Returns
@@ -152,7 +152,7 @@ def best_of(machines, X, y, alphas):
     """
     held_out = list(ShuffleSplit(1, test_size=_HELD_OUT, random_state=0).split(X))
     best, best_score = None, -np.inf
-    for candidate in machines:
+    for candidate in models:
         with quiet():  # candidates that are too fine, or do not converge, have low scores
             Z = candidate[:-1].fit_transform(X)
             ridge = clone(candidate[-1]).set_params(alphas=alphas, cv=held_out).fit(Z, y)

@@ -254,7 +254,7 @@ def made_forest_cover(n_rows):
 
 
 def forest_cover_for(quick_rows=None):
-    """Return Forest Cover scaled to [0, 1], with given widths; quick runs without the data use a synthetic table.
+    """Return Forest Cover scaled to [0, 1], with given length scales; quick runs without data use a synthetic table.
 
     Parameters
     ----------

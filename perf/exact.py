@@ -21,7 +21,7 @@ _PENALTIES = np.array([0.001, 0.01, 0.1, 1.0])
 _MARGINS = np.array([1.0, 10.0, 100.0])
 
 
-def machines(scaler, X, regression):
+def models(scaler, X, regression):
     """Yield name, model, candidate parameters and maximum training rows (None is all) of each model.
 
     X are scaled training rows.
@@ -50,8 +50,8 @@ def machines(scaler, X, regression):
         yield "Nystroem + ridge", *nystroem(RidgeClassifier()), None
 
 
-def chosen(machine, grid, X, y):
+def chosen(model, grid, X, y):
     """Return the model with the best parameters on validation rows."""
     held_out = ShuffleSplit(1, test_size=0.25, random_state=0)
-    search = GridSearchCV(machine, grid, cv=held_out, refit=False).fit(X[:GRID_ROWS], y[:GRID_ROWS])
-    return clone(machine).set_params(**search.best_params_)
+    search = GridSearchCV(model, grid, cv=held_out, refit=False).fit(X[:GRID_ROWS], y[:GRID_ROWS])
+    return clone(model).set_params(**search.best_params_)

@@ -63,10 +63,10 @@ def _target():
 
 
 @functools.cache
-def _machine():
+def _model():
     chosen = {"features": "binning", "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.1}
-    machine = binfeat.KernelMachineRegressor(**chosen, solver_params={"n_grids": 64}, refit=False, random_state=0)
-    return machine.fit(_table(), _target())
+    model = binfeat.KernelMachineRegressor(**chosen, solver_params={"n_grids": 64}, refit=False, random_state=0)
+    return model.fit(_table(), _target())
 
 
 def _hashed():
@@ -93,8 +93,8 @@ def _products(n_columns, n_times):
 
 
 def _ridge(n_targets):
-    waves = np.sin(np.outer(_target(), np.arange(1, n_targets + 1)))
-    return partial(binfeat.CGRidge(alpha=0.1).fit, _codes(), waves)
+    sines = np.sin(np.outer(_target(), np.arange(1, n_targets + 1)))
+    return partial(binfeat.CGRidge(alpha=0.1).fit, _codes(), sines)
 
 
 def _fourier():
@@ -107,12 +107,12 @@ def _gram():
 
 
 def _predict_one():
-    machine, row = _machine(), _table()[:1]
-    return lambda: [machine.predict(row) for _ in range(1_000)]
+    model, row = _model(), _table()[:1]
+    return lambda: [model.predict(row) for _ in range(1_000)]
 
 
 def _predict():
-    return partial(_machine().predict, _table())
+    return partial(_model().predict, _table())
 
 
 def _count_codes(Z):
@@ -127,8 +127,8 @@ def _count_arrays(arrays):
     return {"output": digest(*arrays)}
 
 
-def _count_solve(machine):
-    return {"iterations": machine.n_iter_, "output": digest(machine.coef_, machine.intercept_)}
+def _count_solve(model):
+    return {"iterations": model.n_iter_, "output": digest(model.coef_, model.intercept_)}
 
 
 def _count_array(array):

@@ -17,7 +17,7 @@ QUICK = {"max_seconds": 0.5, "solver_params": {"max_grids": 32}}  # for a kernel
 class Trial:
     """A model fitted once: seconds of the fit, and predictions for the test rows."""
 
-    machine: object
+    model: object
     seconds: float
     predictions: np.ndarray
     split: object
@@ -25,17 +25,17 @@ class Trial:
     @property
     def error(self):
         """Wrong labels, or relative RMS error, in percent."""
-        if is_classifier(self.machine):
+        if is_classifier(self.model):
             return 100 * float(np.mean(self.predictions != self.split.y_test))
         return relative_rms(self.predictions, self.split.y_test)
 
 
-def trial(machine, split):
+def trial(model, split):
     """Fit a model to the training rows and predict the test rows."""
     start = perf_counter()
-    machine.fit(split.X, split.y)
+    model.fit(split.X, split.y)
     seconds = perf_counter() - start
-    return Trial(machine, seconds, machine.predict(split.X_test), split)
+    return Trial(model, seconds, model.predict(split.X_test), split)
 
 
 def contest(makers, splits):
@@ -59,9 +59,9 @@ def contest(makers, splits):
     for split in splits:
         for name in list(trials):
             try:
-                machine = makers[name]()
-                if machine is not None:
-                    trials[name].append(trial(machine, split))
+                model = makers[name]()
+                if model is not None:
+                    trials[name].append(trial(model, split))
                     continue
                 rows.append(skipped(name))
             except Exception as error:
@@ -106,12 +106,12 @@ class _XRFM(BaseEstimator):
 
         n, X = len(y) // 10, np.asarray(X, np.float32)
         options = {"device": "cpu", "random_state": self.random_state, "verbose": False}
-        self.machine_ = xRFM(max_leaf_size=self.max_leaf_size, **options)
-        self.machine_.fit(X[n:], y[n:], X[:n], y[:n])
+        self.model_ = xRFM(max_leaf_size=self.max_leaf_size, **options)
+        self.model_.fit(X[n:], y[n:], X[:n], y[:n])
         return self
 
     def _predict(self, X):
-        return np.asarray(self.machine_.predict(np.asarray(X, np.float32))).ravel()
+        return np.asarray(self.model_.predict(np.asarray(X, np.float32))).ravel()
 
 
 class XRFMClassifier(ClassifierMixin, _XRFM):

@@ -30,8 +30,8 @@ def piecewise(rng, n_rows):
 def additive(rng, n_rows):
     """A sum of a curve along each of ten inputs."""
     X = _uniform(rng, n_rows, 10)
-    waves = np.sin(np.linspace(1, 6, 10) * X + rng.uniform(0, 6, 10))
-    return X, waves.sum(axis=1)
+    sines = np.sin(np.linspace(1, 6, 10) * X + rng.uniform(0, 6, 10))
+    return X, sines.sum(axis=1)
 
 
 def interacting(rng, n_rows):

@@ -51,8 +51,8 @@ def _seeded(name, table, n_train, deviation):
 
 def adult(source=None):
     split = (source or _source()).adult_a9a()
-    labelled = data.Split(_narrow(split.X), split.y > 0, _narrow(split.X_test), split.y_test > 0)
-    return Task("Adult", [labelled], f"the paper's data and coding; {len(split.y_test):,} rows to test")
+    labeled = data.Split(_narrow(split.X), split.y > 0, _narrow(split.X_test), split.y_test > 0)
+    return Task("Adult", [labeled], f"the paper's data and coding; {len(split.y_test):,} rows to test")
 
 
 def _narrow(X):

@@ -231,7 +231,7 @@ def hashed_at_a_time(monkeypatch):
 @pytest.fixture
 def rows_met_in_a_bin(monkeypatch):
     """Set the number of rows of each bin that a row is compared with in the search for neighbors."""
-    return partial(monkeypatch.setattr, "binfeat.graph.neighbours._MOST_OF_A_BIN")
+    return partial(monkeypatch.setattr, "binfeat.graph.neighbors._MOST_OF_A_BIN")
 
 
 @pytest.fixture

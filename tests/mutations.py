@@ -59,9 +59,9 @@ def _kernel_models() -> Iterator[tuple[str, BaseEstimator, Any]]:
 
     sampled = {"solver_params": {"n_posterior_samples": 2, "n_grids": 4}}
     with limited(n_fourier=8):
-        yield "machine of bins", numbers(features="binning", **sampled).fit(X, Y), X
+        yield "binning model", numbers(features="binning", **sampled).fit(X, Y), X
         yield (
-            "fourier machine",
+            "fourier model",
             numbers(features="fourier", solver_params={"n_posterior_samples": 2}).fit(X, np.column_stack([Y, -Y])),
             X,
         )
@@ -75,11 +75,11 @@ def _kernel_models() -> Iterator[tuple[str, BaseEstimator, Any]]:
     yield "frame", numbers(features="exact").fit(frame(), Y), frame()
 
 
-def with_anchors(machine):
+def with_anchors(model):
     """Return an exact model with every other row as an anchor; models of few rows have none by themselves."""
-    anchors = np.arange(0, machine.feature_coef_.shape[1], 2, dtype=np.int32)
-    machine._exact |= {"anchors": anchors, "anchor_coef": np.ascontiguousarray(machine.feature_coef_[:, anchors])}
-    return machine
+    anchors = np.arange(0, model.feature_coef_.shape[1], 2, dtype=np.int32)
+    model._exact |= {"anchors": anchors, "anchor_coef": np.ascontiguousarray(model.feature_coef_[:, anchors])}
+    return model
 
 
 def frame():

@@ -347,11 +347,11 @@ def similarities(all_codes):
     return W
 
 
-def nearest_only(W, n_neighbours):
+def nearest_only(W, n_neighbors):
     """Keep the largest similarities of each row, first rows among equal ones; halve them if only one row keeps it."""
     kept = np.zeros_like(W)
     for i, row in enumerate(W):
-        for j in sorted(range(len(W)), key=lambda j: (-row[j], j))[:n_neighbours]:
+        for j in sorted(range(len(W)), key=lambda j: (-row[j], j))[:n_neighbors]:
             kept[i, j] += row[j] / 2
             kept[j, i] += row[j] / 2
     return kept
@@ -404,7 +404,7 @@ def means_of_largest(W, values, n_largest):
     return means
 
 
-def normalised(W):
+def normalized(W):
     """Return ``D^-1/2 W D^-1/2`` with the row sums D; rows without neighbors are 0."""
     roots = np.array([1 / math.sqrt(d) if d > 0 else 0.0 for d in W.sum(axis=1)])
     return roots[:, None] * W * roots
@@ -413,14 +413,14 @@ def normalised(W):
 def spectral_coordinates(W, n_components):
     """Return the leading eigenvalues except the first, and their vectors times ``D^-1/2 sqrt(sum D)``."""
     degrees = W.sum(axis=1)
-    values, vectors = np.linalg.eigh(normalised(W))
+    values, vectors = np.linalg.eigh(normalized(W))
     chosen = np.argsort(-values)[1 : n_components + 1]
     return values[chosen], vectors[:, chosen] * np.sqrt(degrees.sum() / degrees)[:, None]
 
 
 def label_spreading(W, Y, alpha, clamped=()):
     """Return scores F = alpha S F + Y; clamped rows keep their Y."""
-    A = np.eye(len(W)) - alpha * normalised(W)
+    A = np.eye(len(W)) - alpha * normalized(W)
     for i in clamped:
         A[i] = np.eye(len(W))[i]
     return np.linalg.solve(A, Y)
@@ -473,7 +473,7 @@ def cell_of(row, splits, root):
     return -1 - node
 
 
-def local_machine(X, Y, new, kernel, alpha, trees, weights=None):
+def local_model(X, Y, new, kernel, alpha, trees, weights=None):
     """Return the mean over trees of exact models of the rows in a new row's cell, and leave-one-out residuals.
 
     A tree is a pair of splits and root, as in `cell_of`.
@@ -491,8 +491,8 @@ def local_machine(X, Y, new, kernel, alpha, trees, weights=None):
     return predictions, residuals
 
 
-def local_machine_with_levels(X, Y, new, kernel, alpha, trees, levels, new_levels, variances, weights=None):
-    """Return `local_machine` with effects of levels shared by all cells, and variances of the first tree.
+def local_model_with_levels(X, Y, new, kernel, alpha, trees, levels, new_levels, variances, weights=None):
+    """Return `local_model` with effects of levels shared by all cells, and variances of the first tree.
 
     It uses dense matrices of all rows for each tree. `levels` and `new_levels` are (n_rows, n_categories). Rows of the
     same level share its prior variance, in all cells. Later trees use the effects of the first tree, and effects have
@@ -536,7 +536,7 @@ def laplacian_expansion(support, gamma, coef, rows):
     return np.array(kernel) @ coef
 
 
-def penalised_deviance(K, y, weights, power, offset, alpha):
+def penalized_deviance(K, y, weights, power, offset, alpha):
     """Return f = offset + g, log means that minimize ``sum_i v_i d(y_i, exp(f_i)) + alpha g' (K + 1)^-1 g``."""
 
     def objective(c):
@@ -559,7 +559,7 @@ def penalised_deviance(K, y, weights, power, offset, alpha):
     return offset + (K + 1) @ found.x
 
 
-def penalised_margins(K, Y, weights, alpha, kind):
+def penalized_margins(K, Y, weights, alpha, kind):
     """Return scores f = (K + 1) c that minimize ``sum_i v_i l_i + alpha f' (K + 1)^-1 f / 2``, by a general solver.
 
     l is ``log(1 + exp(-2 y f)) / 2`` summed over targets, the cross entropy of the softmax, or half the squared hinge.
@@ -627,16 +627,16 @@ def are_codes(values, scores, sure, share):
     """Return True for codes: compare mean squared steps between mean scores with chance, and with all means."""
     levels = sorted(set(values))
     rows = {level: [k for k, value in enumerate(values) if value == level] for level in levels}
-    told = chance = jumps = 0.0
+    between = chance = jumps = 0.0
     for column in scores.T:
         means = {level: sum(column[k] for k in rows[level]) / len(rows[level]) for level in levels}
-        told += sum(len(rows[level]) * means[level] ** 2 for level in levels) / (len(levels) - 1)
+        between += sum(len(rows[level]) * means[level] ** 2 for level in levels) / (len(levels) - 1)
         left = sum((column[k] - means[level]) ** 2 for level in levels for k in rows[level])
         chance += left / (len(values) - len(levels))
         jumps += sum(
             (means[b] - means[a]) ** 2 / (1 / len(rows[a]) + 1 / len(rows[b])) for a, b in pairwise(levels)
         ) / (len(levels) - 1)
-    return jumps - chance > max(sure * (2 / len(levels)) ** 0.5 * chance, share * (told - chance))
+    return jumps - chance > max(sure * (2 / len(levels)) ** 0.5 * chance, share * (between - chance))
 
 
 def shared_bins(rows, training, law, gammas, n_grids, seed, categorical=()):

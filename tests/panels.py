@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from machines import moments
+from kernel_models import moments
 
 from binfeat import kernels
 
@@ -31,8 +31,8 @@ def table(numbers, codes):
     return pd.DataFrame({"x": numbers[:, 0], "z": numbers[:, 1], **columns})
 
 
-def splits_of(machine):
-    arrays = machine._local
+def splits_of(model):
+    arrays = model._local
     splits = list(zip(arrays["inputs"], arrays["places"], *arrays["children"].T, strict=True))
     return [(splits, root) for root in arrays["roots"]]
 
@@ -43,16 +43,16 @@ def laplacian(A, B):
     return kernels.Laplacian()(A[:, :2], B[:, :2], gamma=GAMMA[:2]) * np.exp(-same)
 
 
-def twin(machine, X, y, n, weights=None, trees=None):
+def twin(model, X, y, n, weights=None, trees=None):
     """Return predictions, leave-one-out residuals of standardized targets, and variances, by dense matrices."""
     mean, std = moments(y[:n], weights)
     Y = ((y[:n] - mean) / std).reshape(n, -1)
-    scaled = machine._fitted.rows(machine, table(X[:, :2], X[:, 2:].astype(int)))
-    variances, alpha = machine._local["level_variances"], float(machine._local["alpha"])
+    scaled = model._fitted.rows(model, table(X[:, :2], X[:, 2:].astype(int)))
+    variances, alpha = model._local["level_variances"], float(model._local["alpha"])
     relative = None if weights is None else weights / weights.mean()
     codes = X[:, 2:]
-    trees = splits_of(machine) if trees is None else trees
-    out = naive.local_machine_with_levels(
+    trees = splits_of(model) if trees is None else trees
+    out = naive.local_model_with_levels(
         scaled[:n], Y, scaled, laplacian, alpha, trees, codes[:n], codes, variances, relative
     )
     return mean, std, *out

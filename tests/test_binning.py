@@ -380,17 +380,17 @@ def test_duplicate_and_unsorted_csr_entries_are_summed():
 
 def test_output_trains_linear_models():
     X, y = load_digits(return_X_y=True)
-    for machine, floor in (
+    for linear, floor in (
         (LinearSVC(), 0.88),
         (SGDClassifier(random_state=0), 0.88),
         (LogisticRegression(max_iter=200), 0.88),
         (Ridge(), 0.6),
         (CGRidgeClassifier(), 0.88),
     ):
-        pipeline = make_pipeline(RandomBinning(n_grids=40, gamma=0.005, random_state=0), machine)
-        searched = isinstance(machine, CGRidgeClassifier)
+        pipeline = make_pipeline(RandomBinning(n_grids=40, gamma=0.005, random_state=0), linear)
+        searched = isinstance(linear, CGRidgeClassifier)
         model = GridSearchCV(pipeline, {"randombinning__gamma": [0.001, 0.005]}, cv=2) if searched else pipeline
-        assert model.fit(X[:900], y[:900]).score(X[900:], y[900:]) > floor, machine
+        assert model.fit(X[:900], y[:900]).score(X[900:], y[900:]) > floor, linear
 
 
 def test_codes_in_a_pipeline_under_cross_validation():

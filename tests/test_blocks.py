@@ -17,7 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from hard import easy, hard
-from machines import FIXED
+from kernel_models import FIXED
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
@@ -201,11 +201,11 @@ def test_some_rows_of_a_csv_are_predicted_as_all_are(tmp_path):
     lines = np.array([f"{code},{target}\n" for code, target in zip(codes, y)])
     for name, chosen in (("all.csv", codes != ""), ("some.csv", codes != "01003")):
         (tmp_path / name).write_text("code,y\n" + "".join(lines[chosen]))
-    machine = KernelMachineRegressor(random_state=0).fit(blocks(tmp_path / "all.csv", target="y"))
+    model = KernelMachineRegressor(random_state=0).fit(blocks(tmp_path / "all.csv", target="y"))
     some = blocks(tmp_path / "some.csv", target="y")
     assert [table.schema.types for table, _ in some] == [[pa.int64()]]
-    assert machine.score(some) > 0.95
-    assert not machine.check(next(iter(some))[0])
+    assert model.score(some) > 0.95
+    assert not model.check(next(iter(some))[0])
 
 
 def test_folders_are_columns(folder, tmp_path):
@@ -281,9 +281,9 @@ def test_blocks_of_a_frame(rng, kind):
 def test_classifier_of_a_frame(rng, kind):
     frame = pd.DataFrame({"x": np.arange(120.0) % 7, "kind": np.where(np.arange(120) % 3, "a", "b")})
     labels = np.where((frame["x"] > 3) ^ (frame["kind"] == "a"), "yes", "no")
-    machine = KernelMachineClassifier(**FIXED)
+    model = KernelMachineClassifier(**FIXED)
     for own in (frame.assign(label=labels), frame.assign(label=labels).astype({"label": "category"})):
-        got = machine.fit(blocks(FRAMES[kind](own), target="label", block_rows=50))
+        got = model.fit(blocks(FRAMES[kind](own), target="label", block_rows=50))
         assert got.score(FRAMES[kind](frame), labels) > 0.9
 
 
@@ -449,8 +449,8 @@ def test_blocks_of_features(rng, kind, ridge):
 
 def test_rows_of_a_source_are_taken_in_their_order(rng):
     X, y = table(rng)
-    waves = RandomFourier(n_components=4, gamma=1.0, random_state=0)
-    Z, expected = waves.fit_transform(blocks(pieces(rng, 4, X, y))), waves.transform(X)
+    fourier = RandomFourier(n_components=4, gamma=1.0, random_state=0)
+    Z, expected = fourier.fit_transform(blocks(pieces(rng, 4, X, y))), fourier.transform(X)
     rows = [3, 40, len(X) - 1]
     np.testing.assert_allclose(Z[rows] @ np.eye(4), expected[rows], rtol=1e-6)
     with pytest.raises(ValueError, match="Rows of a source can be selected in ascending order only"):
@@ -461,10 +461,10 @@ def test_pipelines(rng):
     X, y = table(rng)
     source = blocks(pieces(rng, 6, X, y > 0))
     for features in (RandomBinning(output="codes", random_state=0), RandomFourier(n_components=64, random_state=0)):
-        machine = make_pipeline(features, CGRidgeClassifier())
-        expected = machine.fit(X, y > 0).decision_function(X)
-        np.testing.assert_allclose(machine.fit(source).decision_function(X), expected, atol=1e-9)
-        np.testing.assert_array_equal(machine.predict(source), machine.predict(X))
+        model = make_pipeline(features, CGRidgeClassifier())
+        expected = model.fit(X, y > 0).decision_function(X)
+        np.testing.assert_allclose(model.fit(source).decision_function(X), expected, atol=1e-9)
+        np.testing.assert_array_equal(model.predict(source), model.predict(X))
 
 
 def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, rows_of_a_pass):
@@ -549,10 +549,10 @@ def test_score_of_a_source(rng, small_samples):
     X, y = table(rng, 900)
     weights = rng.uniform(size=900)
     source = blocks(X, y, weights, block_rows=250)
-    machine = KernelMachineRegressor(
-        features="binning", gamma=0.3, solver_params={"max_grids": 10}, random_state=0
-    ).fit(X, y)
-    assert machine.score(source) == machine.score(X, y, weights)
+    model = KernelMachineRegressor(features="binning", gamma=0.3, solver_params={"max_grids": 10}, random_state=0).fit(
+        X, y
+    )
+    assert model.score(source) == model.score(X, y, weights)
     ridge = CGRidge(alpha=0.1).fit(X, y)
     assert ridge.score(source) == pytest.approx(ridge.score(X, y, weights), rel=1e-12)
     pipeline = make_pipeline(RandomBinning(gamma=0.3, random_state=0), CGRidgeClassifier(alpha=0.1)).fit(X, y > 0)
@@ -561,13 +561,13 @@ def test_score_of_a_source(rng, small_samples):
         features="binning", gamma=0.3, solver_params={"max_grids": 10}, random_state=0
     ).fit(X, y > 0)
     assert labels.score(blocks(X, y > 0, block_rows=250)) == labels.score(X, y > 0)
-    for estimator in (machine, ridge, labels):
+    for estimator in (model, ridge, labels):
         with pytest.raises(ValueError, match="must be None for a source"):
             estimator.score(source, y)
-    np.testing.assert_allclose(machine.predict(source), machine.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(model.predict(source), model.predict(X), rtol=1e-12)
     np.testing.assert_array_equal(labels.predict(source), labels.predict(X))
     with pytest.raises(ValueError, match=r"KernelMachineRegressor\.score requires y"):
-        machine.score(X)
+        model.score(X)
 
 
 class Shrinking:
@@ -647,15 +647,15 @@ def small_samples(sampled_rows, limits, rows_of_a_pass):
 
 def streamed(rng, monkeypatch, X, y, weights, **options):
     """Return the same model from one block with codes in memory, and from nine with codes in a scratch file."""
-    machines = []
+    models = []
     for n_blocks, own_bytes in ((1, np.inf), (9, 0)):
         monkeypatch.setattr("binfeat.models.solvers.growth.CodeStore", partial(fixed_store, own_bytes))
-        machines.append(KernelMachineRegressor(**options).fit(blocks(pieces(rng, n_blocks, X, y, weights))))
-    np.testing.assert_allclose(machines[0].feature_coef_, machines[1].feature_coef_, rtol=1e-9, atol=1e-11)
-    return machines[0]
+        models.append(KernelMachineRegressor(**options).fit(blocks(pieces(rng, n_blocks, X, y, weights))))
+    np.testing.assert_allclose(models[0].feature_coef_, models[1].feature_coef_, rtol=1e-9, atol=1e-11)
+    return models[0]
 
 
-def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
+def test_streamed_model_of_given_widths(rng, small_samples, monkeypatch):
     X, y = table(rng)
     weights = rng.random(len(X))
     options = {
@@ -667,18 +667,18 @@ def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
     }
     options["kernel"] = "laplacian"
     whole = KernelMachineRegressor(**options).fit(X, y, weights)
-    machine = streamed(rng, monkeypatch, X, y, weights, **options)
-    assert machine.feature_coef_.shape == whole.feature_coef_.shape
-    np.testing.assert_allclose(machine.predict(X), whole.predict(X), rtol=0, atol=1e-6)
+    model = streamed(rng, monkeypatch, X, y, weights, **options)
+    assert model.feature_coef_.shape == whole.feature_coef_.shape
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("features", ["binning", *hard("fourier")])
-def test_streamed_machine_that_learns(rng, small_samples, monkeypatch, features):
+def test_streamed_model_that_learns(rng, small_samples, monkeypatch, features):
     X, y = table(rng, 4000)
     options = {"features": features, "solver_params": {"max_grids": 30}, "random_state": 0}
-    machine = streamed(rng, monkeypatch, X[:3000], y[:3000], np.ones(3000), **options)
-    assert machine.score(X[3000:], y[3000:]) > 0.8
-    assert machine.features_ == features
+    model = streamed(rng, monkeypatch, X[:3000], y[:3000], np.ones(3000), **options)
+    assert model.score(X[3000:], y[3000:]) > 0.8
+    assert model.features_ == features
 
 
 def fixed_store(own_bytes, n_rows, n_grids, max_bytes):
@@ -703,13 +703,13 @@ def test_streamed_classifier_of_frames(rng, small_samples, folder):
     labels = np.where(y > 1, "high", np.where(y < -1, "low", "mid"))
     pq.write_table(pa.table({**{f"x{j}": X[:, j] for j in range(3)}, "label": labels}), own.parent / "one.parquet")
     source = blocks(ds.dataset(own.parent / "one.parquet"), target="label", block_rows=250)
-    machine = KernelMachineClassifier(solver_params={"max_grids": 20}, random_state=0).fit(source)
-    assert list(machine.feature_names_in_) == ["x0", "x1", "x2"]
-    assert machine.score(pd.DataFrame(X, columns=["x0", "x1", "x2"]), labels) > 0.8
-    assert machine.predict_proba(pd.DataFrame(X[:5], columns=["x0", "x1", "x2"])).shape == (5, 3)
+    model = KernelMachineClassifier(solver_params={"max_grids": 20}, random_state=0).fit(source)
+    assert list(model.feature_names_in_) == ["x0", "x1", "x2"]
+    assert model.score(pd.DataFrame(X, columns=["x0", "x1", "x2"]), labels) > 0.8
+    assert model.predict_proba(pd.DataFrame(X[:5], columns=["x0", "x1", "x2"])).shape == (5, 3)
 
 
-def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
+def test_what_a_model_cannot_do_with_a_source(rng, small_samples):
     X, y = table(rng)
     with pytest.raises(ValueError, match="features='exact' requires all rows in memory"):
         KernelMachineRegressor(features="exact").fit(blocks(X, y))

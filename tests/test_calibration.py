@@ -117,8 +117,8 @@ def test_rare_classes_have_the_shares_that_are_observed(rng, share):
     odds = 1.5 * X[:, 0] + np.sin(2 * X[:, 1])
     odds += np.log(share) - np.log(np.exp(odds).mean())
     rare = rng.random(24_000) < 1 / (1 + np.exp(-odds))
-    machine = KernelMachineClassifier(random_state=0, max_seconds=20).fit(X[:8000], rare[:8000])
-    p = machine.predict_proba(X[8000:])[:, 1]
+    model = KernelMachineClassifier(random_state=0, max_seconds=20).fit(X[:8000], rare[:8000])
+    p = model.predict_proba(X[8000:])[:, 1]
     top = np.argsort(-p)[:800]
     observed = rare[8000:][top].mean()
     error = np.sqrt(max(observed, 1 / 800) / 800)
@@ -136,13 +136,13 @@ def losses_of_rare_classes(rng, share, n_train):
     odds = 1.5 * X[:, 0] + 2 * np.sin(2 * X[:, 1])
     odds += np.log(share) - np.log(np.exp(odds).mean())
     rare, train, test = rng.random(len(X)) < 1 / (1 + np.exp(-odds)), slice(n_train), slice(n_train, None)
-    machine = KernelMachineClassifier(random_state=0).fit(X[train], rare[train])
+    model = KernelMachineClassifier(random_state=0).fit(X[train], rare[train])
     vectors = CalibratedClassifierCV(SVC(), cv=3, ensemble=False).fit(X[train], rare[train])
 
     def losses(p):
         return -np.log(np.where(rare[test], p, 1 - p))
 
-    ours = losses(machine.predict_proba(X[test])[:, 1])
+    ours = losses(model.predict_proba(X[test])[:, 1])
     return losses(rare[train].mean()) - ours, losses(vectors.predict_proba(X[test])[:, 1]) - ours
 
 
@@ -157,11 +157,11 @@ def test_rare_classes_lose_less_than_calibrated_support_vectors(rng, share, n_tr
 
 def test_predictions_follow_probabilities(three):
     X, labels = three
-    machine = KernelMachineClassifier(random_state=0).fit(X[:300], labels[:300])
-    p, odds = machine.predict_proba(X), machine.decision_function(X)
+    model = KernelMachineClassifier(random_state=0).fit(X[:300], labels[:300])
+    p, odds = model.predict_proba(X), model.decision_function(X)
     np.testing.assert_allclose(softmax(odds, axis=1), p)
-    np.testing.assert_array_equal(machine.predict(X), machine.classes_[p.argmax(axis=1)])
-    assert machine.calibration_coef_.shape == (2, 3, 3)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[p.argmax(axis=1)])
+    assert model.calibration_coef_.shape == (2, 3, 3)
 
 
 def test_scores_of_probabilities_choose_by_calibrated_ones(three, few_steps):
@@ -193,13 +193,13 @@ def test_files_with_a_factor_are_read(three):
 def left_out(X, y, monkeypatch):
     """Return the leave-one-out error of a model, and the error of naive refits without each row."""
     monkeypatch.setattr(exact, "TUNING_ROWS", 100)
-    machine = KernelMachineRegressor(features="exact", target_transform=None, random_state=0).fit(X, y)
-    function = machine._fitted.function
+    model = KernelMachineRegressor(features="exact", target_transform=None, random_state=0).fit(X, y)
+    function = model._fitted.function
     K = np.asarray(function.kernel()(function.support, function.support), np.float64)
-    columns = function.standardizer.columns(machine._fitted.rows(machine, X))
+    columns = function.standardizer.columns(model._fitted.rows(model, X))
     order = [int(np.abs(columns - own[:, np.newaxis]).sum(axis=0).argmin()) for own in function.support.T]
     Y = ((y - y.mean()) / y.std())[order, np.newaxis]
-    return machine.held_out_error_[0], naive.left_out_error(K, Y, float(function.alpha))
+    return model.held_out_error_[0], naive.left_out_error(K, Y, float(function.alpha))
 
 
 def test_all_rows_are_left_out(table, monkeypatch):
@@ -257,13 +257,13 @@ def test_a_diagonal_corrected_by_noisy_values(rng, slope, expected):
     weights, part = rng.uniform(0.5, 2.0, size=2000), rng.uniform(0.5, 1.0, size=2000)
     mean = np.average(part, weights=weights)
     true = weights * (mean + slope * (part - mean))
-    told = true + 0.2 * rng.normal(size=2000)
+    estimated = true + 0.2 * rng.normal(size=2000)
     approximated = weights * part
     approximated[::7] = np.nan
     known = np.isfinite(approximated)
-    found = exact._corrected(approximated, told, weights)
+    found = exact._corrected(approximated, estimated, weights)
     np.testing.assert_array_equal(np.isfinite(found), known)
-    assert found[known].sum() == pytest.approx(told[known].sum())
+    assert found[known].sum() == pytest.approx(estimated[known].sum())
     error = 0.2 / (weights[known] @ (part - mean)[known] ** 2) ** 0.5  # standard error of the slope
     here, there = np.argmin(part[known]), np.argmax(part[known])
     parts = found[known] / weights[known]
@@ -280,11 +280,11 @@ def test_classes_with_one_row(given, three, few_steps):
     X[7] = 4.0 * np.abs(X).max()
     labels[7], labels[8] = "far", "among"
     with pytest.warns(UserWarning, match="2 of \\d+ classes have a single row"):
-        machine = KernelMachineClassifier(random_state=0, **given).fit(X, labels)
-    p = machine.predict_proba(three[0])
-    assert machine.classes_.size == len(np.unique(labels.astype(str)))
+        model = KernelMachineClassifier(random_state=0, **given).fit(X, labels)
+    p = model.predict_proba(three[0])
+    assert model.classes_.size == len(np.unique(labels.astype(str)))
     assert np.isfinite(p).all()
-    rare = np.isin(machine.classes_, ["far", "among"])
+    rare = np.isin(model.classes_, ["far", "among"])
     assert p[:, rare].max() < 0.2
     assert 0 < p[:, rare].mean() < 0.05
-    assert np.mean(machine.predict(three[0]) == three[1]) > 0.6
+    assert np.mean(model.predict(three[0]) == three[1]) > 0.6

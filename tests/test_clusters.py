@@ -27,7 +27,7 @@ from binfeat import (
     blocks,
 )
 from binfeat.graph import clusters as clusters_module
-from binfeat.graph import eigenvectors, neighbours, scale, similarity, spectral
+from binfeat.graph import eigenvectors, neighbors, scale, similarity, spectral
 
 pd = pytest.importorskip("pandas")
 
@@ -54,10 +54,10 @@ def blobs():
 def test_graph_of_other_features_is_of_their_inner_products(rng):
     Z = rng.uniform(size=(30, 8))
     V = rng.normal(size=(30, 2))
-    expected = naive.normalised(Z @ Z.T) @ V
+    expected = naive.normalized(Z @ Z.T) @ V
     for features in (Z, sparse.csr_array(Z)):
         np.testing.assert_allclose(
-            similarity.SimilarityGraph(features).normalised(np.asfortranarray(V)), expected, atol=1e-12
+            similarity.SimilarityGraph(features).normalized(np.asfortranarray(V)), expected, atol=1e-12
         )
 
 
@@ -65,7 +65,7 @@ def test_graph_of_other_features_is_of_their_inner_products(rng):
 def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma, rows_met_in_a_bin):
     rows_met_in_a_bin(60)
     X = rng.normal(size=(60, 2))
-    X = X[neighbours.alike_together(clone(MAP).set_params(gamma=gamma, output="codes").fit_transform(X))]
+    X = X[neighbors.alike_together(clone(MAP).set_params(gamma=gamma, output="codes").fit_transform(X))]
     codes = naive.codes(X, "laplacian", np.full(2, gamma), 20, 0)[0]
     W = naive.nearest_only(naive.similarities(codes), 15)
     assert (W.sum(axis=1) > 0).all()
@@ -96,10 +96,10 @@ def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
     least_sample(600)
     X = rng.uniform(size=(3000, 2)) * [4.0, 1.0]
     Z = RandomBinning(gamma=2.0, n_grids=32, min_count=2, output="codes", random_state=0).fit_transform(X)
-    graph, options = neighbours.NeighbourGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
-    cold = eigenvectors.leading_eigenvectors(graph.normalised, graph.known, 2, **options)
+    graph, options = neighbors.NeighborGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
+    cold = eigenvectors.leading_eigenvectors(graph.normalized, graph.known, 2, **options)
     near = spectral._start_from_sample(Z, graph, 3, **options)
-    warm = eigenvectors.leading_eigenvectors(graph.normalised, graph.known, 2, start=near, **options)
+    warm = eigenvectors.leading_eigenvectors(graph.normalized, graph.known, 2, start=near, **options)
     cosines = np.abs((near[:, :2] * cold.vectors).sum(axis=0)) / np.linalg.norm(near[:, :2], axis=0)
     assert cosines.min() > 0.9
     assert warm.n_products < cold.n_products
@@ -109,7 +109,7 @@ def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
 
 def test_no_sample(rng):
     Z = RandomBinning(gamma=1.0, n_grids=32, output="codes", random_state=0).fit_transform(rng.uniform(size=(4000, 2)))
-    graph, options = neighbours.NeighbourGraph(Z, 0), {"tol": 1e-3, "max_iter": 100, "seed": 0}
+    graph, options = neighbors.NeighborGraph(Z, 0), {"tol": 1e-3, "max_iter": 100, "seed": 0}
     assert spectral._start_from_sample(Z[:3999], graph, 3, **options) is None
     assert spectral._start_from_sample(Z, graph, 1000, **options) is None
     assert spectral._start_from_sample(Z, similarity.SimilarityGraph(Z.tocsr()), 3, **options) is None
@@ -158,7 +158,7 @@ def test_gamma_of_the_widest_eigengap(blobs):
     assert adjusted_rand_score(clusters.labels_, y) > 0.9
 
 
-def test_rows_without_neighbours_are_told(rng):
+def test_rows_without_neighbors_are_told(rng):
     X = np.concatenate([rng.normal(size=(100, 2)), 1e6 * rng.normal(size=(50, 2))])
     with pytest.warns(UserWarning, match="33% of the rows share no bin with another row and have no neighbors"):
         SpectralClustering(2, gamma=0.3, random_state=0).fit(X)
@@ -216,7 +216,7 @@ def test_union_has_its_own_gammas(blobs):
     union = RandomFeatureUnion(
         [
             ("bins", RandomBinning(gamma=0.3, n_grids=32, output="codes", random_state=0)),
-            ("waves", RandomFourier(gamma=0.02, n_components=64, random_state=0)),
+            ("fourier", RandomFourier(gamma=0.02, n_components=64, random_state=0)),
         ]
     )
     clusters = SpectralClustering(3, features=union, gamma=None, random_state=0).fit(X)
@@ -320,9 +320,9 @@ def test_bad_rows():
 
 
 def test_similarities_below_zero_are_refused(rng):
-    waves = RandomFourier(n_components=4, gamma=50.0, random_state=0)
+    fourier = RandomFourier(n_components=4, gamma=50.0, random_state=0)
     with pytest.raises(ValueError, match=r"gamma is too large for the features: row \d+ has a similarity of -"):
-        SpectralClustering(2, features=waves, gamma=None).fit(rng.normal(size=(100, 3)))
+        SpectralClustering(2, features=fourier, gamma=None).fit(rng.normal(size=(100, 3)))
 
 
 def test_attributes_hold_arrays_numbers_and_a_map():
@@ -373,7 +373,7 @@ def test_more_components_than_clusters_are_said(rng):
 def test_components_of_the_graph(rng):
     X = np.append(np.repeat([[0.0], [50]], 20, axis=0) + 0.1 * rng.normal(size=(40, 1)), [[1000.0]], axis=0)
     Z = RandomBinning(gamma=0.5, n_grids=64, min_count=2, output="codes", random_state=0).fit_transform(X)
-    components = neighbours.NeighbourGraph(Z, 0).components()
+    components = neighbors.NeighborGraph(Z, 0).components()
     np.testing.assert_array_equal(components, np.repeat([0, 1, -1], [20, 20, 1]))
     np.testing.assert_array_equal(similarity.SimilarityGraph(np.eye(3)[[0, 1, 1]]).components(), [0, 0, 0])
 

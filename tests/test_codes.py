@@ -119,13 +119,13 @@ def test_people_have_levels_of_their_own(few_steps, limits, panel, rng, features
     X, y = panel
     draws = [panel, people(rng), people(rng)]
     given = {"features": features, "random_state": 0}
-    machine = KernelMachineRegressor(**given).fit(X[:300], y[:300])
-    assert machine._fitted.encoder.coded.tolist() == [1]
-    assert machine.gamma_.size == 4
-    assert machine.feature_importances_.argmax() == 1
-    again = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_array_equal(again.predict(X), machine.predict(X))
-    np.testing.assert_array_equal(machine.predict(X[:1]), machine.predict(X)[:1])
+    model = KernelMachineRegressor(**given).fit(X[:300], y[:300])
+    assert model._fitted.encoder.coded.tolist() == [1]
+    assert model.gamma_.size == 4
+    assert model.feature_importances_.argmax() == 1
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(model.predict(X[:1]), model.predict(X)[:1])
     limits(n_steps=15)
     left = sum(1 - KernelMachineRegressor(**given).fit(X[:300], y[:300]).score(X[300:], y[300:]) for X, y in draws)
     limits(n_steps=15, without=["codes"])
@@ -138,9 +138,9 @@ def test_people_have_levels_of_their_own(few_steps, limits, panel, rng, features
 def test_labels_frames_and_other_ways_to_fit(few_steps, panel):
     X, y = panel
     frame, labels = pd.DataFrame(X, columns=["x", "person", "z"]), np.where(y > 0, "high", "low")
-    machine = KernelMachineClassifier(random_state=0).fit(frame, labels)
-    assert machine._fitted.encoder.coded.tolist() == [1]
-    assert machine.summary().splitlines()[1].split()[:2] == ["codes", "person"]
+    model = KernelMachineClassifier(random_state=0).fit(frame, labels)
+    assert model._fitted.encoder.coded.tolist() == [1]
+    assert model.summary().splitlines()[1].split()[:2] == ["codes", "person"]
     names = frame.assign(person=frame["person"].map("no. {}".format))
     strings = KernelMachineClassifier(random_state=0).fit(names, labels)
     assert strings._fitted.encoder.coded.size == 0
@@ -158,34 +158,34 @@ def test_rows_that_come_later_and_blocks(few_steps, panel):
     np.testing.assert_array_equal(warm._fitted.encoder.inputs.categories[1][0], np.unique(X[:, 1]))
     assert warm.score(X[300:], y[300:]) > score
     source = blocks(X, y, block_rows=100)
-    machine = KernelMachineRegressor(features="local", solver_params={"cell_rows": 200}, random_state=0).fit(source)
-    assert machine._fitted.encoder.coded.tolist() == [1]
-    assert machine.score(X, y) > 0.8
+    model = KernelMachineRegressor(features="local", solver_params={"cell_rows": 200}, random_state=0).fit(source)
+    assert model._fitted.encoder.coded.tolist() == [1]
+    assert model.score(X, y) > 0.8
 
 
 def test_rows_of_numbers_need_no_look_at_each_column(few_steps, panel, monkeypatch):
     """That would take longer than a prediction of one row."""
     X, y = panel
-    machine = KernelMachineRegressor(**EXACT).fit(X, y)
-    expected = machine.predict(X)
+    model = KernelMachineRegressor(**EXACT).fit(X, y)
+    expected = model.predict(X)
     monkeypatch.setattr(inputs, "read_table", None)
-    np.testing.assert_array_equal(machine.predict(X), expected)
+    np.testing.assert_array_equal(model.predict(X), expected)
 
 
 def test_people_who_are_missing_or_new(few_steps, panel):
     """They have no level; `check` lists new people, and predictions do not warn of them."""
     X, y = panel
-    machine = KernelMachineRegressor(**EXACT).fit(X, y)
+    model = KernelMachineRegressor(**EXACT).fit(X, y)
     rows = np.array([[0.0, np.nan, 0.0], [0.0, np.median(X[:, 1]), 0.0], [0.0, 15.0, 0.0], [0.0, 0.0, 0.0]])
-    codes_of = machine._fitted.encoder.transform(machine, rows)[:, -1]
+    codes_of = model._fitted.encoder.transform(model, rows)[:, -1]
     np.testing.assert_array_equal(codes_of, [60, codes_of[1], 61, 0])
-    (found,) = machine.check(rows[1:])
+    (found,) = model.check(rows[1:])
     assert (found.column, found.found, found.n_rows) == ("Column 1", "unseen codes", 1 + (codes_of[1] == 61))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        machine.predict(rows[1:])
+        model.predict(rows[1:])
     with pytest.warns(UserWarning, match="missing values"):
-        machine.predict(rows[[0, 0, 1]])
+        model.predict(rows[[0, 0, 1]])
 
 
 def test_many_rows_of_which_some_tell(rng, monkeypatch):
@@ -200,8 +200,8 @@ def test_many_rows_of_which_some_tell(rng, monkeypatch):
 
 def test_a_code_and_its_number_are_one_input(few_steps, panel):
     X, y = panel
-    machine = KernelMachineRegressor(**EXACT).fit(X, y)
-    values = machine.shapley_values(X[:5])
+    model = KernelMachineRegressor(**EXACT).fit(X, y)
+    values = model.shapley_values(X[:5])
     assert values.values.shape == (5, 3)
-    np.testing.assert_allclose(values.values.sum(axis=1) + values.base_values, machine.predict(X[:5]), rtol=1e-6)
+    np.testing.assert_allclose(values.values.sum(axis=1) + values.base_values, model.predict(X[:5]), rtol=1e-6)
     assert np.abs(values.values[:, 1]).mean() > np.abs(values.values[:, 2]).mean()

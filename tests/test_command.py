@@ -92,9 +92,9 @@ def test_fit_says_what_it_took(capsys, tmp_path):
     assert "binfeat: classification: the target 'late' contains 2 labels." in err
     assert "binfeat: penalty: " in err  # a line for each decision
     assert f"model saved to {tmp_path / 'm.skops'}." in err
-    machine = sio.load(tmp_path / "m.skops", trusted=["binfeat.KernelMachineClassifier"])
-    assert machine.max_seconds == 9.0
-    assert list(machine.feature_names_in_) == ["carrier", "day", "miles", "delay", "stars", "passengers"]
+    model = sio.load(tmp_path / "m.skops", trusted=["binfeat.KernelMachineClassifier"])
+    assert model.max_seconds == 9.0
+    assert list(model.feature_names_in_) == ["carrier", "day", "miles", "delay", "stars", "passengers"]
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_the_task_follows_from_the_target(capsys, monkeypatch, target, options, 
     assert said in capsys.readouterr().err
 
 
-def test_predictions_are_those_of_the_machine(capsys, flights):
-    machine = models.load(Path("delay.skops"))
-    expected = machine.predict(flights[machine.feature_names_in_])
+def test_predictions_are_those_of_the_model(capsys, flights):
+    model = models.load(Path("delay.skops"))
+    expected = model.predict(flights[model.feature_names_in_])
     assert run("predict", "delay.skops", "flights.parquet") == 0
     found = pd.read_csv(io.StringIO(capsys.readouterr().out))
     np.testing.assert_allclose(found["prediction"], expected, rtol=1e-12)
@@ -133,13 +133,13 @@ def test_predictions_are_those_of_the_machine(capsys, flights):
 
 
 def test_classes_have_probabilities_and_labels_are_quoted(flights, tmp_path):
-    machine = models.load(Path("late.skops"))
+    model = models.load(Path("late.skops"))
     assert run("predict", "late.skops", "parts", "--out", tmp_path / "out.csv") == 0
     found = pd.read_csv(tmp_path / "out.csv")
     assert list(found) == ["prediction", "probability_no", "probability_yes, late"]
-    X = flights[machine.feature_names_in_]
-    assert found["prediction"].tolist() == machine.predict(X).tolist()
-    expected = np.concatenate([machine.predict_proba(part)[:, 0] for part in (X[:170], X[170:])])  # as files have them
+    X = flights[model.feature_names_in_]
+    assert found["prediction"].tolist() == model.predict(X).tolist()
+    expected = np.concatenate([model.predict_proba(part)[:, 0] for part in (X[:170], X[170:])])  # as files have them
     np.testing.assert_allclose(found["probability_no"], expected, rtol=1e-9)
 
 
@@ -147,12 +147,12 @@ def test_explanations_are_those_of_the_models(capsys, flights, tmp_path):
     some = flights[:30]
     some.to_parquet(tmp_path / "some.parquet")
     for name in ("delay", "late"):
-        machine = models.load(Path(f"{name}.skops"))
+        model = models.load(Path(f"{name}.skops"))
         assert run("explain", f"{name}.skops", tmp_path / "some.parquet", "--out", tmp_path / "out.csv") == 0
         found = pd.read_csv(tmp_path / "out.csv")
-        assert list(found) == ["base", *machine.feature_names_in_]
-        X = some[machine.feature_names_in_]
-        scores = machine.predict(X) if name == "delay" else machine._scores(X)[:, 0]
+        assert list(found) == ["base", *model.feature_names_in_]
+        X = some[model.feature_names_in_]
+        scores = model.predict(X) if name == "delay" else model._scores(X)[:, 0]
         np.testing.assert_allclose(found.sum(axis=1), scores, rtol=1e-6, atol=1e-6)
     flights[:20].to_csv(tmp_path / "some.csv", index=False)
     assert run("explain", "delay.skops", tmp_path / "some.csv") == 0
@@ -173,21 +173,21 @@ def test_news_of_several_blocks_are_said_once(capsys, monkeypatch, flights, tmp_
 
 
 def test_explanations_relative_to_rows_of_a_file(capsys, flights, tmp_path):
-    machine = models.load(Path("delay.skops"))
-    X = flights[:30][machine.feature_names_in_]
+    model = models.load(Path("delay.skops"))
+    X = flights[:30][model.feature_names_in_]
     flights[:30].to_parquet(tmp_path / "some.parquet")
     flights[40:90].to_parquet(tmp_path / "others.parquet")
     words = "--background", tmp_path / "others.parquet", "--out", tmp_path / "out.csv"
     assert run("explain", "delay.skops", tmp_path / "some.parquet", *words) == 0
-    found, known = pd.read_csv(tmp_path / "out.csv"), machine.shapley_values(X, flights[40:90][X.columns])
+    found, known = pd.read_csv(tmp_path / "out.csv"), model.shapley_values(X, flights[40:90][X.columns])
     np.testing.assert_allclose(found["base"], known.base_values, rtol=1e-9)
-    np.testing.assert_allclose(found[machine.feature_names_in_], known.values, atol=1e-6)
+    np.testing.assert_allclose(found[model.feature_names_in_], known.values, atol=1e-6)
     given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
     grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"][:30])  # stores no training rows
     models.save(grids, "late", tmp_path / "grids.skops")
     assert "rows as background" in failed(capsys, "explain", tmp_path / "grids.skops", "flights.parquet")
     assert run("explain", tmp_path / "grids.skops", tmp_path / "some.parquet", *words) == 0
-    assert list(pd.read_csv(tmp_path / "out.csv")) == ["base", *machine.feature_names_in_]
+    assert list(pd.read_csv(tmp_path / "out.csv")) == ["base", *model.feature_names_in_]
 
 
 @pytest.mark.parametrize("name", ["flights.tsv", "flights.csv.gz", "flights.tsv.gz"])
@@ -211,8 +211,8 @@ def test_an_index_without_a_name_is_no_input(capsys, flights, tmp_path):
     flights.sort_values("delay", ignore_index=True).to_csv(tmp_path / "sorted.csv")
     with limited(**LIMITS):
         assert run("fit", tmp_path / "sorted.csv", "--target", "delay", "--model", tmp_path / "sorted.skops") == 0
-    machine = binfeat.load(tmp_path / "sorted.skops")
-    assert set(machine.feature_names_in_) == set(flights) - {"delay"}
+    model = binfeat.load(tmp_path / "sorted.skops")
+    assert set(model.feature_names_in_) == set(flights) - {"delay"}
     for name in ("flights.csv", tmp_path / "sorted.csv"):
         assert run("predict", tmp_path / "sorted.skops", name) == 0
 
@@ -254,8 +254,8 @@ def test_damaged_tables_make_no_model(capsys, flights, tmp_path):
 @pytest.mark.parametrize("wrong", ["held_out_error_", "feature_coef_"])
 def test_errors_that_are_not_finite_make_no_model(capsys, monkeypatch, tmp_path, wrong):
     def fitted(self, *_):
-        machine = models.load(Path("delay.skops"))
-        vars(self).update(vars(machine) | {wrong: np.full_like(getattr(machine, wrong), np.nan)})
+        model = models.load(Path("delay.skops"))
+        vars(self).update(vars(model) | {wrong: np.full_like(getattr(model, wrong), np.nan)})
 
     monkeypatch.setattr(commands.KernelMachineRegressor, "fit", fitted)
     said = failed(capsys, "fit", "flights.csv", "--target", "delay", "--model", tmp_path / "m.skops")
@@ -300,8 +300,8 @@ def test_categories_that_look_like_numbers_and_unknown_ones(capsys, flights):
     assert run("predict", "delay.skops", "some.csv") == 0
     out, err = capsys.readouterr()
     assert "warning" not in err
-    machine = models.load(Path("delay.skops"))
-    expected = machine.predict(some[machine.feature_names_in_])
+    model = models.load(Path("delay.skops"))
+    expected = model.predict(some[model.feature_names_in_])
     np.testing.assert_allclose(pd.read_csv(io.StringIO(out))["prediction"], expected, rtol=1e-12)
     pd.concat([some.assign(carrier=name) for name in ("07", "08", "09", "X", "01")]).to_csv("some.csv", index=False)
     assert run("predict", "delay.skops", "some.csv") == 0
@@ -313,8 +313,8 @@ def test_categories_that_look_like_numbers_and_unknown_ones(capsys, flights):
     ]
     assert run("check", "delay.skops", "some.csv") == 3
     assert capsys.readouterr().out.splitlines()[1] == lines[2].removeprefix("binfeat:   ")
-    machine.set_params(on_unseen="error")
-    models.save(machine, "delay", Path("strict.skops"))
+    model.set_params(on_unseen="error")
+    models.save(model, "delay", Path("strict.skops"))
     assert "Column 'carrier': unseen categories, in 12 rows" in failed(capsys, "predict", "strict.skops", "some.csv")
     for name in ("some.csv", "strict.skops"):
         Path(name).unlink()
@@ -429,7 +429,7 @@ def test_rows_that_cannot_be_predicted_leave_no_file(capsys, tmp_path, flights):
 
 
 def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
-    def fail(machine, path):
+    def fail(model, path):
         path.write(b"half")
         raise OSError("no space left")
 
@@ -558,8 +558,8 @@ def evil(flights, tmp_path):
     frame["y"] = np.where(frame[EVIL] > 0, f"up {EVIL}", "down")
     frame.to_parquet(tmp_path / "evil.parquet")
     given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 5}, "random_state": 0}
-    machine = binfeat.KernelMachineClassifier(**given).fit(frame[[EVIL, "b"]], frame["y"])
-    models.save(machine, f"y {EVIL} \udc80", tmp_path / "evil.skops")
+    model = binfeat.KernelMachineClassifier(**given).fit(frame[[EVIL, "b"]], frame["y"])
+    models.save(model, f"y {EVIL} \udc80", tmp_path / "evil.skops")
     return tmp_path
 
 
@@ -653,9 +653,9 @@ def test_a_report_of_many_rows_draws_some(capsys, flights, monkeypatch, tmp_path
 
 
 def test_a_report_needs_the_target(capsys, flights, tmp_path):
-    machine = models.load(Path("late.skops"))
-    del machine._target
-    sio.dump(machine, tmp_path / "m.skops")
+    model = models.load(Path("late.skops"))
+    del model._target
+    sio.dump(model, tmp_path / "m.skops")
     assert "m.skops does not contain the name of the target" in failed(
         capsys, "report", tmp_path / "m.skops", "flights.csv"
     )

@@ -31,53 +31,53 @@ def made():
     return found, X, y
 
 
-def bound(machine):
+def bound(model):
     """Return 2^-24 times the sum of the coefficients, plus rounding in float64."""
-    return 2.0**-24 * np.abs(machine.feature_coef_).sum(axis=1).max() + 1e-12
+    return 2.0**-24 * np.abs(model.feature_coef_).sum(axis=1).max() + 1e-12
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_predictions_are_within_the_bound(made, kind):
     found, X, _ = made
-    for machine in found[kind]:
-        small = machine.compact()
-        assert np.abs(small._scores(X) - machine._scores(X)).max() <= bound(machine)
+    for model in found[kind]:
+        small = model.compact()
+        assert np.abs(small._scores(X) - model._scores(X)).max() <= bound(model)
         assert small.feature_coef_.dtype == np.float32
-        assert machine.feature_coef_.dtype == np.float64
+        assert model.feature_coef_.dtype == np.float64
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_goes_on_working(made, kind):
     found, X, _ = made
-    machine, classifier = found[kind]
-    small = machine.compact()
+    model, classifier = found[kind]
+    small = model.compact()
     close = {"rtol": 1e-4, "atol": 1e-4}
-    for pair in zip(machine.predict(X, return_std=True), small.predict(X, return_std=True), strict=True):
+    for pair in zip(model.predict(X, return_std=True), small.predict(X, return_std=True), strict=True):
         np.testing.assert_allclose(*pair, **close)
     for method in ("deviations", "quantiles"):
-        intervals = (each.predict_interval(X, method=method) for each in (machine, small))
+        intervals = (each.predict_interval(X, method=method) for each in (model, small))
         np.testing.assert_allclose(*intervals, **close)
-    values = (each.shapley_values(X[:5], X[:50], n_permutations=2).values for each in (machine, small))
+    values = (each.shapley_values(X[:5], X[:50], n_permutations=2).values for each in (model, small))
     np.testing.assert_allclose(*values, **close)
     np.testing.assert_allclose(classifier.predict_proba(X), classifier.compact().predict_proba(X), **close)
-    assert small.summary() == machine.summary()
-    assert repr(small.check(X)) == repr(machine.check(X))
+    assert small.summary() == model.summary()
+    assert repr(small.check(X)) == repr(model.check(X))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_are_smaller_and_give_the_same(made, kind):
     found, X, _ = made
-    for machine in found[kind]:
-        small = machine.compact()
+    for model in found[kind]:
+        small = model.compact()
         data = sio.dumps(small)
-        assert len(data) < len(sio.dumps(machine))
+        assert len(data) < len(sio.dumps(model))
         loaded = sio.loads(data, trusted=binfeat.TRUSTED_TYPES)
         np.testing.assert_array_equal(loaded.predict(X), small.predict(X))
         np.testing.assert_array_equal(loaded.compact().predict(X), small.predict(X))
-        assert loaded.length_scale_gammas_.shape == (0, machine.gamma_.size)
+        assert loaded.length_scale_gammas_.shape == (0, model.gamma_.size)
 
 
-def test_a_warm_start_from_a_compact_machine(made, limits):
+def test_a_warm_start_from_a_compact_model(made, limits):
     limits(n_steps=4)
     found, X, y = made
     small = found["exact"][0].compact().set_params(warm_start=True)

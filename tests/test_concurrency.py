@@ -33,7 +33,7 @@ MADE = {
     "fastfood": lambda: binfeat.RandomFourier(gamma=0.2, n_components=32, sampler="fastfood", random_state=0),
     "ridge": lambda: binfeat.CGRidge(alpha=0.1),
     "exact": lambda: binfeat.KernelMachineRegressor(features="exact", gamma=0.2, random_state=0),
-    "machine": lambda: binfeat.KernelMachineRegressor(
+    "model": lambda: binfeat.KernelMachineRegressor(
         features="binning", gamma=0.2, alpha=0.1, solver_params={"n_grids": 8}, random_state=0
     ),
     "learned": lambda: binfeat.KernelMachineRegressor(features="exact", random_state=0),
@@ -127,46 +127,46 @@ def loaded(kind):
     return binfeat.load(FILES / f"{kind}.skops").set_params(on_unseen="ignore")
 
 
-def served(machine):
+def served(model):
     """Return typical results of a service: for one row, some rows and many, with uncertainties."""
-    found = [machine._scores(ROWS[:1]), machine._scores(ROWS[:100]), machine._scores(ROWS)]
-    if hasattr(machine, "predict_interval"):
-        found.append(machine.predict_interval(ROWS[:50], coverage=0.5, method="deviations").reshape(50, -1))
+    found = [model._scores(ROWS[:1]), model._scores(ROWS[:100]), model._scores(ROWS)]
+    if hasattr(model, "predict_interval"):
+        found.append(model.predict_interval(ROWS[:50], coverage=0.5, method="deviations").reshape(50, -1))
     return [each.tobytes() for each in found]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sixteen_threads_are_served_by_one_loaded_machine(kind, threads):
+def test_sixteen_threads_are_served_by_one_loaded_model(kind, threads):
     """All start before anything is derived from its arrays; each gets the bits of a single thread."""
     pytest.importorskip("skops.io")
-    expected, machine, barrier = served(loaded(kind)), loaded(kind), threading.Barrier(N_THREADS)
+    expected, model, barrier = served(loaded(kind)), loaded(kind), threading.Barrier(N_THREADS)
 
     def ask(_):
         barrier.wait(timeout=60)
-        return served(machine)
+        return served(model)
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         assert all(found == expected for found in pool.map(ask, range(N_THREADS), timeout=300))
 
 
-_machine = None  # inherited by forked children
+_model = None  # inherited by forked children
 
 
 def served_by_parents():
-    return served(_machine)
+    return served(_model)
 
 
 @pytest.mark.parametrize("kind", easy(KINDS, "exact", "binning"))
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-def test_forked_children_predict_with_the_machine_of_their_parent(kind, threads, monkeypatch):
+def test_forked_children_predict_with_the_model_of_their_parent(kind, threads, monkeypatch):
     pytest.importorskip("skops.io")
-    monkeypatch.setattr(sys.modules[__name__], "_machine", loaded(kind))
-    expected = served(_machine)  # in threads, before the fork
+    monkeypatch.setattr(sys.modules[__name__], "_model", loaded(kind))
+    expected = served(_model)  # in threads, before the fork
     with multiprocessing.get_context("fork").Pool(2) as pool:
         answers = [pool.apply_async(served_by_parents) for _ in range(2)]
         assert all(each.get(timeout=300) == expected for each in answers)
-    assert served(_machine) == expected
+    assert served(_model) == expected
 
 
 def served_of(kind):
@@ -183,10 +183,10 @@ def test_spawned_children_load_their_own():
 def test_asyncio():
     """An event loop continues while threads predict."""
     pytest.importorskip("skops.io")
-    machine, expected = loaded("exact"), served_of("exact")
+    model, expected = loaded("exact"), served_of("exact")
 
     async def serve():
-        requests = [asyncio.create_task(asyncio.to_thread(served, machine)) for _ in range(8)]
+        requests = [asyncio.create_task(asyncio.to_thread(served, model)) for _ in range(8)]
         turns = 0
         while not all(request.done() for request in requests):
             turns += 1
@@ -211,15 +211,15 @@ X = rng.normal(size=(3000, 4))
 def bits(n_jobs):
     binning = binfeat.RandomBinning(gamma=0.2, n_grids=8, random_state=0, output="codes", n_jobs=n_jobs)
     Z = binning.fit_transform(X)
-    machine = binfeat.CGRidge(alpha=0.1).fit(Z, X[:, 0])
+    model = binfeat.CGRidge(alpha=0.1).fit(Z, X[:, 0])
     found = []
     def work():
-        found.append(machine.predict(binning.transform(X)).tobytes())
+        found.append(model.predict(binning.transform(X)).tobytes())
     threads = [threading.Thread(target=work) for _ in range(16)]
     [own.start() for own in threads]
     [own.join() for own in threads]
     assert len(found) == 16 and len(set(found)) == 1
-    return Z.codes.tobytes(), machine.coef_.tobytes(), found[0]
+    return Z.codes.tobytes(), model.coef_.tobytes(), found[0]
 
 print(bits(1) == bits(2), numba.threading_layer())
 """

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from machines import FIXED, with_options
+from kernel_models import FIXED, with_options
 from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay, calibration_curve
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
@@ -40,10 +40,10 @@ def assert_holds(intervals, y, coverage=0.9):
 def test_mapie(parts, regressor):
     mapie = pytest.importorskip("mapie.regression")
     train, calibration, (X, y) = parts
-    machine = regressor.fit(*train)
-    conformal = mapie.SplitConformalRegressor(machine, confidence_level=0.9, prefit=True).conformalize(*calibration)
+    model = regressor.fit(*train)
+    conformal = mapie.SplitConformalRegressor(model, confidence_level=0.9, prefit=True).conformalize(*calibration)
     predicted, intervals = conformal.predict_interval(X)
-    np.testing.assert_allclose(predicted, machine.predict(X))
+    np.testing.assert_allclose(predicted, model.predict(X))
     assert_holds(intervals[:, :, 0], y)
 
 
@@ -51,16 +51,16 @@ def test_mapie(parts, regressor):
 def test_crepes_takes_standard_deviations_as_difficulty(parts, regressor):
     crepes = pytest.importorskip("crepes")
     train, (X_cal, y_cal), (X, y) = parts
-    machine = regressor.fit(*train)
-    predicted, std = machine.predict(X_cal, return_std=True)
+    model = regressor.fit(*train)
+    predicted, std = model.predict(X_cal, return_std=True)
     conformal = crepes.ConformalRegressor().fit(y_cal - predicted, sigmas=std)
-    predicted, std = machine.predict(X, return_std=True)
+    predicted, std = model.predict(X, return_std=True)
     intervals = conformal.predict_int(predicted, sigmas=std, confidence=0.9)
     assert_holds(intervals, y)
     assert np.corrcoef(np.ptp(intervals, axis=1), std)[0, 1] > 0.99
 
 
-def test_crepes_wraps_a_machine(parts):
+def test_crepes_wraps_a_model(parts):
     crepes = pytest.importorskip("crepes")
     train, calibration, (X, y) = parts
     wrapped = crepes.WrapRegressor(REGRESSORS[0])
@@ -75,19 +75,19 @@ def test_crepes_wraps_a_machine(parts):
         KernelMachineClassifier(features="exact", kernel="laplacian", gamma=0.5, random_state=0),
         make_pipeline(BINNING, CGRidgeClassifier()),
     ],
-    ids=["machine", "ridge"],
+    ids=["model", "ridge"],
 )
 def test_calibration_of_scikit_learn(parts, classifier):
     (X_train, y_train), (X_cal, y_cal), (X, y) = parts
-    machine = classifier.fit(X_train, y_train > 0.5)
-    prefit = CalibratedClassifierCV(FrozenEstimator(machine)).fit(X_cal, y_cal > 0.5)
-    folds = CalibratedClassifierCV(machine, cv=2, ensemble=False).fit(X_train, y_train > 0.5)
+    model = classifier.fit(X_train, y_train > 0.5)
+    prefit = CalibratedClassifierCV(FrozenEstimator(model)).fit(X_cal, y_cal > 0.5)
+    folds = CalibratedClassifierCV(model, cv=2, ensemble=False).fit(X_train, y_train > 0.5)
     base = log_loss(y > 0.5, np.full(len(y), np.mean(y > 0.5)))
     for each in (prefit, folds):
         p = each.predict_proba(X)[:, 1]
         assert log_loss(y > 0.5, p) < 0.8 * base
         found, said = calibration_curve(y > 0.5, p, n_bins=5, strategy="quantile")
         assert np.abs(found - said).max() < 0.15
-    if hasattr(machine, "predict_proba"):
+    if hasattr(model, "predict_proba"):
         pytest.importorskip("matplotlib").use("Agg")
-        assert CalibrationDisplay.from_estimator(machine, X, y > 0.5).prob_pred.size
+        assert CalibrationDisplay.from_estimator(model, X, y > 0.5).prob_pred.size

@@ -53,9 +53,9 @@ def test_a_class_that_is_drawn_again_and_again(rng):
     train, test = np.arange(600), np.arange(600, 2600)
     rare = np.flatnonzero(labels[train])
     again = np.concatenate([train, rng.choice(rare, size=600 - 2 * rare.size)])
-    machine = KernelMachineClassifier(random_state=0).fit(X[again], labels[again])
-    assert roc_auc_score(labels[test], machine.predict_proba(X[test])[:, 1]) > 0.85  # 0.75 without weights
-    assert machine.predict(X[test])[labels[test]].mean() > 0.6  # none without weights
+    model = KernelMachineClassifier(random_state=0).fit(X[again], labels[again])
+    assert roc_auc_score(labels[test], model.predict_proba(X[test])[:, 1]) > 0.85  # 0.75 without weights
+    assert model.predict(X[test])[labels[test]].mean() > 0.6  # none without weights
 
 
 @pytest.mark.parametrize("name", ["exact", "binning"])
@@ -74,9 +74,9 @@ def test_rows_without_weight_are_not_there(table, few_steps, name):
 def test_a_class_without_weight_stays_a_class(table, few_steps):
     X, _ = table
     labels = np.arange(150) % 3
-    machine = KernelMachineClassifier(random_state=0).fit(X, labels, sample_weight=labels < 2)
-    assert machine.classes_.tolist() == [0, 1, 2]
-    p = machine.predict_proba(X)
+    model = KernelMachineClassifier(random_state=0).fit(X, labels, sample_weight=labels < 2)
+    assert model.classes_.tolist() == [0, 1, 2]
+    p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert p[:, 2].max() < 0.1
 
@@ -122,7 +122,7 @@ def test_targets_of_rows_with_hardly_any_weight_say_nothing(table, sampled_rows)
     X, y = table
     sampled_rows(120)
     some = np.arange(150) % 3 > 0
-    machine = KernelMachineRegressor(random_state=0).fit(X, np.where(some, y, -9999.0), np.where(some, 1.0, 1e-9))
-    assert machine.score(X[some], y[some]) > 0.7
+    model = KernelMachineRegressor(random_state=0).fit(X, np.where(some, y, -9999.0), np.where(some, 1.0, 1e-9))
+    assert model.score(X[some], y[some]) > 0.7
     source = blocks(X, np.where(some, y, -9999.0), np.where(some, 1.0, 1e-9), block_rows=60)
     assert KernelMachineRegressor(random_state=0).fit(source).score(X[some], y[some]) > 0.7

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hard import easy, hard
-from machines import assert_same_state, with_options
+from kernel_models import assert_same_state, with_options
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor, TweedieRegressor
@@ -56,7 +56,7 @@ def test_deviances_are_those_of_scikit_learn(loss, rng):
 def test_steps_are_those_of_newton(loss, n_targets, rng):
     """Slopes equal differences; curvatures are expected ones; bounded steps have the same minimum."""
     Y, S, h = rng.gamma(1.0, size=(40, n_targets)), rng.normal(size=(40, n_targets)), 1e-5
-    deviance = DEVIANCES[loss].standardised(Y, None)
+    deviance = DEVIANCES[loss].standardized(Y, None)
     steps, curvatures = deviance.steps(Y, S)
     slopes = naive.slopes_by_entries(lambda scores: deviance.halves(Y, scores).sum(), S)
     np.testing.assert_allclose(-steps * curvatures, slopes, rtol=1e-5, atol=1e-7)
@@ -73,7 +73,7 @@ def test_steps_are_those_of_newton(loss, n_targets, rng):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_scores_of_zero_are_means_with_equal_curvatures(loss, rng):
     Y, weights = rng.gamma(1.0, size=(50, 2)) * [0.1, 30.0], rng.uniform(size=(50, 1))
-    deviance, nothing = DEVIANCES[loss].standardised(Y, weights), np.zeros((50, 2))
+    deviance, nothing = DEVIANCES[loss].standardized(Y, weights), np.zeros((50, 2))
     np.testing.assert_allclose(deviance.means(nothing), np.tile(np.average(Y, axis=0, weights=weights[:, 0]), (50, 1)))
     np.testing.assert_allclose(np.ptp(deviance.curvatures(Y, nothing), axis=1), 0.0, atol=1e-12)
     steps, _ = deviance.steps(Y, nothing)
@@ -88,17 +88,17 @@ def test_scores_of_zero_are_means_with_equal_curvatures(loss, rng):
         *hard(("poisson", True), ("poisson", False), ("gamma", True), ("tweedie", False)),
     ],
 )
-def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypatch):
+def test_solution_minimizes_the_penalized_deviance(loss, weighted, rng, monkeypatch):
     monkeypatch.setattr(pipeline, "_SMALL_STEP", 1e-6)
     monkeypatch.setattr(pipeline, "_MOST_STEPS", 30)
     X, y, _ = drawn(loss, rng, 120)
     weights = rng.uniform(0.5, 2.0, size=120) if weighted else None
-    machine = KernelMachineRegressor(**GIVEN, loss=loss).fit(X, y, sample_weight=weights)
+    model = KernelMachineRegressor(**GIVEN, loss=loss).fit(X, y, sample_weight=weights)
     own = np.ones(120) if weights is None else weights
     offset = np.log(np.average(y, weights=own))
     K = kernels.Laplacian()(X, gamma=GAMMA)
-    expected = naive.penalised_deviance(K, y, own, DEVIANCES[loss].power, offset, 0.8)
-    np.testing.assert_allclose(np.log(machine.predict(X)), expected, atol=2e-3)
+    expected = naive.penalized_deviance(K, y, own, DEVIANCES[loss].power, offset, 0.8)
+    np.testing.assert_allclose(np.log(model.predict(X)), expected, atol=2e-3)
 
 
 @pytest.mark.parametrize("loss", ["poisson", *hard("gamma", "tweedie")])
@@ -111,8 +111,8 @@ def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
     deviance, Y = replace(DEVIANCES[loss], center=offset), y[:, np.newaxis]
     told = offset + solve.minimum_left_out(deviance, K, 1.0, None, Y, precise_inverse_root, None)[:, 0]
     some = np.argsort(np.abs(y - y.mean()))[-8:]  # the most influential rows
-    with_all = naive.penalised_deviance(K, y, np.ones(40), power, offset, 1.0)
-    without = [naive.penalised_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
+    with_all = naive.penalized_deviance(K, y, np.ones(40), power, offset, 1.0)
+    without = [naive.penalized_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
     far = np.sqrt(np.mean((without - with_all[some]) ** 2))
     assert np.sqrt(np.mean((told[some] - without) ** 2)) < 0.15 * far
 
@@ -121,14 +121,14 @@ def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
 def test_few_events_are_left_out_in_folds(grouped, rng):
     X = rng.uniform(-1, 1, size=(120, 3))
     y, groups = rng.poisson(0.2, size=120).astype(float), np.repeat(np.arange(30), 4)
-    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y, groups=groups if grouped else None)
+    model = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y, groups=groups if grouped else None)
     folds = even_folds(y > 0, groups if grouped else None, 5)
     predicted = np.empty(120)
     K, offset = kernels.Laplacian()(X, gamma=GAMMA), np.log(y.mean())
     for k in range(5):
-        logs = naive.penalised_deviance(K, y, folds != k, 1, offset, 0.8)
+        logs = naive.penalized_deviance(K, y, folds != k, 1, offset, 0.8)
         predicted[folds == k] = np.exp(logs[folds == k])
-    assert machine.held_out_error_[0] == pytest.approx(poisson(y, predicted).mean(), rel=0.02)
+    assert model.held_out_error_[0] == pytest.approx(poisson(y, predicted).mean(), rel=0.02)
 
 
 def test_folds_have_as_many_events_each(rng):
@@ -147,8 +147,8 @@ def test_few_events_are_not_learned_by_heart(rng):
     rows = rng.gamma(2.0, size=(5000, 2))
     means = 0.03 * np.exp(0.5 * np.sin(2 * rows[:, 0]) + 0.3 * rows[:, 1])
     new = rng.poisson(means)
-    machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y)
-    own, constant = (poisson(new, m).mean() for m in (machine.predict(rows), np.full(5000, y.mean())))
+    model = KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y)
+    own, constant = (poisson(new, m).mean() for m in (model.predict(rows), np.full(5000, y.mean())))
     assert own < 1.1 * constant  # up to twice with first-order leave-one-out predictions
 
 
@@ -175,10 +175,10 @@ def test_counts_that_vary_more_than_poissons():
 
 def test_few_steps_are_near_the_minimum(rng):
     X, y, _ = drawn("poisson", rng, 120)
-    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    model = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     K = kernels.Laplacian()(X, gamma=GAMMA)
-    expected = naive.penalised_deviance(K, y, np.ones(120), 1, np.log(y.mean()), 0.8)
-    assert np.sqrt(np.average((np.log(machine.predict(X)) - expected) ** 2, weights=np.exp(expected))) < 0.02
+    expected = naive.penalized_deviance(K, y, np.ones(120), 1, np.log(y.mean()), 0.8)
+    assert np.sqrt(np.average((np.log(model.predict(X)) - expected) ** 2, weights=np.exp(expected))) < 0.02
 
 
 @pytest.mark.hard
@@ -186,20 +186,20 @@ def test_few_steps_are_near_the_minimum(rng):
 def test_predictions_are_better_than_those_of_squares(loss, rng):
     X, y, means = drawn(loss, rng, 2500)
     power = DEVIANCES[loss].power
-    machine = KernelMachineRegressor(loss=loss, random_state=0).fit(X[:1500], y[:1500])
+    model = KernelMachineRegressor(loss=loss, random_state=0).fit(X[:1500], y[:1500])
     squares = KernelMachineRegressor(random_state=0, target_transform=None).fit(X[:1500], y[:1500])
 
     def excess(predictions):
         own = DEVIANCES[loss].of_means(y[1500:], predictions) - DEVIANCES[loss].of_means(y[1500:], means[1500:])
         return own.mean()
 
-    predictions = machine.predict(X[1500:])
+    predictions = model.predict(X[1500:])
     assert predictions.min() > 0
     assert excess(predictions) < 1.05 * excess(np.maximum(squares.predict(X[1500:]), 0.05))
     assert excess(predictions) < 0.25 * excess(np.full(1000, y[:1500].mean()))
     share = np.sum(predictions) / np.sum(means[1500:])
     assert abs(share - 1) < 0.1
-    told = machine.held_out_error_
+    told = model.held_out_error_
     assert abs(told[0] - mean_tweedie_deviance(y[1500:], predictions, power=power)) < 5 * told[1]
 
 
@@ -212,7 +212,7 @@ def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypa
     offset = np.log(np.average(y, weights=weights))
     K, loss_at_mean = X @ X.T, replace(deviance, center=offset)
     solver = solver_by(precise_inverse_root, K.astype(np.float32))
-    coef, *_ = solve.minimise(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
+    coef, *_ = solve.minimize(loss_at_mean, solver, alpha, weights, y[:, np.newaxis])
     logs = offset + (K + 1) @ coef[:, 0]
     shares = weights * np.exp(offset * (2 - deviance.power))
     options = {"power": deviance.power, "alpha": alpha / shares.sum(), "fit_intercept": False}
@@ -226,9 +226,9 @@ def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypa
 def test_a_linear_truth_is_as_in_scikit_learn(rng):
     X = rng.normal(size=(2000, 2))
     y = rng.poisson(np.exp(0.5 * X[:, 0] - 0.3 * X[:, 1])).astype(float)
-    machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(X[:1000], y[:1000])
+    model = KernelMachineRegressor(loss="poisson", random_state=0).fit(X[:1000], y[:1000])
     linear = PoissonRegressor(alpha=0, max_iter=1000).fit(X[:1000], y[:1000])
-    own, peer = (mean_tweedie_deviance(y[1000:], each.predict(X[1000:]), power=1) for each in (machine, linear))
+    own, peer = (mean_tweedie_deviance(y[1000:], each.predict(X[1000:]), power=1) for each in (model, linear))
     assert own < 1.03 * peer
 
 
@@ -251,8 +251,8 @@ def test_exposure_is_a_weight_of_rates(rng):
 )
 def test_all_kinds_of_models_have_deviances(given, rng, few_steps):
     X, y, means = drawn("poisson", rng, 900)
-    machine = KernelMachineRegressor(loss="poisson", random_state=0, **given).fit(X[:700], y[:700])
-    left = np.mean(poisson(means[700:], machine.predict(X[700:])))
+    model = KernelMachineRegressor(loss="poisson", random_state=0, **given).fit(X[:700], y[:700])
+    left = np.mean(poisson(means[700:], model.predict(X[700:])))
     assert left < 0.3 * np.mean(poisson(means[700:], y[:700].mean()))
 
 
@@ -263,8 +263,8 @@ def test_several_targets_frames_scores_and_missing_values(rng):
     frame["d"] = pd.Categorical(rng.choice(["u", "v"], size=300))
     frame.loc[::9, "a"] = np.nan
     both = np.column_stack([y, rng.poisson(2.0, size=300)])
-    machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(frame, both)
-    assert machine.predict(frame).shape == (300, 2)
+    model = KernelMachineRegressor(loss="poisson", random_state=0).fit(frame, both)
+    assert model.predict(frame).shape == (300, 2)
     scored = KernelMachineRegressor(loss="poisson", scoring="neg_mean_poisson_deviance", random_state=0).fit(frame, y)
     plain = KernelMachineRegressor(loss="poisson", random_state=0).fit(frame, y)
     np.testing.assert_allclose(scored.held_out_error_[0], plain.held_out_error_[0], rtol=0.1)
@@ -272,13 +272,13 @@ def test_several_targets_frames_scores_and_missing_values(rng):
 
 def test_files_determinism_and_warm_starts(rng, few_steps):
     X, y, _ = drawn("poisson", rng, 300)
-    machine, again = (KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y) for _ in range(2))
-    assert_same_state(machine, again)
-    loaded = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+    model, again = (KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y) for _ in range(2))
+    assert_same_state(model, again)
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     warm = KernelMachineRegressor(loss="poisson", random_state=0, warm_start=True).fit(X, y).fit(X, y)
     assert "warm start" in warm.decisions_["what"]
-    np.testing.assert_allclose(warm.predict(X), machine.predict(X), rtol=0.1)
+    np.testing.assert_allclose(warm.predict(X), model.predict(X), rtol=0.1)
 
 
 @pytest.mark.parametrize(("loss", "weighted"), easy(product(LOSSES, [False, True]), ("poisson", True)))
@@ -288,18 +288,18 @@ def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypat
     monkeypatch.setattr(pipeline, "_MOST_STEPS", 30)
     X, y, _ = drawn(loss, rng, 600)
     weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
-    machine = KernelMachineRegressor(**with_options({**GIVEN, "features": "binning"}, n_grids=30), loss=loss)
-    expected = np.log(clone(machine).fit(X, y, sample_weight=weights).predict(X))
+    model = KernelMachineRegressor(**with_options({**GIVEN, "features": "binning"}, n_grids=30), loss=loss)
+    expected = np.log(clone(model).fit(X, y, sample_weight=weights).predict(X))
     sampled_rows(200)
-    machine.fit(blocks(X, y, weights, block_rows=170))
-    np.testing.assert_allclose(np.log(machine.predict(X)), expected, atol=2e-3)
+    model.fit(blocks(X, y, weights, block_rows=170))
+    np.testing.assert_allclose(np.log(model.predict(X)), expected, atol=2e-3)
 
 
 def test_what_deviances_do_not_have(rng):
     X, y, _ = drawn("poisson", rng, 100)
-    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
-    calls = machine.predict_quantiles, machine.predict_interval, machine.sample_y
-    for call in (*calls, lambda rows: machine.predict(rows, return_std=True)):
+    model = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    calls = model.predict_quantiles, model.predict_interval, model.sample_y
+    for call in (*calls, lambda rows: model.predict(rows, return_std=True)):
         with pytest.raises(ValueError, match="require loss='squared' or 'huber'"):
             call(X)
 
@@ -338,23 +338,23 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
         KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
 
 
-def test_newton_steps_solve_again_without_a_fitted_machine(rng, monkeypatch):
+def test_newton_steps_solve_again_without_a_fitted_model(rng, monkeypatch):
     """Quantities derived for predictions are computed once, at the end."""
     X, y, _ = drawn("poisson", rng, 60)
     ends, made, solutions, again = [], pipeline._error, [], pipeline.solver_again
     monkeypatch.setattr(pipeline, "_error", lambda *rows: ends.append(1) or made(*rows))
     monkeypatch.setattr(pipeline, "solver_again", lambda *known: solutions.append(known[0]) or again(*known))
-    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    model = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     assert len(ends) == 1 <= len(solutions)
     for solution in solutions:
-        np.testing.assert_allclose(solution.kernel.main.gamma, machine.gamma_)
-        assert solution.kernel.alpha == pytest.approx(machine.alpha_)
+        np.testing.assert_allclose(solution.kernel.main.gamma, model.gamma_)
+        assert solution.kernel.alpha == pytest.approx(model.alpha_)
 
 
 @pytest.mark.parametrize(
     "given", [GIVEN, {**GIVEN, "features": "local"}, *hard({"features": "local", "solver_params": {"cell_rows": 60}})]
 )
-def test_predictions_for_rows_of_the_machine_follow_from_coefficients(given, rng, monkeypatch):
+def test_predictions_for_rows_of_the_model_follow_from_coefficients(given, rng, monkeypatch):
     """They equal new predictions except for rounding, also for rows of weight 0, which have no coefficients."""
     known = list[tuple[np.ndarray, np.ndarray]]()
 

@@ -23,10 +23,10 @@ def candidates(X, n=20):
     return W, np.argsort(-W, axis=1)[:, :n]
 
 
-def links(rows, W, neighbours):
-    near = distances.nearest_of(rows, np.arange(N), neighbours, np.take_along_axis(W, neighbours, 1) > 0, None)
+def links(rows, W, neighbors):
+    near = distances.nearest_of(rows, np.arange(N), neighbors, np.take_along_axis(W, neighbors, 1) > 0, None)
     own = np.zeros((N, N))
-    np.put_along_axis(own, neighbours, near / 2, axis=1)
+    np.put_along_axis(own, neighbors, near / 2, axis=1)
     return own + own.T
 
 
@@ -35,16 +35,16 @@ def links(rows, W, neighbours):
 def test_nearest_rows_are_those_of_the_twin(monkeypatch, X, n_rows):
     monkeypatch.setattr(distances, "_ROWS_OF_A_PART", n_rows)
     categorical = np.array([False, False, X is LEVELS])
-    W, neighbours = candidates(X)
+    W, neighbors = candidates(X)
     expected = naive.nearest_by_distance(W, X, GAMMA, categorical, 20)
-    np.testing.assert_array_equal(links(distances.ScaledRows.of(X, GAMMA, categorical), W, neighbours), expected)
+    np.testing.assert_array_equal(links(distances.ScaledRows.of(X, GAMMA, categorical), W, neighbors), expected)
 
 
 @pytest.mark.parametrize("X", [NUMBERS, HOLES, COPIES], ids=["numbers", "holes", "copies"])
 def test_sparse_rows_have_the_same_distances(X):
     dense, own = (distances.ScaledRows.of(each, GAMMA, np.zeros(3, bool)) for each in (X, sparse.csr_array(X)))
-    W, neighbours = candidates(X)
-    np.testing.assert_array_equal(links(own, W, neighbours), links(dense, W, neighbours))
+    W, neighbors = candidates(X)
+    np.testing.assert_array_equal(links(own, W, neighbors), links(dense, W, neighbors))
 
 
 def test_missing_values_are_farther_than_numbers():

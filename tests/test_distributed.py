@@ -60,7 +60,7 @@ def assert_same_map(got, expected):
             np.testing.assert_array_equal(getattr(got, name), value, err_msg=name)
 
 
-def assert_same_machine(got, expected, rtol=1e-4):
+def assert_same_model(got, expected, rtol=1e-4):
     np.testing.assert_allclose(got.coef_, expected.coef_, rtol=0, atol=rtol * np.abs(expected.coef_).max())
     np.testing.assert_allclose(got.intercept_, expected.intercept_, rtol=rtol, atol=rtol)
     for name in ("coef_", "intercept_"):
@@ -124,12 +124,12 @@ def test_dataframes(rows, dtype):
     assert blocks.dtype == Z.dtype
     assert np.isnan(blocks.shape[0])
     series = dd.from_pandas(pd.DataFrame({"y": y, "w": weights}), npartitions=3)
-    machine = remote.CGRidge(tol=1e-5).fit(blocks, series["y"], series["w"])
+    model = remote.CGRidge(tol=1e-5).fit(blocks, series["y"], series["w"])
     expected = binfeat.CGRidge(tol=1e-5).fit(Z, y, weights)
-    assert_same_machine(machine, expected, rtol=1e-3)
-    np.testing.assert_allclose(machine.predict(there.transform(table)).compute(), expected.predict(Z), atol=1e-3)
-    assert machine.score(blocks, series["y"]) == pytest.approx(expected.score(Z, y), abs=1e-4)
-    assert machine.score(Z, y) == pytest.approx(expected.score(Z, y), abs=1e-4)
+    assert_same_model(model, expected, rtol=1e-3)
+    np.testing.assert_allclose(model.predict(there.transform(table)).compute(), expected.predict(Z), atol=1e-3)
+    assert model.score(blocks, series["y"]) == pytest.approx(expected.score(Z, y), abs=1e-4)
+    assert model.score(Z, y) == pytest.approx(expected.score(Z, y), abs=1e-4)
 
 
 def test_columns_of_files(rows, tmp_path):
@@ -140,9 +140,9 @@ def test_columns_of_files(rows, tmp_path):
     table = dd.read_parquet(tmp_path)
     assert len(table["y"].to_delayed()) < table.npartitions
     expected = binfeat.CGRidge(tol=1e-5).fit(own.drop(columns=["y", "w"]), y, weights)
-    machine = remote.CGRidge(tol=1e-5).fit(table.drop(columns=["y", "w"]), table["y"], table["w"])
-    assert_same_machine(machine, expected)
-    score = machine.score(table.drop(columns=["y", "w"]), table["y"])
+    model = remote.CGRidge(tol=1e-5).fit(table.drop(columns=["y", "w"]), table["y"], table["w"])
+    assert_same_model(model, expected)
+    score = model.score(table.drop(columns=["y", "w"]), table["y"])
     assert score == pytest.approx(expected.score(own.drop(columns=["y", "w"]), y), abs=1e-4)
     grids = {"gamma": 0.5, "n_grids": 8, "random_state": 0}
     Z = remote.RandomBinning(**grids).fit_transform(table[NAMES])
@@ -169,8 +169,8 @@ def test_targets_in_other_chunks(rows, other):
     X, y, weights = np.nan_to_num(rows[0]), *rows[1:]
     expected = binfeat.CGRidge(tol=1e-5).fit(X, y, weights)
     for table in (frame(X), chunked(X, CHUNKS[1])):
-        machine = remote.CGRidge(tol=1e-5).fit(table, other(y), weights)
-        np.testing.assert_allclose(machine.coef_.ravel(), expected.coef_, atol=1e-5)
+        model = remote.CGRidge(tol=1e-5).fit(table, other(y), weights)
+        np.testing.assert_allclose(model.coef_.ravel(), expected.coef_, atol=1e-5)
 
 
 def test_frames_that_turn_out_to_have_no_rows(rows):
@@ -181,8 +181,8 @@ def test_frames_that_turn_out_to_have_no_rows(rows):
     binning = binnings()[1].fit(table)
     with pytest.raises(ValueError, match="X has no rows in any chunk; at least one is needed"):
         remote.CGRidge().fit(binning.transform(none), none[NAMES[0]])
-    waves = remote.RandomFourier(n_components=4, gamma=1.0, random_state=0).fit(table)
-    assert waves.transform(none).compute().shape == (0, 4)
+    fourier = remote.RandomFourier(n_components=4, gamma=1.0, random_state=0).fit(table)
+    assert fourier.transform(none).compute().shape == (0, 4)
 
 
 @pytest.mark.parametrize(("gamma", "chunks"), each_value_once(["scale", 0.3], CHUNKS), ids=name_of)
@@ -198,11 +198,11 @@ def test_fourier_features_and_gram(rows, chunks, gamma):
     np.testing.assert_array_equal(there.transform(X), Z)
     weights = np.where(np.arange(N) < 400, 0, weights)  # in one case the first chunk has weights of 0
     for intercept in (True, False):
-        machine = remote.CGRidge(fit_intercept=intercept).fit(features, y, weights)
+        model = remote.CGRidge(fit_intercept=intercept).fit(features, y, weights)
         expected = binfeat.CGRidge(fit_intercept=intercept).fit(Z, y, weights)
-        assert machine.solver_ == "gram"
-        assert_same_machine(machine, expected, rtol=1e-9)
-    assert machine.traffic_.tolist() == [[0, 8 * 40 * 41]]
+        assert model.solver_ == "gram"
+        assert_same_model(model, expected, rtol=1e-9)
+    assert model.traffic_.tolist() == [[0, 8 * 40 * 41]]
 
 
 @pytest.mark.parametrize("chunks", [CHUNKS[1], *hard((CHUNKS[0],), (CHUNKS[2],), (CHUNKS[3],))], ids=len)
@@ -218,15 +218,15 @@ def test_ridge(rows, chunks, container):
         ({"alpha": np.array([1.0, 3.0])}, Y, weights),
     ]:
         expected = binfeat.CGRidge(tol=1e-6, **options).fit(Z, target, own)
-        machine = remote.CGRidge(tol=1e-6, **options)
-        assert machine.fit(blocks, chunked(target, (700, 500)), own) is machine
-        if np.ndim(machine.alpha_):
-            machine.alpha_ = expected.alpha_ = 0.0
-        assert_same_machine(machine, expected)
-        lazy = machine.predict(blocks)
+        model = remote.CGRidge(tol=1e-6, **options)
+        assert model.fit(blocks, chunked(target, (700, 500)), own) is model
+        if np.ndim(model.alpha_):
+            model.alpha_ = expected.alpha_ = 0.0
+        assert_same_model(model, expected)
+        lazy = model.predict(blocks)
         assert lazy.shape == target.shape
         np.testing.assert_allclose(lazy.compute(), expected.predict(Z), atol=1e-4)
-        np.testing.assert_array_equal(machine.predict(Z).shape, target.shape)
+        np.testing.assert_array_equal(model.predict(Z).shape, target.shape)
 
 
 @pytest.mark.parametrize(
@@ -237,13 +237,13 @@ def test_rows_held_out_are_those_of_memory(rows, choice):
     here, there = binnings()
     Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1]))
     expected = binfeat.CGRidge(tol=1e-2, random_state=0, **choice).fit(Z, y)
-    machine = remote.CGRidge(tol=1e-2, random_state=0, **choice).fit(blocks, y)
-    assert_same_machine(machine, expected, rtol=1e-9)
+    model = remote.CGRidge(tol=1e-2, random_state=0, **choice).fit(blocks, y)
+    assert_same_model(model, expected, rtol=1e-9)
     if "alphas" in choice:
-        np.testing.assert_allclose(machine.path_scores_, expected.path_scores_, atol=1e-9)
+        np.testing.assert_allclose(model.path_scores_, expected.path_scores_, atol=1e-9)
     labels = np.where(y > 0, "yes", "no")
     expected = binfeat.CGRidgeClassifier(random_state=0, **choice).fit(Z, labels)
-    assert_same_machine(remote.CGRidgeClassifier(random_state=0, **choice).fit(blocks, labels), expected, rtol=1e-9)
+    assert_same_model(remote.CGRidgeClassifier(random_state=0, **choice).fit(blocks, labels), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -257,25 +257,25 @@ def test_classes(rows, class_weight, n_classes):
     labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.5][: n_classes - 1])]
     options = {"tol": 1e-6, "class_weight": class_weight}
     expected = binfeat.CGRidgeClassifier(**options).fit(Z, labels, weights)
-    machine = remote.CGRidgeClassifier(**options).fit(blocks, chunked(labels, (N,)), chunked(weights, (N,)))
-    assert_same_machine(machine, expected)
-    np.testing.assert_array_equal(machine.classes_, expected.classes_)
-    scores, predicted = machine.decision_function(blocks), machine.predict(blocks)
+    model = remote.CGRidgeClassifier(**options).fit(blocks, chunked(labels, (N,)), chunked(weights, (N,)))
+    assert_same_model(model, expected)
+    np.testing.assert_array_equal(model.classes_, expected.classes_)
+    scores, predicted = model.decision_function(blocks), model.predict(blocks)
     np.testing.assert_allclose(scores.compute(), expected.decision_function(Z), atol=1e-4)
     np.testing.assert_array_equal(predicted.compute(), expected.predict(Z))
-    assert machine.score(blocks, labels, weights) == pytest.approx(expected.score(Z, labels, weights), abs=1e-12)
+    assert model.score(blocks, labels, weights) == pytest.approx(expected.score(Z, labels, weights), abs=1e-12)
     assert scores.shape == expected.decision_function(Z).shape
     assert predicted.dtype == labels.dtype
 
 
 def test_pipeline_and_warm_start(rows):
     X, y, _ = rows
-    machine = make_pipeline(binnings()[1], remote.CGRidge(tol=1e-3, warm_start=True))
+    model = make_pipeline(binnings()[1], remote.CGRidge(tol=1e-3, warm_start=True))
     expected = make_pipeline(binnings()[0], binfeat.CGRidge(tol=1e-3)).fit(X, y)
-    machine.fit(chunked(X, CHUNKS[1]), y)
-    assert_same_machine(machine[-1], expected[-1], rtol=1e-9)
-    np.testing.assert_allclose(machine.predict(X), expected.predict(X), atol=1e-9)
-    assert machine.fit(chunked(X, CHUNKS[1]), y)[-1].n_iter_ == 1
+    model.fit(chunked(X, CHUNKS[1]), y)
+    assert_same_model(model[-1], expected[-1], rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-9)
+    assert model.fit(chunked(X, CHUNKS[1]), y)[-1].n_iter_ == 1
 
 
 def test_what_takes_rows_in_memory_only(rows):
@@ -284,11 +284,11 @@ def test_what_takes_rows_in_memory_only(rows):
     Z, blocks, sets = there.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1])), np.stack([y > 0, y > 1], 1)
     with pytest.raises(TypeError, match="partial_fit requires rows in memory, got a Dask collection"):
         remote.CGRidge().partial_fit(blocks, y)
-    assert_same_machine(remote.CGRidge().partial_fit(Z, y), binfeat.CGRidge().partial_fit(Z, y), rtol=1e-12)
+    assert_same_model(remote.CGRidge().partial_fit(Z, y), binfeat.CGRidge().partial_fit(Z, y), rtol=1e-12)
     with pytest.raises(ValueError, match="y should be a 1d array"):
         remote.CGRidgeClassifier().fit(blocks, sets)
-    machine = remote.CGRidgeClassifier().fit(Z, sets)
-    np.testing.assert_array_equal(machine.predict(blocks).compute(), machine.predict(Z))
+    model = remote.CGRidgeClassifier().fit(Z, sets)
+    np.testing.assert_array_equal(model.predict(blocks).compute(), model.predict(Z))
 
 
 def test_rows_in_memory_are_taken_too(rows):
@@ -297,11 +297,11 @@ def test_rows_in_memory_are_taken_too(rows):
     assert_same_map(there.fit(X), here.fit(X))
     assert_same_map(there.partial_fit(X[:10] + 9), here.partial_fit(X[:10] + 9))
     Z = here.fit_transform(X)
-    assert_same_machine(remote.CGRidge().fit(there.fit_transform(X), y), binfeat.CGRidge().fit(Z, y), rtol=1e-12)
+    assert_same_model(remote.CGRidge().fit(there.fit_transform(X), y), binfeat.CGRidge().fit(Z, y), rtol=1e-12)
     expected = binfeat.CGRidgeClassifier().fit(Z, y > 0)
-    machine = remote.CGRidgeClassifier().fit(Z, y > 0)
-    assert_same_machine(machine, expected, rtol=1e-12)
-    np.testing.assert_array_equal(machine.predict(Z), expected.predict(Z))
+    model = remote.CGRidgeClassifier().fit(Z, y > 0)
+    assert_same_model(model, expected, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict(Z), expected.predict(Z))
     X = np.nan_to_num(X)
     assert_same_map(remote.RandomFourier(random_state=0).fit(X), binfeat.RandomFourier(random_state=0).fit(X))
     learned = remote.learn_gamma(X, y, max_steps=2, random_state=0)
@@ -327,9 +327,9 @@ def test_traffic_is_one_block_out_and_one_sum_back(rows):
     X, y, _ = rows
     blocks = binnings()[1].fit_transform(chunked(X, CHUNKS[1]))
     with pytest.warns(ConvergenceWarning, match="after 55 iterations"):
-        machine = remote.CGRidge(tol=0, max_iter=55).fit(blocks, np.column_stack([y, y**2]))
-    assert machine.traffic_.shape == (56, 2)  # one product recomputes the residual after 50 iterations
-    assert (machine.traffic_ == 2 * 8 * blocks.shape[1]).all()
+        model = remote.CGRidge(tol=0, max_iter=55).fit(blocks, np.column_stack([y, y**2]))
+    assert model.traffic_.shape == (56, 2)  # one product recomputes the residual after 50 iterations
+    assert (model.traffic_ == 2 * 8 * blocks.shape[1]).all()
 
 
 def lying(parts, meta):
@@ -425,17 +425,17 @@ def test_other_bad_input(rows):
         remote.CGRidgeClassifier(loss="squared_hinge").fit(blocks, y > 0)
     with pytest.raises(ValueError, match="requires y to be passed"):
         remote.CGRidge().fit(blocks, None)
-    machine = remote.CGRidge().fit(blocks, y)
+    model = remote.CGRidge().fit(blocks, y)
     with pytest.raises(ValueError, match="X has 3 features, but CGRidge is expecting"):
-        machine.predict(dX)
+        model.predict(dX)
 
 
 def test_error_bars_are_of_rows_in_memory(rows):
     X, y, _ = rows
     X, lazy = np.nan_to_num(X), chunked(np.nan_to_num(X), (600, 600))
-    machine = remote.CGRidge(n_posterior_samples=2)
+    model = remote.CGRidge(n_posterior_samples=2)
     with pytest.raises(ValueError, match="n_posterior_samples needs rows in memory"):
-        machine.fit(lazy, y)
+        model.fit(lazy, y)
     with pytest.raises(ValueError, match="return_std=True needs X in memory"):
-        machine.fit(X, y).predict(lazy, return_std=True)
-    assert machine.predict(X, return_std=True)[1].shape == (N,)
+        model.fit(X, y).predict(lazy, return_std=True)
+    assert model.predict(X, return_std=True)[1].shape == (N,)

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 from interrupts import SEARCH_STEP
-from machines import FIXED, assert_same_state, with_options
+from kernel_models import FIXED, assert_same_state, with_options
 from solving import NormalEquations
 
 import binfeat
@@ -110,8 +110,8 @@ def test_maps_and_ridge_models(rows, client):
     held = {key for keys in client.has_what().values() for key in keys}
     assert {block.key for block in blocks.to_delayed()} <= held  # codes stay where they were computed
     np.testing.assert_array_equal(blocks.compute().codes, Z.codes)
-    machine = remote.CGRidge(tol=1e-6).fit(blocks, y, weights)
-    assert_same_ridge(machine, binfeat.CGRidge(tol=1e-6).fit(Z, y, weights))
+    model = remote.CGRidge(tol=1e-6).fit(blocks, y, weights)
+    assert_same_ridge(model, binfeat.CGRidge(tol=1e-6).fit(Z, y, weights))
     options = {"n_components": 40, "random_state": 0}
     features = remote.RandomFourier(**options).fit_transform(chunked(X))
     expected = binfeat.CGRidgeClassifier().fit(binfeat.RandomFourier(**options).fit_transform(X), y > 0)
@@ -136,11 +136,11 @@ def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
 
     expected = binfeat.CGRidge(tol=1e-6).fit(here.fit_transform(X), y)
     monkeypatch.setattr(NormalEquations, "apply", kill_in_mid_fit)
-    machine = remote.CGRidge(tol=1e-6).fit(blocks, y)
+    model = remote.CGRidge(tol=1e-6).fit(blocks, y)
     client.wait_for_workers(2)
     assert client.run(os.getpid).values() != workers.values()
     assert len(calls) > 10
-    assert_same_ridge(machine, expected)
+    assert_same_ridge(model, expected)
 
 
 @pytest.mark.hard
@@ -168,11 +168,11 @@ def test_closed_client(rows, cluster, monkeypatch):
 
 
 @pytest.mark.hard
-def test_same_machine_by_processes_which_keep_nothing(rows, client):
+def test_same_model_by_processes_which_keep_nothing(rows, client):
     X, y, weights = rows
     expected = binfeat.KernelMachineRegressor(**FIXED).fit(binfeat.blocks(X, y, weights))
-    machine = remote.KernelMachineRegressor(**FIXED).fit(chunked(X), y, weights)
-    assert_like(machine, expected, X)
+    model = remote.KernelMachineRegressor(**FIXED).fit(chunked(X), y, weights)
+    assert_like(model, expected, X)
     client.run_on_scheduler(_wait_until_empty)
 
 
@@ -189,12 +189,12 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
             (_all_rows.DaskTrainingRows, "weigh_held_out"),
         )
     ]
-    machine = remote.KernelMachineRegressor(**LEARNED).fit(chunked(X), y)
+    model = remote.KernelMachineRegressor(**LEARNED).fit(chunked(X), y)
     assert len({process for each in killed for process in each}) == 3
-    assert_like(machine, expected, X)
-    lazy = machine.predict(chunked(X)).persist()
+    assert_like(model, expected, X)
+    lazy = model.predict(chunked(X)).persist()
     kill(next(iter(client.run(os.getpid).values())))
-    np.testing.assert_allclose(lazy.compute(), machine.predict(X), atol=1e-12)
+    np.testing.assert_allclose(lazy.compute(), model.predict(X), atol=1e-12)
     del lazy
     client.run_on_scheduler(_wait_until_empty)
 
@@ -205,9 +205,9 @@ def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
     options = with_options(LOCAL, n_trees=2)
     expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, y > 0, weights))
     killed = kill_a_worker_in(monkeypatch, client, _all_rows.DaskCells, "__call__", 2)
-    machine = remote.KernelMachineClassifier(**options).fit(chunked(X), y > 0, weights)
+    model = remote.KernelMachineClassifier(**options).fit(chunked(X), y > 0, weights)
     assert killed
-    assert_same_state(machine, expected)
+    assert_same_state(model, expected)
     client.run_on_scheduler(_wait_until_empty)
 
 

@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from kernel_models import FIXED
 from limits import current_limits
-from machines import FIXED
 
 import binfeat
 from binfeat.length_scales.search import MOST_INPUTS
@@ -80,19 +80,19 @@ def bytes_of_a_pair(n_rows):
 
 @pytest.mark.parametrize("text", [MATHEMATICS, QUESTIONS, LIMITS], ids=["mathematics", "questions", "guide"])
 def test_bytes_of_a_pair_of_rows(text):
-    factorised = bytes_of_a_pair(solve.cholesky_rows(1))
+    factorized = bytes_of_a_pair(solve.cholesky_rows(1))
     iterated = bytes_of_a_pair(current_limits().exact_rows)
-    assert f"needs {factorised} bytes per pair of rows" in text
+    assert f"needs {factorized} bytes per pair of rows" in text
     assert f"{iterated} byte if it is solved by iterations" in text
 
 
 @pytest.mark.parametrize("text", [MATHEMATICS, QUESTIONS], ids=["mathematics", "questions"])
-def test_rows_that_are_factorised(text):
+def test_rows_that_are_factorized(text):
     few, many = solve.cholesky_rows(1), solve.cholesky_rows(1000)
     assert re.search(rf"\b{few:,}( rows)? with one target,? and (of more than )?{many:,} with many", text)
 
 
-def test_gigabytes_of_the_largest_exact_machine():
+def test_gigabytes_of_the_largest_exact_model():
     gigabytes = float(solve.solve_bytes(current_limits().exact_rows, n_targets=1)) / 1e9
     assert f"of {EXACT_ROWS} takes {gigabytes:.1f} GB" in words_of(DOCS / "how_it_works.rst")
 
@@ -100,10 +100,10 @@ def test_gigabytes_of_the_largest_exact_machine():
 def test_report_says_the_bytes_that_a_fit_expects(rng, tmp_path):
     pytest.importorskip("matplotlib")
     X = rng.normal(size=(120, 2))
-    machine = binfeat.KernelMachineRegressor(**{**FIXED, "features": "exact"}).fit(X, X[:, 0])
-    machine.report(tmp_path / "machine.html")
+    model = binfeat.KernelMachineRegressor(**{**FIXED, "features": "exact"}).fit(X, X[:, 0])
+    model.report(tmp_path / "model.html")
     expected = float(solve.solve_bytes(120, n_targets=1)) / 1e6
-    text = (tmp_path / "machine.html").read_text(encoding="utf-8")
+    text = (tmp_path / "model.html").read_text(encoding="utf-8")
     assert f"{expected:,.1f} MB for 120 rows" in text
 
 

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from hard import hard
-from machines import FIXED, with_options
+from kernel_models import FIXED, with_options
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 
@@ -80,9 +80,9 @@ def test_constant_tables_make_constant_models(rng, value, targets):
     X = np.full((100, 3), value, dtype=object if isinstance(value, str) else float)
     y = np.full(100, 3.0) if targets == "constant" else rng.normal(size=100)
     with pytest.warns(UserWarning, match="All rows of X are equal, so predictions are constant") as found:
-        machine = KernelMachineRegressor(random_state=0).fit(X, y)
+        model = KernelMachineRegressor(random_state=0).fit(X, y)
     assert len(found) == 1
-    np.testing.assert_allclose(machine.predict(X), y.mean(), atol=1e-2)
+    np.testing.assert_allclose(model.predict(X), y.mean(), atol=1e-2)
 
 
 @pytest.mark.filterwarnings("ignore:All rows of X are equal")
@@ -95,15 +95,15 @@ def test_constant_tables_make_constant_models(rng, value, targets):
     ],
 )
 def test_constant_tables_with_other_parameters(parameters):
-    machine = KernelMachineRegressor(random_state=0, **parameters).fit(np.ones((100, 3)), np.full(100, 3.0))
-    np.testing.assert_allclose(machine.predict(np.ones((2, 3))), 3.0)
+    model = KernelMachineRegressor(random_state=0, **parameters).fit(np.ones((100, 3)), np.full(100, 3.0))
+    np.testing.assert_allclose(model.predict(np.ones((2, 3))), 3.0)
 
 
 @pytest.mark.filterwarnings("ignore:All rows of X are equal")
 def test_constant_tables_of_classes_groups_and_weights(rng):
     X, labels = np.ones((100, 3)), np.arange(100) % 4 == 0
-    machine = KernelMachineClassifier(random_state=0).fit(X, labels)
-    np.testing.assert_allclose(machine.predict_proba(X)[:, 1], 0.25, atol=0.02)
+    model = KernelMachineClassifier(random_state=0).fit(X, labels)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 0.25, atol=0.02)
     for given in ({"groups": np.arange(100) // 10}, {"sample_weight": rng.random(100)}):
-        machine = KernelMachineRegressor(random_state=0).fit(X, np.full(100, 3.0), **given)
-        np.testing.assert_allclose(machine.predict(X), 3.0)
+        model = KernelMachineRegressor(random_state=0).fit(X, np.full(100, 3.0), **given)
+        np.testing.assert_allclose(model.predict(X), 3.0)

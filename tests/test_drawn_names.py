@@ -62,12 +62,12 @@ def test_names_where_mathematics_are_off():
     assert as_text("$a$") == r"\$a\$"
 
 
-def test_names_of_a_machine(rng):
+def test_names_of_a_model(rng):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(rng.normal(size=(80, 2)), columns=["$x_{$", "$$"])
     given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 5}, "random_state": 0}
-    machine = KernelMachineClassifier(**given).fit(frame, np.where(frame["$$"] > 0, "$a$", "$b$"))
-    found = texts_of(RelevanceDisplay.from_estimator(machine, ax=Figure().subplots()).figure_)
+    model = KernelMachineClassifier(**given).fit(frame, np.where(frame["$$"] > 0, "$a$", "$b$"))
+    found = texts_of(RelevanceDisplay.from_estimator(model, ax=Figure().subplots()).figure_)
     assert {"$x_{$", "$$"} <= set(found)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from machines import assert_same_state
+from kernel_models import assert_same_state
 from panels import EFFECTS, GAMMA, TOLERANCE, panel, table, twin
 
 from binfeat import KernelMachineRegressor
@@ -15,16 +15,16 @@ def test_few_rows_have_effects_if_these_reduce_the_error(monkeypatch, limits, mo
     monkeypatch.setattr("binfeat.models.solvers.exact.MOST_IN_CLOSED_FORM", most)
     numbers, codes, y = panel(420)
     rows, X = table(numbers, codes), np.column_stack([numbers, codes])
-    machine = KernelMachineRegressor(**FEW).fit(rows[:400], y[:400])
-    assert (machine.features_, len(machine._local["starts"]) > 2) == ("local", most < 400)
-    mean, std, predictions, residuals, _ = twin(machine, X, y, 400)
-    np.testing.assert_allclose(machine.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
-    np.testing.assert_allclose(machine.held_out_error_[0], np.mean(residuals**2), rtol=1e-3)
+    model = KernelMachineRegressor(**FEW).fit(rows[:400], y[:400])
+    assert (model.features_, len(model._local["starts"]) > 2) == ("local", most < 400)
+    mean, std, predictions, residuals, _ = twin(model, X, y, 400)
+    np.testing.assert_allclose(model.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
+    np.testing.assert_allclose(model.held_out_error_[0], np.mean(residuals**2), rtol=1e-3)
     limits(without=EFFECTS)
     plain = KernelMachineRegressor(**FEW).fit(rows[:400], y[:400])
     assert plain.features_ == "exact"
-    assert machine.held_out_error_[0] < 0.98 * plain.held_out_error_[0]
-    assert machine.score(rows[400:], y[400:]) > plain.score(rows[400:], y[400:])
+    assert model.held_out_error_[0] < 0.98 * plain.held_out_error_[0]
+    assert model.score(rows[400:], y[400:]) > plain.score(rows[400:], y[400:])
 
 
 @pytest.mark.parametrize("case", ["features", "loss", "groups", "cv", "levels"])
@@ -43,21 +43,21 @@ def test_few_rows_without_effects_are_exact(limits, case):
     else:
         y = np.sin(3 * numbers[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=300)
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**options).fit(rows, y, **given)
+    model = KernelMachineRegressor(**options).fit(rows, y, **given)
     limits(without=EFFECTS)
-    assert machine.features_ == "exact"
-    assert_same_state(machine, KernelMachineRegressor(**options).fit(rows, y, **given))
+    assert model.features_ == "exact"
+    assert_same_state(model, KernelMachineRegressor(**options).fit(rows, y, **given))
 
 
 def test_a_warm_start_with_few_rows_keeps_the_variances():
     numbers, codes, y = panel(500)
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**FEW, warm_start=True).fit(rows[:400], y[:400])
-    variances = machine._local["level_variances"]
-    machine.fit(rows, y)
-    assert machine.features_ == "local"
-    assert machine._local["support"].shape[1] == 500
-    np.testing.assert_array_equal(machine._local["level_variances"], variances)
+    model = KernelMachineRegressor(**FEW, warm_start=True).fit(rows[:400], y[:400])
+    variances = model._local["level_variances"]
+    model.fit(rows, y)
+    assert model.features_ == "local"
+    assert model._local["support"].shape[1] == 500
+    np.testing.assert_array_equal(model._local["level_variances"], variances)
 
 
 def test_effects_of_a_category_with_two_levels():
@@ -65,6 +65,6 @@ def test_effects_of_a_category_with_two_levels():
     numbers, codes, y = panel(200, sizes=(2,))
     y = y + 10 * codes[:, 0]
     options = {**FEW, "gamma": GAMMA[:3]}
-    machine = KernelMachineRegressor(**options).fit(table(numbers, codes), y)
-    assert machine.features_ == "local"
-    assert machine._local["level_weights"].shape == (1, 2)
+    model = KernelMachineRegressor(**options).fit(table(numbers, codes), y)
+    assert model.features_ == "local"
+    assert model._local["level_weights"].shape == (1, 2)

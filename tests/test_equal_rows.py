@@ -62,23 +62,23 @@ def places(n_of_each, counts):
 @pytest.mark.parametrize("loss", ["log", *hard("squared", "squared_hinge")])
 def test_shares_of_labels_are_those_of_all_rows(loss, few_steps):
     X, y = places(300, [100, 200])
-    machine = KernelMachineClassifier(**LOCAL, loss=loss).fit(X, y)
-    np.testing.assert_allclose(machine.predict_proba([[0.0], [1.0]])[:, 1], [1 / 3, 2 / 3], atol=0.01)
+    model = KernelMachineClassifier(**LOCAL, loss=loss).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]])[:, 1], [1 / 3, 2 / 3], atol=0.01)
 
 
 def test_means_and_deviations_are_those_of_all_rows(rng, few_steps):
     X = np.repeat(np.arange(3.0), 400)[:, np.newaxis]
     y = np.concatenate([np.sort(rng.normal(mean, 1, 400)) for mean in (0, 2, 1)])
-    machine = KernelMachineRegressor(**LOCAL).fit(X, y)
-    mean, std = machine.predict(np.arange(3.0)[:, np.newaxis], return_std=True)
+    model = KernelMachineRegressor(**LOCAL).fit(X, y)
+    mean, std = model.predict(np.arange(3.0)[:, np.newaxis], return_std=True)
     np.testing.assert_allclose(mean, y.reshape(3, -1).mean(axis=1), atol=0.02)
     np.testing.assert_allclose(std, 1 / np.sqrt(400), rtol=0.2)
-    assert machine.held_out_error_[0] * y.var() == pytest.approx(1, rel=0.1)
-    low, high = machine.predict_interval([[1.0]], coverage=0.8)[0]
+    assert model.held_out_error_[0] * y.var() == pytest.approx(1, rel=0.1)
+    low, high = model.predict_interval([[1.0]], coverage=0.8)[0]
     assert np.mean((low < y[400:800]) & (y[400:800] < high)) == pytest.approx(0.8, abs=0.05)
     source = blocks(X, y, block_rows=500)
     np.testing.assert_array_equal(
-        KernelMachineRegressor(**LOCAL).fit(source).predict(X[::400]), machine.predict(X[::400])
+        KernelMachineRegressor(**LOCAL).fit(source).predict(X[::400]), model.predict(X[::400])
     )
 
 
@@ -86,14 +86,14 @@ def test_weights_are_rows(rng):
     X, y = np.repeat([0.0, 1.0], 300)[:, np.newaxis], rng.normal(size=600)
     weights = rng.integers(1, 4, size=600)
     given = LOCAL | {"kernel": "laplacian", "gamma": 1.0}
-    machine = KernelMachineRegressor(**given, alpha=2.0).fit(X, y, sample_weight=weights)
+    model = KernelMachineRegressor(**given, alpha=2.0).fit(X, y, sample_weight=weights)
     again = KernelMachineRegressor(**given, alpha=2.0).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     new = [[0.0], [0.3], [1.0]]
-    np.testing.assert_allclose(machine.predict(new), again.predict(new), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(model.predict(new), again.predict(new), rtol=1e-4, atol=1e-6)
 
 
 def test_few_rows_that_differ_from_very_many_are_cells_of_their_own(rng, few_steps):
     X, y = np.zeros((1000, 2)), 0.1 * rng.normal(size=1000)
     X[[7, 501, 723]], y[[7, 501, 723]] = 5.0, 10.0
-    machine = KernelMachineRegressor(**LOCAL).fit(X, y)
-    np.testing.assert_allclose(machine.predict([[0.0, 0.0], [5.0, 5.0]]), [0, 10], atol=1.5)
+    model = KernelMachineRegressor(**LOCAL).fit(X, y)
+    np.testing.assert_allclose(model.predict([[0.0, 0.0], [5.0, 5.0]]), [0, 10], atol=1.5)

@@ -7,7 +7,7 @@ from functools import partial
 import naive
 import numpy as np
 import pytest
-from machines import FIXED, assert_same_state, with_options
+from kernel_models import FIXED, assert_same_state, with_options
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from threadpoolctl import threadpool_limits
@@ -42,20 +42,20 @@ def covariance(X, rows, alpha=0.3, weights=None):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_standard_deviations_and_intervals_of_an_exact_machine(table, weighted):
+def test_standard_deviations_and_intervals_of_an_exact_model(table, weighted):
     X, y, _ = table
     X, y, rows = X[:60], y[:60], np.vstack([X[100:120], [[5.0, 0, 0, 0]]])
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=60) if weighted else None
-    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y, sample_weight=weights)
-    alpha = float(machine._exact["alpha"])  # for weights of mean 1 in the training rows
+    model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y, sample_weight=weights)
+    alpha = float(model._exact["alpha"])  # for weights of mean 1 in the training rows
     known = alpha, None if weights is None else weights * alpha / 0.3
     noise, scores = by_hand(X, y, *known)
     variances = np.diag(covariance(X, rows, *known))
-    predicted, std = machine.predict(rows, return_std=True)
-    np.testing.assert_array_equal(predicted, machine.predict(rows))
+    predicted, std = model.predict(rows, return_std=True)
+    np.testing.assert_array_equal(predicted, model.predict(rows))
     np.testing.assert_allclose(std, y.std() * np.sqrt(noise * variances), rtol=2e-3)
     half = scores[int(np.ceil(0.8 * 61)) - 1] * y.std() * np.sqrt(noise * (1 + variances))
-    intervals = machine.predict_interval(rows, coverage=0.8, method="deviations")
+    intervals = model.predict_interval(rows, coverage=0.8, method="deviations")
     np.testing.assert_allclose(intervals, np.column_stack([predicted - half, predicted + half]), rtol=2e-3, atol=2e-3)
 
 
@@ -63,10 +63,10 @@ def test_standard_deviations_are_those_of_a_gaussian_process(rng):
     """They equal scikit-learn's Gaussian process with the same kernel and noise."""
     X = rng.uniform(-3, 3, size=(150, 1))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=150)
-    machine = KernelMachineRegressor(**GIVEN, gamma=[0.5]).fit(X, y)
+    model = KernelMachineRegressor(**GIVEN, gamma=[0.5]).fit(X, y)
     rows = np.linspace(-6, 6, 30)[:, None]
-    predicted, std = machine.predict(rows, return_std=True)
-    noise = machine._fitted.posterior(None).errors.noise[0]
+    predicted, std = model.predict(rows, return_std=True)
+    noise = model._fitted.posterior(None).errors.noise[0]
     kernel = ConstantKernel(noise / 0.3) * (Matern(2.0, nu=0.5) + ConstantKernel(1.0))
     peer = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, (y - y.mean()) / y.std())
     mean, deviations = peer.predict(rows, return_std=True)
@@ -93,9 +93,9 @@ def test_samples_have_the_mean_and_the_covariance(fitted, table):
 def test_intervals_hold_where_noise_varies(rng):
     X = rng.uniform(-1, 1, size=(3300, 2))
     y = X[:, 0] + (0.1 + np.abs(X[:, 1])) * rng.standard_t(3, size=3300)
-    machine = KernelMachineRegressor(**GIVEN, gamma=[0.5, 0.5]).fit(X[:300], y[:300])
+    model = KernelMachineRegressor(**GIVEN, gamma=[0.5, 0.5]).fit(X[:300], y[:300])
     for coverage in (0.5, 0.8, 0.95):
-        low, high = machine.predict_interval(X[300:], coverage).T
+        low, high = model.predict_interval(X[300:], coverage).T
         inside = ((low <= y[300:]) & (y[300:] <= high)).mean()
         # 3,000 rows, and the 300 rows that determine the width of intervals.
         assert abs(inside - coverage) < 3 * np.sqrt(coverage * (1 - coverage) * (1 / 3000 + 1 / 300))
@@ -105,33 +105,31 @@ def test_transformed_targets(table):
     """Intervals are transformed from logarithms; standard deviations are those of the log-normal distribution."""
     X, y, _ = table
     plain = KernelMachineRegressor(**GIVEN, gamma=GAMMA, target_transform=None).fit(X[:120], y[:120])
-    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], np.exp(2 * y[:120]))
-    assert machine.target_transform_ == "log"
-    machine._target_limits = np.array([[-np.inf], [np.inf]])
-    machine = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_allclose(
-        np.log(machine.predict_interval(X[120:])) / 2, plain.predict_interval(X[120:]), atol=1e-6
-    )
-    machine._target_shifts = np.zeros((1, 1))
-    machine = pickle.loads(pickle.dumps(machine))  # derived quantities are computed again
+    model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], np.exp(2 * y[:120]))
+    assert model.target_transform_ == "log"
+    model._target_limits = np.array([[-np.inf], [np.inf]])
+    model = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(np.log(model.predict_interval(X[120:])) / 2, plain.predict_interval(X[120:]), atol=1e-6)
+    model._target_shifts = np.zeros((1, 1))
+    model = pickle.loads(pickle.dumps(model))  # derived quantities are computed again
     mean, std = plain.predict(X[120:], return_std=True)
     variances = (2 * std) ** 2
     wanted = np.exp(2 * mean + variances / 2) * np.sqrt(np.expm1(variances))
-    np.testing.assert_allclose(machine.predict(X[120:], return_std=True)[1], wanted, rtol=1e-3)
-    assert (machine.sample_y(X[120:130], 5) > 0).all()
+    np.testing.assert_allclose(model.predict(X[120:], return_std=True)[1], wanted, rtol=1e-3)
+    assert (model.sample_y(X[120:130], 5) > 0).all()
 
 
 def test_several_targets(table):
     X, y, _ = table
     both = np.column_stack([y, 3 - 2 * X[:, 1]])[:120]
-    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], both)
+    model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], both)
     alone = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], both[:, 1])
     rows = X[120:150]
-    assert machine.sample_y(rows, 4).shape == (30, 2, 4)
-    predicted, std = machine.predict(rows, return_std=True)
+    assert model.sample_y(rows, 4).shape == (30, 2, 4)
+    predicted, std = model.predict(rows, return_std=True)
     assert predicted.shape == std.shape == (30, 2)
     np.testing.assert_allclose(std[:, 1], alone.predict(rows, return_std=True)[1], rtol=1e-5)
-    intervals = machine.predict_interval(rows, method="deviations")
+    intervals = model.predict_interval(rows, method="deviations")
     assert intervals.shape == (30, 2, 2)
     np.testing.assert_allclose(intervals[:, 1], alone.predict_interval(rows, method="deviations"), rtol=1e-5)
 
@@ -141,9 +139,9 @@ def test_gross_errors_do_not_widen_the_intervals_of_most(rng):
     y = X[:, 0] + 0.1 * rng.normal(size=300)
     y[::30] += 20.0
     given = {**GIVEN, "gamma": [0.5, 0.5], "loss": "huber", "target_transform": None}
-    machine = KernelMachineRegressor(**given).fit(X, y)
-    assert np.ptp(machine.predict_interval(X[:10], 0.8), axis=1).max() < 1.0
-    assert np.ptp(machine.predict_interval(X[:10], 0.98), axis=1).min() > 20.0
+    model = KernelMachineRegressor(**given).fit(X, y)
+    assert np.ptp(model.predict_interval(X[:10], 0.8), axis=1).max() < 1.0
+    assert np.ptp(model.predict_interval(X[:10], 0.98), axis=1).min() > 20.0
 
 
 def test_blocks_and_layouts_of_rows(fitted, table):
@@ -155,14 +153,14 @@ def test_blocks_and_layouts_of_rows(fitted, table):
         fitted.sample_y(source)
 
 
-def test_nothing_of_it_is_kept_in_the_machine(table):
+def test_nothing_of_it_is_kept_in_the_model(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], y[:120])
+    model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], y[:120])
     other = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], y[:120])
-    before = machine.predict_interval(X)
-    assert_same_state(machine, other)
+    before = model.predict_interval(X)
+    assert_same_state(model, other)
     sio = pytest.importorskip("skops.io")
-    loaded = sio.loads(sio.dumps(machine), trusted=["binfeat.KernelMachineRegressor"])
+    loaded = sio.loads(sio.dumps(model), trusted=["binfeat.KernelMachineRegressor"])
     np.testing.assert_array_equal(loaded.predict_interval(X), before)
 
 
@@ -212,7 +210,7 @@ def far_and_near(X):
 def test_samples_of_bins_are_of_the_dense_posterior(table):
     X, y, _ = table
     rows, z = far_and_near(X), (y - y.mean()) / y.std()
-    machine = KernelMachineRegressor(**BINS, cv=HALVES, refit=False).fit(X, y)
+    model = KernelMachineRegressor(**BINS, cv=HALVES, refit=False).fit(X, y)
     binning = RandomBinning(gamma=0.5, n_grids=20, random_state=0).fit(X[:250])
     Z, Z_out, Z_new = (binning.transform(each).toarray() for each in (X[:250], X[250:], rows))
     own = [
@@ -221,12 +219,12 @@ def test_samples_of_bins_are_of_the_dense_posterior(table):
     coef, intercept = naive.ridge(Z, z[:250], 0.3)
     residuals = z[250:] - Z_out @ coef[0] - intercept[0]
     noise = np.mean(residuals**2 / (1 + own[0]))
-    std = machine.predict(rows, return_std=True)[1]
+    std = model.predict(rows, return_std=True)[1]
     ratios = std / (y.std() * np.sqrt(noise * own[1]))
     assert abs(ratios.mean() - 1) < 0.06
     assert ratios.std() < 1.5 * SPREAD
     assert std[-1] > 1.5 * std[:-1].mean()
-    low, high = machine.predict_interval(rows, 0.8, method="deviations").T
+    low, high = model.predict_interval(rows, 0.8, method="deviations").T
     reach = np.sort(np.abs(residuals) / np.sqrt(1 + own[0]))[int(np.ceil(0.8 * 151)) - 1]
     wide = 2 * y.std() * reach * np.sqrt(1 + own[1])
     assert np.mean((high - low) / wide) == pytest.approx(1, abs=0.06)
@@ -234,13 +232,13 @@ def test_samples_of_bins_are_of_the_dense_posterior(table):
 
 def test_weights_and_penalty_in_other_units(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**BINS).fit(X, y)
+    model = KernelMachineRegressor(**BINS).fit(X, y)
     weighted = KernelMachineRegressor(**{**BINS, "alpha": 2.1}).fit(X, y, sample_weight=np.full(400, 7.0))
     rows = far_and_near(X)
     np.testing.assert_allclose(
-        weighted.predict(rows, return_std=True)[1], machine.predict(rows, return_std=True)[1], rtol=1e-4
+        weighted.predict(rows, return_std=True)[1], model.predict(rows, return_std=True)[1], rtol=1e-4
     )
-    np.testing.assert_allclose(weighted.predict_interval(rows), machine.predict_interval(rows), rtol=1e-3)
+    np.testing.assert_allclose(weighted.predict_interval(rows), model.predict_interval(rows), rtol=1e-3)
 
 
 def test_fourier_features_have_exact_standard_deviations(table, few_grids):
@@ -253,12 +251,12 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
         "random_state": 0,
         "target_transform": None,
     }
-    machine = KernelMachineRegressor(**options, cv=HALVES, refit=False).fit(X, y)
-    fitted = machine._fitted
-    Z, Z_new = (fitted.function.fourier(fitted.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
-    _, variances = naive.ridge_posterior(Z, z[:250], Z_new, machine.alpha_)
-    std = y.std() * np.sqrt(machine._held_out["noise"] * variances)
-    np.testing.assert_allclose(machine.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)
+    model = KernelMachineRegressor(**options, cv=HALVES, refit=False).fit(X, y)
+    fitted = model._fitted
+    Z, Z_new = (fitted.function.fourier(fitted.rows(model, each)) for each in (X[:250], X[:40] + 0.1))
+    _, variances = naive.ridge_posterior(Z, z[:250], Z_new, model.alpha_)
+    std = y.std() * np.sqrt(model._held_out["noise"] * variances)
+    np.testing.assert_allclose(model.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)
 
 
 def test_bins_of_validation_rows_have_the_variance_of_the_prior(table, few_grids):
@@ -279,10 +277,10 @@ def test_bins_of_validation_rows_have_the_variance_of_the_prior(table, few_grids
 
 def test_sampled_functions_of_bins(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**BINS).fit(X, y)
+    model = KernelMachineRegressor(**BINS).fit(X, y)
     rows, n = np.vstack([far_and_near(X), [[50.0, 0.0, 0.0, 0.0], [-50.0, 0.0, 0.0, 0.0]]]), 2000
-    samples = machine.sample_y(rows, n)
-    mean, std = machine.predict(rows, return_std=True)
+    samples = model.sample_y(rows, n)
+    mean, std = model.predict(rows, return_std=True)
     assert (np.abs(samples.mean(axis=1) - mean) < 5 * std / np.sqrt(n)).all()
     np.testing.assert_allclose(samples.std(axis=1), std, rtol=5 / np.sqrt(2 * n))
     np.testing.assert_array_equal(samples[-2], samples[-3])  # the same row in the same unseen bins
@@ -291,13 +289,13 @@ def test_sampled_functions_of_bins(table):
 
 def test_without_samples_all_intervals_have_one_width(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**with_options(BINS, n_posterior_samples=None)).fit(X[:300], y[:300])
-    np.testing.assert_allclose(np.ptp(np.ptp(machine.predict_interval(X), axis=1)), 0, atol=1e-12)
-    for ask in (lambda: machine.predict(X, return_std=True), lambda: machine.sample_y(X)):
+    model = KernelMachineRegressor(**with_options(BINS, n_posterior_samples=None)).fit(X[:300], y[:300])
+    np.testing.assert_allclose(np.ptp(np.ptp(model.predict_interval(X), axis=1)), 0, atol=1e-12)
+    for ask in (lambda: model.predict(X, return_std=True), lambda: model.sample_y(X)):
         with pytest.raises(ValueError, match="features='binning' require posterior samples"):
             ask()
     with pytest.raises(ValueError, match=r"coverage must be at most 0\.968 with 30 validation rows"):
-        machine.predict_interval(X, 0.99)
+        model.predict_interval(X, 0.99)
 
 
 @pytest.mark.hard
@@ -305,21 +303,21 @@ def test_samples_change_nothing_else(table, threads, limits):
     limits(n_steps=5, sample_grids=(5, 20))
     X, y, _ = table
     plain = KernelMachineRegressor(**with_options(BINS, n_posterior_samples=None)).fit(X, y)
-    machine = KernelMachineRegressor(**BINS).fit(X, y)
-    np.testing.assert_array_equal(machine.predict(X), plain.predict(X))
+    model = KernelMachineRegressor(**BINS).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
     threads(1)
     other = KernelMachineRegressor(**BINS).fit(X, y)
-    assert_same_state(machine, other)
-    np.testing.assert_array_equal(machine.predict_interval(X), other.predict_interval(X))
+    assert_same_state(model, other)
+    np.testing.assert_array_equal(model.predict_interval(X), other.predict_interval(X))
 
 
 def test_samples_from_blocks(table, sampled_rows):
     """Validation rows are among the other rows."""
     X, y, _ = table
     sampled_rows(300)
-    machines = (KernelMachineRegressor(**BINS).fit(*each) for each in ((blocks(X, y, block_rows=150),), (X, y)))
+    models = (KernelMachineRegressor(**BINS).fit(*each) for each in ((blocks(X, y, block_rows=150),), (X, y)))
     of_blocks, peer = (
-        each.predict(far_and_near(X), return_std=True)[1] / np.sqrt(each._held_out["noise"]) for each in machines
+        each.predict(far_and_near(X), return_std=True)[1] / np.sqrt(each._held_out["noise"]) for each in models
     )
     assert np.mean(of_blocks / peer) == pytest.approx(1, abs=0.08)
 
@@ -338,7 +336,7 @@ def test_bad_samples(table):
 
 def test_one_factor_for_all_threads(table, monkeypatch):
     X, y, _ = table
-    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y)
+    model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y)
     made, real = [], exact.ExactPosterior
 
     def counted(*arguments):
@@ -347,7 +345,7 @@ def test_one_factor_for_all_threads(table, monkeypatch):
 
     monkeypatch.setattr(exact, "ExactPosterior", counted)
     with ThreadPoolExecutor(8) as pool:
-        first, *others = pool.map(partial(machine.predict_interval, method="deviations"), [X[:20]] * 16)
+        first, *others = pool.map(partial(model.predict_interval, method="deviations"), [X[:20]] * 16)
     assert len(made) == 1
     for other in others:
         np.testing.assert_array_equal(other, first)
@@ -370,13 +368,13 @@ def test_deviations_have_the_same_bits_for_any_number_of_threads(rng, threads, m
     """Also for any number of BLAS threads, with the whole kernel matrix and by cells."""
     X = rng.uniform(size=(1300, 6))
     matern = GIVEN | {"kernel": kernels.Matern(1.5), "gamma": 0.3}
-    machine = KernelMachineRegressor(**matern).fit(X[:500], np.sin(6 * X[:500, 0]))
+    model = KernelMachineRegressor(**matern).fit(X[:500], np.sin(6 * X[:500, 0]))
     if most < 500:
         many_rows_are(150, 40)
-    expected = machine.predict(X, return_std=True)[1]
+    expected = model.predict(X, return_std=True)[1]
     for n_jobs, n_blas in ((1, 2), (2, 1), (1, 1)):
         with threadpool_limits(n_blas, "blas"):
-            other = pickle.loads(pickle.dumps(machine)).set_params(n_jobs=n_jobs)
+            other = pickle.loads(pickle.dumps(model)).set_params(n_jobs=n_jobs)
             np.testing.assert_array_equal(other.predict(X, return_std=True)[1], expected)
 
 
@@ -384,12 +382,12 @@ def test_many_rows_whose_landmarks_know_all(table, many_rows_are, monkeypatch):
     """Standard deviations, intervals and samples equal those with the whole kernel matrix."""
     X, y, _ = table
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=200)
-    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:200], y[:200], sample_weight=weights)
+    model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:200], y[:200], sample_weight=weights)
     rows, n = np.vstack([X[200:240], [[9.0, 9.0, 9.0, 9.0]]]), 3000
-    wanted, intervals = machine.predict(rows, return_std=True)[1], machine.predict_interval(rows, method="deviations")
-    of_all = np.cov(machine.sample_y(rows, n))
+    wanted, intervals = model.predict(rows, return_std=True)[1], model.predict_interval(rows, method="deviations")
+    of_all = np.cov(model.sample_y(rows, n))
     many_rows_are(60, 200)
-    other = pickle.loads(pickle.dumps(machine))
+    other = pickle.loads(pickle.dumps(model))
     mean, std = other.predict(rows, return_std=True)
     np.testing.assert_allclose(std, wanted, rtol=0.02)
     np.testing.assert_allclose(other.predict_interval(rows, method="deviations"), intervals, rtol=0.02)
@@ -403,10 +401,10 @@ def test_many_rows_of_which_cells_know_most(rng, many_rows_are):
     """Standard deviations are slightly too large, and intervals have their coverage."""
     X = rng.uniform(-1, 1, size=(1600, 2))
     y = np.sin(3 * X[:, 0]) + (0.1 + np.abs(X[:, 1])) * rng.normal(size=1600)
-    machine = KernelMachineRegressor(**GIVEN, gamma=[2.0, 2.0]).fit(X[:400], y[:400])
-    exact_std = machine.predict(X[400:], return_std=True)[1]
+    model = KernelMachineRegressor(**GIVEN, gamma=[2.0, 2.0]).fit(X[:400], y[:400])
+    exact_std = model.predict(X[400:], return_std=True)[1]
     many_rows_are(100, 40)
-    other = pickle.loads(pickle.dumps(machine))
+    other = pickle.loads(pickle.dumps(model))
     ratios = other.predict(X[400:], return_std=True)[1] / exact_std
     assert ratios.min() > 0.9
     assert 1 < ratios.mean() < 1.1
@@ -422,26 +420,26 @@ def test_many_rows_of_which_cells_know_little(rng, many_rows_are, monkeypatch):
     many_rows_are(100, 20)
     monkeypatch.setattr("binfeat.models.solvers.exact.MOST_IN_CLOSED_FORM", 100)
     monkeypatch.setattr("binfeat.models.solvers.exact.TUNING_ROWS", 100)
-    machine = KernelMachineRegressor(**GIVEN | {"alpha": 0.01}, gamma=[1.0, 0.3, 0.3]).fit(X[:1600], y[:1600])
-    low, high = machine.predict_interval(X[1600:], 0.8, method="deviations").T
+    model = KernelMachineRegressor(**GIVEN | {"alpha": 0.01}, gamma=[1.0, 0.3, 0.3]).fit(X[:1600], y[:1600])
+    low, high = model.predict_interval(X[1600:], 0.8, method="deviations").T
     inside = ((low <= y[1600:]) & (y[1600:] <= high)).mean()
     assert abs(inside - 0.8) < 3 * np.sqrt(0.16 * (1 / 2000 + 1 / 1600))
-    state, std = machine.__getstate__(), machine.predict(X[1600:], return_std=True)[1]
-    samples = machine.sample_y(X[1600:1650], 2000)
+    state, std = model.__getstate__(), model.predict(X[1600:], return_std=True)[1]
+    samples = model.sample_y(X[1600:1650], 2000)
     np.testing.assert_allclose(samples.std(axis=1), std[:50], rtol=5 / np.sqrt(2 * 2000))
     older = KernelMachineRegressor.__new__(KernelMachineRegressor)
     older.__setstate__(state | {"_held_out": {name: state["_held_out"][name] for name in ("noise", "scores")}})
     factor = float(state["_held_out"]["variance_factor"])
     np.testing.assert_allclose(older.predict(X[1600:], return_std=True)[1] * np.sqrt(factor), std)
     monkeypatch.undo()
-    exact_std = pickle.loads(pickle.dumps(machine)).predict(X[1600:], return_std=True)[1]
+    exact_std = pickle.loads(pickle.dumps(model)).predict(X[1600:], return_std=True)[1]
     assert factor < 0.75
     assert np.mean(std / exact_std) == pytest.approx(1, abs=0.05)
 
 
 def test_a_factor_of_each_cell_for_all_threads(table, monkeypatch):
     X, y, _ = table
-    machine = KernelMachineRegressor(
+    model = KernelMachineRegressor(
         **with_options({**GIVEN, "features": "local"}, cell_rows=100, n_trees=1), gamma=GAMMA
     ).fit(X, y)
     made, real = [], local.ExactPosterior
@@ -452,7 +450,7 @@ def test_a_factor_of_each_cell_for_all_threads(table, monkeypatch):
 
     monkeypatch.setattr(local, "ExactPosterior", counted)
     with ThreadPoolExecutor(8) as pool:
-        first, *others = pool.map(partial(machine.predict_interval, method="deviations"), [X] * 16)
-    assert len(made) == len(np.unique(machine.apply(X)))
+        first, *others = pool.map(partial(model.predict_interval, method="deviations"), [X] * 16)
+    assert len(made) == len(np.unique(model.apply(X)))
     for other in others:
         np.testing.assert_array_equal(other, first)

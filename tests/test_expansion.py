@@ -80,7 +80,7 @@ def test_a_sum_with_a_linear_map_a_linear_part_and_rows_that_do_not_count(rng):
     np.testing.assert_allclose(made(X, None), expected @ coef.T, atol=1e-5)
 
 
-def machines(rng):
+def models(rng):
     """Yield exact models with a sum of kernels, a linear map, categories, several classes."""
     X = np.column_stack([rng.normal(size=(700, 5)), rng.integers(3, size=700)])
     y = np.sin(X[:, 0] + X[:, 1]) + X[:, 2] + (X[:, 5] == 1)
@@ -92,13 +92,13 @@ def machines(rng):
 
 def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, limits, threads):
     limits(n_steps=4)
-    for machine, X in machines(rng):
+    for model, X in models(rng):
         rows = np.concatenate([X, rng.normal(size=(4500, 6))])
-        many = machine._scores(rows)
+        many = model._scores(rows)
         for some in (slice(0, 1), slice(0, 65), slice(100, 4200)):
-            np.testing.assert_array_equal(machine._scores(rows[some]), many[some])
+            np.testing.assert_array_equal(model._scores(rows[some]), many[some])
         for n_jobs in (1, 2):
-            np.testing.assert_array_equal(machine.set_params(n_jobs=n_jobs)._scores(rows), many)
+            np.testing.assert_array_equal(model.set_params(n_jobs=n_jobs)._scores(rows), many)
 
 
 # Few rows.
@@ -120,19 +120,19 @@ def smooth_model(noisy):
     return KernelMachineRegressor(alpha=0.3, **SMOOTH).fit(X[:N_ROWS], y[:N_ROWS])
 
 
-def full_values(machine, X):
+def full_values(model, X):
     """Return predictions from all rows, pair by pair."""
-    function = machine._fitted.function
-    rows = machine._fitted.rows(machine, X)
+    function = model._fitted.function
+    rows = model._fitted.rows(model, X)
     columns = function.standardizer.columns(rows)
     K = naive.kernel_matrix(columns.T, function.support.T, function.gammas[0], lambda s: np.exp(-s), radial=True)
-    scores = K @ function.coef.T + machine._fitted.intercept
-    return scores[:, 0] * machine._target_std[0] + machine._target_mean[0]
+    scores = K @ function.coef.T + model._fitted.intercept
+    return scores[:, 0] * model._target_std[0] + model._target_mean[0]
 
 
-def residual(machine):
-    function = machine._fitted.function
-    return float(function.alpha) * np.sqrt((function.coef**2 / function.weights).mean()) * machine._target_std[0]
+def residual(model):
+    function = model._fitted.function
+    return float(function.alpha) * np.sqrt((function.coef**2 / function.weights).mean()) * model._target_std[0]
 
 
 def test_new_rows_have_the_predictions_of_all_rows(noisy, smooth_model):
@@ -145,22 +145,22 @@ def test_new_rows_have_the_predictions_of_all_rows(noisy, smooth_model):
 
 def test_a_function_with_details_keeps_all_rows(noisy):
     X, y = noisy
-    machine = KernelMachineRegressor(alpha=1e-3, **{**SMOOTH, "gamma": 2.0}).fit(X[:N_ROWS], y[:N_ROWS])
-    assert not machine._fitted.function.anchors.size
-    np.testing.assert_allclose(machine.predict(X[:50]), full_values(machine, X[:50]), atol=1e-3)
+    model = KernelMachineRegressor(alpha=1e-3, **{**SMOOTH, "gamma": 2.0}).fit(X[:N_ROWS], y[:N_ROWS])
+    assert not model._fitted.function.anchors.size
+    np.testing.assert_allclose(model.predict(X[:50]), full_values(model, X[:50]), atol=1e-3)
 
 
 def test_a_function_without_residuals_keeps_all_rows(noisy):
     X = noisy[0][:N_ROWS]
-    machine = KernelMachineRegressor(alpha=0.0, **SMOOTH).fit(X, X[:, 0])
-    assert not machine._fitted.function.anchors.size
+    model = KernelMachineRegressor(alpha=0.0, **SMOOTH).fit(X, X[:, 0])
+    assert not model._fitted.function.anchors.size
 
 
 def test_few_rows_are_all_kept(noisy):
     X, y = noisy
     n_rows = expansion.ANCHORED_ROWS - 1
-    machine = KernelMachineRegressor(alpha=0.3, **SMOOTH).fit(X[:n_rows], y[:n_rows])
-    assert not machine._fitted.function.anchors.size
+    model = KernelMachineRegressor(alpha=0.3, **SMOOTH).fit(X[:n_rows], y[:n_rows])
+    assert not model._fitted.function.anchors.size
 
 
 def test_any_threads_and_any_rows(noisy, smooth_model, threads):

@@ -64,14 +64,14 @@ def table(seed, n_inputs):
 
 
 FIRST, SECOND = table(0, 3), table(1, 4)
-WAVES = binfeat.RandomFourier(n_components=8, random_state=0)
-UNION = binfeat.RandomFeatureUnion([("bins", binfeat.RandomBinning(n_grids=3, random_state=0)), ("waves", WAVES)])
+FOURIER = binfeat.RandomFourier(n_components=8, random_state=0)
+UNION = binfeat.RandomFeatureUnion([("bins", binfeat.RandomBinning(n_grids=3, random_state=0)), ("fourier", FOURIER)])
 MACHINE = {"solver_params": {"n_grids": 5, "max_grids": 8}, "random_state": 0}
 CALLS = {
     "binning": (binfeat.RandomBinning(n_grids=3, random_state=0), "fit"),
     "binning, rare bins": (binfeat.RandomBinning(n_grids=3, min_count=2, random_state=0), "fit_transform"),
     "binning, hashed": (binfeat.RandomBinning(n_grids=3, n_features=100, random_state=0), "fit"),
-    "waves": (WAVES, "fit"),
+    "fourier": (FOURIER, "fit"),
     "fastfood": (binfeat.RandomFourier(n_components=8, sampler="fastfood", phase="offset", random_state=0), "fit"),
     "union": (UNION, "fit"),
     "union, both": (UNION, "fit_transform"),
@@ -79,7 +79,7 @@ CALLS = {
     "path": (binfeat.CGRidge(alphas=[0.1, 1.0, 10.0], tol=1e-8, random_state=0), "fit"),
     "early stop": (binfeat.CGRidgeClassifier(early_stopping=True, random_state=0), "fit"),
     "hinge": (binfeat.CGRidgeClassifier(loss="squared_hinge"), "fit"),
-    "machine": (binfeat.KernelMachineRegressor(**MACHINE), "fit"),
+    "model": (binfeat.KernelMachineRegressor(**MACHINE), "fit"),
     "exact": (binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0), "fit"),
     "classifier": (binfeat.KernelMachineClassifier(features="binning", gamma="scale", **MACHINE), "fit"),
 }
@@ -110,7 +110,7 @@ def moments(n_lines, seed):
 
 @pytest.mark.parametrize(
     ("name", "refit"),
-    easy(product(CALLS, [False, True]), *((name, len(name) % 2 == 1) for name in CALLS if name != "machine")),
+    easy(product(CALLS, [False, True]), *((name, len(name) % 2 == 1) for name in CALLS if name != "model")),
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("small_searches")
@@ -140,7 +140,7 @@ def test_interrupts_leave_all_or_nothing(name, refit):
     assert n_kept <= LONG
 
 
-@pytest.mark.parametrize("name", ["binning", "waves", "ridge", "machine", "exact"])
+@pytest.mark.parametrize("name", ["binning", "fourier", "ridge", "model", "exact"])
 @pytest.mark.usefixtures("small_searches")
 def test_interrupts_of_predictions_change_nothing(name):
     made, _ = CALLS[name]
@@ -200,7 +200,7 @@ def test_real_ctrl_c_at_random_moments():
     assert seen
 
 
-@pytest.mark.parametrize("name", ["ridge", "machine"])
+@pytest.mark.parametrize("name", ["ridge", "model"])
 def test_callbacks_that_raise_leave_the_estimator_as_it_was(name):
     made, _ = CALLS[name]
     estimator = made.__class__(**made.get_params(deep=False)).fit(*FIRST)
@@ -218,21 +218,21 @@ import binfeat
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100_000, 4))
 binning = binfeat.RandomBinning(gamma=0.3, n_grids=8, n_jobs=1, random_state=0)
-machine = binfeat.CGRidge()
+model = binfeat.CGRidge()
 small = binning.fit_transform(X)
-machine.fit(small, X[:, 0])
-before = machine.predict(small)
+model.fit(small, X[:, 0])
+before = model.predict(small)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, resource.RLIM_INFINITY))
 refused = 0
 for call in (lambda: binning.set_params(n_grids=400).fit(X), lambda: binning.transform(np.tile(X, (20, 1))),
-             lambda: machine.fit(np.ones((100_000, 300)), X[:, 0])):
+             lambda: model.fit(np.ones((100_000, 300)), X[:, 0])):
     try:
         call()
     except MemoryError:
         refused += 1
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-assert np.array_equal(machine.predict(small), before)
+assert np.array_equal(model.predict(small), before)
 assert (binning.set_params(n_grids=8).transform(X) != small).nnz == 0
 print("refused", refused)
 """

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hard import easy
+from kernel_models import with_options
 from limits import limited
-from machines import with_options
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.kernel_approximation import RBFSampler
@@ -37,7 +37,7 @@ Y = X[:, 0] + (X[:, 1] > 0)
 LABELS = np.where(X[:, 0] > 0, "yes", "no")
 
 
-def machines():
+def models():
     binning = binfeat.RandomBinning(n_grids=3, gamma=0.5, min_count=2, random_state=0).fit(X)
     Z = binning.transform(X)
     yield binning, X
@@ -67,11 +67,11 @@ def machines():
 def saved():
     """Return models with their files, the types in the files, and their predictions."""
     with limited(n_fourier=8):
-        made = list(machines())
+        made = list(models())
     found = []
-    for machine, rows in made:
-        data = sio.dumps(machine)
-        found.append((type(machine).__name__, machine, rows, data, sio.get_untrusted_types(data=data)))
+    for model, rows in made:
+        data = sio.dumps(model)
+        found.append((type(model).__name__, model, rows, data, sio.get_untrusted_types(data=data)))
     return found
 
 
@@ -92,8 +92,8 @@ NAMES = [
 ]
 
 
-def answer(machine, rows):
-    Z = (getattr(machine, "predict", None) or machine.transform)(rows)
+def answer(model, rows):
+    Z = (getattr(model, "predict", None) or model.transform)(rows)
     return Z.toarray() if hasattr(Z, "toarray") else Z
 
 
@@ -104,8 +104,8 @@ REFUSALS = zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFE
 def same_or_refused(data, trusted, rows, expected):
     """Return True if the file was loaded with the same predictions, False if it was refused."""
     try:
-        machine = sio.loads(data, trusted=trusted)
-        found = answer(machine, rows)
+        model = sio.loads(data, trusted=trusted)
+        found = answer(model, rows)
     except REFUSALS:
         return False
     np.testing.assert_array_equal(found, expected)
@@ -123,7 +123,7 @@ def test_trusted_types_are_those_of_the_package(saved, number):
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_load_accepts_all_estimators_under_their_old_and_new_names(saved, number, tmp_path):
     """Files of version 0.2.0 contain old names of modules."""
-    _, machine, rows, data, _ = saved[number]
+    _, model, rows, data, _ = saved[number]
     old = {new: before for before, new in saved_types._RENAMED.items()}
 
     def renamed(node):
@@ -140,7 +140,7 @@ def test_load_accepts_all_estimators_under_their_old_and_new_names(saved, number
     path = tmp_path / "model.skops"
     for content in (data, rewritten(data, change)):
         path.write_bytes(content)
-        np.testing.assert_array_equal(answer(binfeat.load(path), rows), answer(machine, rows))
+        np.testing.assert_array_equal(answer(binfeat.load(path), rows), answer(model, rows))
     assert any(name.startswith("binfeat.") for name in set(sio.get_untrusted_types(file=path)) & set(old.values()))
 
 
@@ -164,8 +164,8 @@ def test_unions_of_transformers_that_are_not_listed_are_refused(tmp_path):
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_any_bit_flipped(saved, number):
-    _, machine, rows, data, trusted = saved[number]
-    expected = answer(machine, rows)
+    _, model, rows, data, trusted = saved[number]
+    expected = answer(model, rows)
     rng = np.random.default_rng(number)
     # Readers trust the directory at the end and the description before it; arrays have check sums.
     anywhere, at_the_end = rng.integers(0, len(data), FLIPS // 2), len(data) - rng.integers(1, 3000, FLIPS // 2)
@@ -180,8 +180,8 @@ def test_any_bit_flipped(saved, number):
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_cut_short(saved, number):
-    _, machine, rows, data, trusted = saved[number]
-    expected = answer(machine, rows)
+    _, model, rows, data, trusted = saved[number]
+    expected = answer(model, rows)
     for length in [0, 1, 100, *np.linspace(200, len(data) - 1, 20).astype(int)]:
         assert not same_or_refused(data[:length], trusted, rows, expected)
 
@@ -299,17 +299,17 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("name", "damage", "message"), DAMAGES)
 def test_arrays_that_do_not_fit_together_are_named(saved, name, damage, message):
-    machine = copy.deepcopy(saved[NAMES.index(name)][1])
-    state = machine.__getstate__()
+    model = copy.deepcopy(saved[NAMES.index(name)][1])
+    state = model.__getstate__()
     damage(state)
-    with pytest.raises(ValueError, match=f"This {type(machine).__name__} is damaged: .*{message}"):
-        machine.__setstate__(state)
+    with pytest.raises(ValueError, match=f"This {type(model).__name__} is damaged: .*{message}"):
+        model.__setstate__(state)
 
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_models_without_a_fit_persist(saved, number):
-    machine = clone(saved[number][1])
-    assert str(pickle.loads(pickle.dumps(machine))) == str(machine)
+    model = clone(saved[number][1])
+    assert str(pickle.loads(pickle.dumps(model))) == str(model)
 
 
 @pytest.fixture
@@ -320,9 +320,9 @@ def version(monkeypatch):
 
 @pytest.mark.parametrize("number", range(len(NAMES) - 1), ids=NAMES[:-1])
 def test_newer_versions_are_refused(saved, number, version):
-    name, machine, *_ = saved[number]
+    name, model, *_ = saved[number]
     version("1.2.3.dev4")
-    data, pickled = sio.dumps(machine), pickle.dumps(machine)
+    data, pickled = sio.dumps(model), pickle.dumps(model)
     assert "1.2.3" in str(pickled)
     assert sio.loads(data, trusted=sio.get_untrusted_types(data=data)) is not None
     for here, refused in (("1.2.2", True), ("1.3", False)):
@@ -359,14 +359,14 @@ def test_development_builds_are_told_from_releases(saved, version, saved_by, her
 
 @pytest.mark.parametrize("version", [None, "", "garbage", 7, "v1.2", "."])
 def test_files_without_a_version_are_refused(saved, version):
-    machine = copy.deepcopy(saved[0][1])
-    state = machine.__getstate__()
+    model = copy.deepcopy(saved[0][1])
+    state = model.__getstate__()
     if version is None:
         del state["_binfeat_version"]
     else:
         state["_binfeat_version"] = version
     with pytest.raises(ValueError, match=r"This RandomBinning is damaged: it should name the version of binfeat that"):
-        machine.__setstate__(state)
+        model.__setstate__(state)
 
 
 class Foreign(BaseEstimator):
@@ -374,11 +374,11 @@ class Foreign(BaseEstimator):
 
 
 def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
-    _, machine, rows, data, _ = saved[NAMES.index("exact")]
+    _, model, rows, data, _ = saved[NAMES.index("exact")]
     path = tmp_path / "model.skops"
     path.write_bytes(data)
-    np.testing.assert_array_equal(binfeat.load(path).predict(rows), machine.predict(rows))
-    np.testing.assert_array_equal(binfeat.load(str(path)).predict(rows), machine.predict(rows))
+    np.testing.assert_array_equal(binfeat.load(path).predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(binfeat.load(str(path)).predict(rows), model.predict(rows))
     for content in (b"", b"garbage", data[: len(data) // 2], data[:-9]):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"Cannot load a model from .*model\.skops: "):
@@ -400,16 +400,16 @@ def test_load_knows_kernels(rng, kernel, tmp_path):
     sio = pytest.importorskip("skops.io")
     X = rng.normal(size=(40, 2))
     given = {"gamma": "scale", "alpha": 0.1, "solver_params": {"max_grids": 10}}
-    machine = binfeat.KernelMachineRegressor(kernel=kernel, **given).fit(X, X[:, 0])
-    sio.dump(machine, tmp_path / "model.skops")
+    model = binfeat.KernelMachineRegressor(kernel=kernel, **given).fit(X, X[:, 0])
+    sio.dump(model, tmp_path / "model.skops")
     loaded = binfeat.load(tmp_path / "model.skops")
     assert loaded.kernel == kernel
-    np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
 def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monkeypatch):
-    machine = copy.deepcopy(saved[NAMES.index("waves")][1])
-    pickled = pickle.dumps(machine)
+    model = copy.deepcopy(saved[NAMES.index("waves")][1])
+    pickled = pickle.dumps(model)
     read_up_to = partial(monkeypatch.setattr, persistence, "_FORMAT")
     newest = persistence._FORMAT
     read_up_to(newest - 1)
@@ -423,20 +423,20 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
         state["n_features_in_"] = state.pop("n_inputs_in_")
 
     read_up_to(newest + 1)
-    monkeypatch.setattr(type(machine), "_migrate", staticmethod(migrate))
-    state = machine.__getstate__()
-    assert machine.__setstate__(state) is None
+    monkeypatch.setattr(type(model), "_migrate", staticmethod(migrate))
+    state = model.__getstate__()
+    assert model.__setstate__(state) is None
     assert not seen
     state["n_inputs_in_"] = state.pop("n_features_in_")
-    machine.__setstate__(state | {"_binfeat_format": newest})
+    model.__setstate__(state | {"_binfeat_format": newest})
     del state["_binfeat_format"]
-    machine.__setstate__(state)
+    model.__setstate__(state)
     assert seen == [newest, 1]
-    assert not hasattr(machine, "_binfeat_format")
-    np.testing.assert_array_equal(machine.transform(X), saved[NAMES.index("waves")][1].transform(X))
+    assert not hasattr(model, "_binfeat_format")
+    np.testing.assert_array_equal(model.transform(X), saved[NAMES.index("waves")][1].transform(X))
     for damaged in (saved[2][1].__getstate__() | {"_binfeat_format": 2}, state | {"_binfeat_format": "2"}):
         with pytest.raises(ValueError, match="This RandomFourier is damaged: "):
-            machine.__setstate__(damaged)
+            model.__setstate__(damaged)
 
 
 KEPT = sorted(path for path in FILES.glob("format_*/*.skops"))
@@ -451,34 +451,34 @@ def test_files_of_this_and_older_formats_give_the_same_predictions(path):
     else:
         rows = np.load(path.with_name("X.npy"))[:5]
     expected = np.load(path.with_suffix(".npy"))
-    machine = binfeat.load(path)
-    found = machine.predict(rows)
+    model = binfeat.load(path)
+    found = model.predict(rows)
     if expected.dtype.kind == "U":
         np.testing.assert_array_equal(found, expected)
     else:  # kernel values in float32
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-    again = sio.loads(sio.dumps(machine), trusted=binfeat.TRUSTED_TYPES)
+    again = sio.loads(sio.dumps(model), trusted=binfeat.TRUSTED_TYPES)
     np.testing.assert_array_equal(again.predict(rows), found)
-    assert str(again) == str(machine)  # prints all parameters
+    assert str(again) == str(model)  # prints all parameters
 
 
 def test_files_with_warped_inputs_predict():
     """Version 0.2.0 could learn values for ranks."""
     path = FILES / "format_4" / "binning.skops"
-    rows, machine = np.load(path.with_name("X.npy"))[:5], binfeat.load(path)
-    state = machine.__getstate__() | {"scaling_": "warped", "_binfeat_format": 4}
-    warped = type(machine).__new__(type(machine))
+    rows, model = np.load(path.with_name("X.npy"))[:5], binfeat.load(path)
+    state = model.__getstate__() | {"scaling_": "warped", "_binfeat_format": 4}
+    warped = type(model).__new__(type(model))
     warped.__setstate__(state)
-    np.testing.assert_array_equal(warped.predict(rows), machine.predict(rows))
+    np.testing.assert_array_equal(warped.predict(rows), model.predict(rows))
 
 
 @pytest.fixture
 def mapped():
     """Return an exact model with mapped columns, as version 0.2.0 could save it."""
     grids, exact = (binfeat.load(FILES / "format_4" / f"{name}.skops") for name in ("binning", "exact"))
-    machine = type(exact).__new__(type(exact))
-    machine.__setstate__(exact.__getstate__() | {"scaling_": "quantile", "_scaler": grids._scaler})
-    return machine
+    model = type(exact).__new__(type(exact))
+    model.__setstate__(exact.__getstate__() | {"scaling_": "quantile", "_scaler": grids._scaler})
+    return model
 
 
 def test_warm_starts_do_not_keep_mapped_columns(mapped, rng):
@@ -501,20 +501,20 @@ def test_models_with_mapped_columns_have_no_onnx_graph(mapped):
 )
 def test_options_of_older_files_become_solver_params(name, expected):
     """Up to format 5 they were parameters; "auto" and other defaults are omitted."""
-    machine = binfeat.load(FILES / "format_5" / f"{name}.skops")
-    assert machine.solver_params == expected
-    assert not {"n_trees", "cell_rows", "n_grids", "max_grids", "n_posterior_samples"} & vars(machine).keys()
-    state = {k: v for k, v in machine.__getstate__().items() if k != "solver_params"}
-    older = type(machine).__new__(type(machine))
+    model = binfeat.load(FILES / "format_5" / f"{name}.skops")
+    assert model.solver_params == expected
+    assert not {"n_trees", "cell_rows", "n_grids", "max_grids", "n_posterior_samples"} & vars(model).keys()
+    state = {k: v for k, v in model.__getstate__().items() if k != "solver_params"}
+    older = type(model).__new__(type(model))
     older.__setstate__(state | {"_binfeat_format": 5, "max_grids": 1600, "n_trees": "auto", "n_grids": np.int64(7)})
     assert older.solver_params == {"n_grids": 7}
 
 
 def test_files_of_a_loss_that_is_gone_are_refused():
     """Their predictions would be means instead."""
-    machine = binfeat.load(FILES / "format_4" / "exact.skops")
+    model = binfeat.load(FILES / "format_4" / "exact.skops")
     with pytest.raises(ValueError, match=r"saved with loss='quantile', .*loss='squared', and call predict_quantiles"):
-        machine.__setstate__(machine.__getstate__() | {"loss": "quantile"})
+        model.__setstate__(model.__getstate__() | {"loss": "quantile"})
 
 
 def test_files_of_every_format_are_kept():

@@ -16,7 +16,7 @@ FEATURES = "exact", "local", "binning", "fourier"
 pytestmark = pytest.mark.usefixtures("few_grids")
 
 
-def machines(**parameters):
+def models(**parameters):
     yield KernelMachineRegressor(random_state=0, **parameters), Y
     yield KernelMachineClassifier(random_state=0, **parameters), (Y > 0).astype(int)
 
@@ -31,18 +31,18 @@ def machines(**parameters):
     ],
 )
 def test_parameters_beyond_float32_are_refused(features, parameters, weight, message):
-    for machine, y in machines(features=features, **parameters):
+    for model, y in models(features=features, **parameters):
         with pytest.raises(ValueError, match=message):
-            machine.fit(X, y, sample_weight=weight)
+            model.fit(X, y, sample_weight=weight)
 
 
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize(("one", "others"), [(1e300, 1.0), (1.0, 1e-300), (1e-290, 1e290)])
 def test_weights_that_differ_beyond_float32_are_refused(features, one, others):
     weights = np.where(np.arange(60) == 3, one, others)
-    for machine, y in machines(features=features):
+    for model, y in models(features=features):
         with pytest.raises(ValueError, match=r"sample_weight must differ by at most a factor of 1e\+30, but ranges"):
-            machine.fit(X, y, sample_weight=weights)
+            model.fit(X, y, sample_weight=weights)
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_weights_that_differ_beyond_float32_are_refused(features, one, others):
 def test_numbers_within_float32_give_finite_fits(features, change):
     parameters = {name: value for name, value in change.items() if name != "weight"}
     weights = np.where(np.arange(60) == 3, change.get("weight", 1.0), 1.0)
-    for machine, y in machines(features=features, **parameters):
+    for model, y in models(features=features, **parameters):
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
-            machine.fit(X, y, sample_weight=weights)
-        assert np.isfinite(machine.held_out_error_[0])
-        assert np.isfinite(machine.predict(X)).all()
+            model.fit(X, y, sample_weight=weights)
+        assert np.isfinite(model.held_out_error_[0])
+        assert np.isfinite(model.predict(X)).all()
 
 
 @pytest.mark.parametrize("wrong", ["error", "coef", "intercept"])
@@ -79,8 +79,8 @@ def test_any_other_fit_that_is_not_finite_is_refused(monkeypatch, wrong, rows):
         return known(**fields)
 
     monkeypatch.setattr(pipeline, "Fitted", damaged)
-    machine = KernelMachineRegressor(random_state=0)
+    model = KernelMachineRegressor(random_state=0)
     given = (X, Y) if rows == "table" else (blocks(X, Y), None)
     with pytest.raises(ValueError, match=r"The fit is not finite: the validation error is .* Scale X, y"):
-        machine.fit(*given)
-    assert not hasattr(machine, "feature_coef_")
+        model.fit(*given)
+    assert not hasattr(model, "feature_coef_")

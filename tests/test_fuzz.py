@@ -152,12 +152,10 @@ def test_maps_take_or_refuse_anything(name, table):
     assert Z is None or not hasattr(Z, "shape") or Z.shape[0] > 0
 
 
-@pytest.mark.parametrize(
-    "machine", [binfeat.CGRidge(), binfeat.CGRidgeClassifier()], ids=lambda own: type(own).__name__
-)
+@pytest.mark.parametrize("model", [binfeat.CGRidge(), binfeat.CGRidgeClassifier()], ids=lambda own: type(own).__name__)
 @given(table=tables.wild_tables(), y=tables.wild_tables(), weight=st.sampled_from(tables.NASTY))
-def test_ridge_models_take_or_refuse_anything(machine, table, y, weight):
-    fitted = outcome(lambda: machine.fit(table, y, sample_weight=weight))
+def test_ridge_models_take_or_refuse_anything(model, table, y, weight):
+    fitted = outcome(lambda: model.fit(table, y, sample_weight=weight))
     if fitted is not None:
         assert np.isfinite(fitted.coef_).all()
 
@@ -185,9 +183,9 @@ def test_ridge_against_dense_least_squares(both, data, alpha, fit_intercept):
     y = np.array(data.draw(st.lists(bounded, min_size=len(X), max_size=len(X))))
     weights = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1, 3]), min_size=len(X), max_size=len(X))))
     assume(weights.any())
-    machine = binfeat.CGRidge(alpha=alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=2000)
+    model = binfeat.CGRidge(alpha=alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=2000)
     with nothing_but("Can't check dok sparse matrix"):
-        predicted = machine.fit(table, y, sample_weight=weights).predict(table)
+        predicted = model.fit(table, y, sample_weight=weights).predict(table)
     coef, intercept = naive.ridge(X, y, alpha, weights, fit_intercept)
     expected = X @ coef[0] + intercept[0]
 
@@ -195,8 +193,8 @@ def test_ridge_against_dense_least_squares(both, data, alpha, fit_intercept):
         return (weights * (y - values) ** 2).sum() + alpha * (w**2).sum()
 
     best = objective(expected, coef[0])
-    own = machine.coef_.astype(float)
-    if machine.coef_.dtype == np.float32 and alpha < 1e-6 * (X**2).sum():
+    own = model.coef_.astype(float)
+    if model.coef_.dtype == np.float32 and alpha < 1e-6 * (X**2).sum():
         own = 0 * own  # rounding of the Gram matrix along nearly constant inputs does not affect predictions
     assert objective(predicted, own) <= best + 1e-3 * (1e-3 + best)
 
@@ -252,8 +250,8 @@ SECOND = {  # settings of an estimator above, and the parameters that use other 
 )
 def test_parameters_of_any_kind(name, parameter):
     for value in tables.NASTY:
-        machine = PARAMETRISED[name].__class__(**{**PARAMETRISED[name].get_params(deep=False), parameter: value})
-        fitted = outcome(lambda m=machine: m.fit(ROWS, LABELS), of_parameter(parameter))
+        model = PARAMETRISED[name].__class__(**{**PARAMETRISED[name].get_params(deep=False), parameter: value})
+        fitted = outcome(lambda m=model: m.fit(ROWS, LABELS), of_parameter(parameter))
         if fitted is not None:
             outcome(lambda m=fitted: getattr(m, "transform", getattr(m, "predict", None))(ROWS), "large values|memory")
 
@@ -297,8 +295,8 @@ def test_models_take_or_refuse_anything(name, features, table, data):
         else (*getattr(table, "shape", ()), 2)[0]
     )
     y = data.draw(st.sampled_from([np.arange(rows) % 2, np.arange(rows) * 1.5, ["a"] * rows, None]))
-    machine = MACHINES[name](**{"gamma": "scale", "alpha": 0.1, **FEW, "features": features})
-    fitted = outcome(lambda: machine.fit(table, y))
+    model = MACHINES[name](**{"gamma": "scale", "alpha": 0.1, **FEW, "features": features})
+    fitted = outcome(lambda: model.fit(table, y))
     if fitted is not None:
         assert len(outcome(lambda: fitted.predict(table))) == rows
 
@@ -312,8 +310,8 @@ def test_parameters_of_models(name, parameter, value, features):
     kind = MACHINES[name]
     if parameter not in kind().get_params():
         return
-    machine = kind(**{"gamma": "scale", "alpha": 0.1, **FEW, "features": features, parameter: value})
-    outcome(lambda: machine.fit(ROWS, LABELS), of_parameter(parameter))
+    model = kind(**{"gamma": "scale", "alpha": 0.1, **FEW, "features": features, parameter: value})
+    outcome(lambda: model.fit(ROWS, LABELS), of_parameter(parameter))
 
 
 LEARN = ["kernel", "categorical_features", "sample_weight", "max_steps", "max_rows"]

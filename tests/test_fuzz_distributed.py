@@ -76,11 +76,11 @@ def test_maps_of_collections_take_or_refuse_anything(call, table):
     outcome(lambda: call(table), documented=["X has feature names, but CGRidge"])
 
 
-@pytest.mark.parametrize("machine", [remote.CGRidge, remote.CGRidgeClassifier])
+@pytest.mark.parametrize("model", [remote.CGRidge, remote.CGRidgeClassifier])
 @given(y=tables.wild_tables(), weight=st.sampled_from(tables.NASTY))
-def test_targets_and_weights_of_collections(machine, y, weight):
-    outcome(lambda: machine().fit(CHUNKS, y))
-    outcome(lambda: machine().fit(CHUNKS, LABELS, sample_weight=weight))
+def test_targets_and_weights_of_collections(model, y, weight):
+    outcome(lambda: model().fit(CHUNKS, y))
+    outcome(lambda: model().fit(CHUNKS, LABELS, sample_weight=weight))
 
 
 MADE = [
@@ -106,8 +106,8 @@ def is_tried_of_classifiers(made, parameter):
 )  # fmt: skip
 def test_parameters_on_collections(made, parameter):
     for value in VALUES:
-        machine = made.__class__(**{**made.get_params(), parameter: value})
-        outcome(lambda own=machine: own.fit(CHUNKS, LABELS), of_parameter(parameter))
+        model = made.__class__(**{**made.get_params(), parameter: value})
+        outcome(lambda own=model: own.fit(CHUNKS, LABELS), of_parameter(parameter))
 
 
 @pytest.mark.parametrize("parameter", ["sample_weight", "max_rows", "max_steps", "random_state", "kernel"])

@@ -34,16 +34,16 @@ def small_blocks(monkeypatch):
 def test_answers_are_those_of_conjugate_gradients(table, rng, small_blocks, alpha, fit_intercept, weighted):
     Z, Y = table
     weights = rng.random(len(Z)) * (rng.random(len(Z)) > 0.2) if weighted else None
-    machine = CGRidge(alpha=alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=5000)
-    exact = machine.fit(Z, Y, sample_weight=weights)
+    model = CGRidge(alpha=alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=5000)
+    exact = model.fit(Z, Y, sample_weight=weights)
     coef, intercept, n_iter = exact.coef_, exact.intercept_, exact.n_iter_
     assert (exact.solver_, exact.status_, n_iter) == ("gram", "converged", 1)
-    other = machine.fit(sparse.csr_array(Z), Y, sample_weight=weights)
+    other = model.fit(sparse.csr_array(Z), Y, sample_weight=weights)
     assert other.solver_ == "cg"
     np.testing.assert_allclose(coef, other.coef_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(intercept, other.intercept_, rtol=1e-6, atol=1e-6)
     small_blocks(77, 7)
-    in_blocks = machine.fit(Z, Y, sample_weight=weights)
+    in_blocks = model.fit(Z, Y, sample_weight=weights)
     np.testing.assert_allclose(in_blocks.coef_, coef, rtol=1e-9, atol=1e-12)
 
 
@@ -71,13 +71,13 @@ def test_no_penalty_and_dependent_features(table):
     """With dependent features, it is the shortest least squares solution."""
     Z, Y = table
     Z = np.hstack([Z, Z[:, :10], np.zeros((len(Z), 2))])
-    machine = CGRidge(alpha=0.0).fit(Z, Y)
-    assert machine.solver_ == "gram"
+    model = CGRidge(alpha=0.0).fit(Z, Y)
+    assert model.solver_ == "gram"
     expected = np.linalg.lstsq(Z - Z.mean(axis=0), Y - Y.mean(axis=0), rcond=None)[0].T
-    np.testing.assert_allclose(machine.coef_, expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-5, atol=1e-7)
 
 
-def test_path_by_either_factorisation(table, monkeypatch):
+def test_path_by_either_factorization(table, monkeypatch):
     Z, Y = table
     system = gram.gram_system(ProcessRows(Z, Y), True)
     alphas = [np.full(2, alpha) for alpha in np.geomspace(100, 1e-3, 20)]
@@ -116,12 +116,12 @@ def test_sums_are_within_the_bound_of_their_blocks(rng, small_blocks, dtype):
     system = gram.gram_system(ProcessRows(Z, Y, weights := rng.random((2000, 1))), True)
     roots, exact = np.sqrt(weights), Z.astype(np.longdouble)
     mean = (weights * exact).sum(axis=0) / weights.sum()
-    centred, targets = roots * (exact - mean), roots * (Y - (weights * Y).sum(axis=0) / weights.sum())
+    centered, targets = roots * (exact - mean), roots * (Y - (weights * Y).sum(axis=0) / weights.sum())
     unit = float(np.finfo(dtype).eps)
     magnitudes = roots * (np.abs(exact) + np.abs(Z[:16]).mean(axis=0) + np.abs(mean))
     bound = (16 + 8) * unit
-    assert (np.abs(system.matrix - centred.T @ centred) <= bound * (magnitudes.T @ magnitudes)).all()
-    assert (np.abs(system.right - centred.T @ targets) <= bound * (magnitudes.T @ np.abs(targets))).all()
+    assert (np.abs(system.matrix - centered.T @ centered) <= bound * (magnitudes.T @ magnitudes)).all()
+    assert (np.abs(system.right - centered.T @ targets) <= bound * (magnitudes.T @ np.abs(targets))).all()
     assert (system.matrix == system.matrix.T).all()
 
 

@@ -23,7 +23,7 @@ EXACT = {"features": "exact", "gamma": "scale", "alpha": 0.1, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
-def machine():
+def model():
     return binfeat.KernelMachineRegressor(**EXACT).fit(X, Y)
 
 
@@ -40,7 +40,7 @@ def changed(estimator, change, path):
     return path
 
 
-def test_files_that_unpack_to_far_more_than_their_size_are_refused_unread(machine, tmp_path, monkeypatch):
+def test_files_that_unpack_to_far_more_than_their_size_are_refused_unread(model, tmp_path, monkeypatch):
     path = tmp_path / "bomb.skops"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
         for part in range(3):
@@ -51,43 +51,43 @@ def test_files_that_unpack_to_far_more_than_their_size_are_refused_unread(machin
         binfeat.load(path)
 
 
-def test_compressed_models_load(machine, tmp_path):
-    sio.dump(machine, tmp_path / "model.skops", compression=zipfile.ZIP_DEFLATED, compresslevel=9)
-    np.testing.assert_array_equal(binfeat.load(tmp_path / "model.skops").predict(X), machine.predict(X))
+def test_compressed_models_load(model, tmp_path):
+    sio.dump(model, tmp_path / "model.skops", compression=zipfile.ZIP_DEFLATED, compresslevel=9)
+    np.testing.assert_array_equal(binfeat.load(tmp_path / "model.skops").predict(X), model.predict(X))
 
 
-def test_models_larger_than_the_memory_are_refused(machine, tmp_path, memory_of):
-    sio.dump(machine, tmp_path / "model.skops")
+def test_models_larger_than_the_memory_are_refused(model, tmp_path, memory_of):
+    sio.dump(model, tmp_path / "model.skops")
     memory_of(1000)
     with pytest.raises(ValueError, match=r"the model .*Load it on a computer with more memory"):
         binfeat.load(tmp_path / "model.skops")
 
 
-def test_files_without_content_are_refused(machine, tmp_path):
+def test_files_without_content_are_refused(model, tmp_path):
     def emptied(schema):
         schema["content"]["content"] = {}
 
-    path = changed(machine, emptied, tmp_path / "model.skops")
+    path = changed(model, emptied, tmp_path / "model.skops")
     with pytest.raises(ValueError, match="is damaged: it should name the version of binfeat that saved it"):
         binfeat.load(path)
-    for kind in (type(machine), binfeat.RandomBinning, binfeat.CGRidge, binfeat.LabelSpreading):
+    for kind in (type(model), binfeat.RandomBinning, binfeat.CGRidge, binfeat.LabelSpreading):
         state = {"_binfeat_version": "0.1", "_binfeat_format": 4}
         with pytest.raises(ValueError, match=f"This {kind.__name__} is damaged: ValueError: it lacks the parameters"):
             kind.__new__(kind).__setstate__(state)
 
 
 @pytest.mark.parametrize("number", [-1, 0, True, False, 1.0, None, "4"])
-def test_formats_that_are_no_number_from_1_are_refused(machine, number):
-    state = copy.deepcopy(machine).__getstate__() | {"_binfeat_format": number}
+def test_formats_that_are_no_number_from_1_are_refused(model, number):
+    state = copy.deepcopy(model).__getstate__() | {"_binfeat_format": number}
     with pytest.raises(ValueError, match=f"is damaged: its file format should be a number from 1, got {number!r}"):
-        machine.__class__.__new__(machine.__class__).__setstate__(state)
+        model.__class__.__new__(model.__class__).__setstate__(state)
 
 
-def test_files_whose_class_is_another_one_are_refused(machine, tmp_path):
+def test_files_whose_class_is_another_one_are_refused(model, tmp_path):
     def renamed(schema):
         schema["__class__"] = "KernelMachineClassifier"
 
-    path = changed(machine, renamed, tmp_path / "model.skops")
+    path = changed(model, renamed, tmp_path / "model.skops")
     with pytest.raises(ValueError, match=r"This KernelMachineClassifier is damaged: .*lacks the parameters"):
         binfeat.load(path)
     binning = binfeat.RandomBinning(n_grids=3).fit(X)
@@ -101,8 +101,8 @@ def test_files_whose_class_is_another_one_are_refused(machine, tmp_path):
         (clusters, binfeat.SpectralEmbedding),
         (binfeat.KernelMachineClassifier(**EXACT).fit(X, LABELS), binfeat.KernelMachineRegressor),
     )
-    for model, kind in others:
-        state = {**kind().get_params(deep=False), **model.__getstate__()}
+    for other, kind in others:
+        state = {**kind().get_params(deep=False), **other.__getstate__()}
         with pytest.raises(ValueError, match=f"This {kind.__name__} is damaged: "):
             kind.__new__(kind).__setstate__(state)
 
@@ -153,12 +153,12 @@ def test_transformers_of_callers_are_checked_in_any_file():
 
 def test_damaged_random_generators_are_refused():
     generator = np.random.RandomState(3)
-    machine = binfeat.KernelMachineRegressor(random_state=generator)
-    assert copy.deepcopy(machine).random_state.randint(10) == np.random.RandomState(3).randint(10)
+    model = binfeat.KernelMachineRegressor(random_state=generator)
+    assert copy.deepcopy(model).random_state.randint(10) == np.random.RandomState(3).randint(10)
     for place in (2**30, -5, 625):
-        state = machine.__getstate__() | {"random_state": _at(place)}
+        state = model.__getstate__() | {"random_state": _at(place)}
         with pytest.raises(ValueError, match=f"is damaged: .*random_state is a random generator with pos={place}"):
-            type(machine).__new__(type(machine)).__setstate__(state)
+            type(model).__new__(type(model)).__setstate__(state)
 
 
 def _at(place):

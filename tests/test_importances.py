@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
-from machines import moments, with_options
+from kernel_models import moments, with_options
 from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import permutation_importance
 
@@ -42,7 +42,7 @@ def own_columns(function, rows):
     return function.support[:, rows].T * function.unit + function.center
 
 
-def test_an_exact_machine_without_each_row():
+def test_an_exact_model_without_each_row():
     X, y, weights = rows_of(50)
     fitted = KernelMachineRegressor(**GIVEN, features="exact").fit(X, y, sample_weight=weights)._fitted
     ((_, _, residuals),) = importance._of_exact(fitted.function)
@@ -61,16 +61,16 @@ def test_an_exact_machine_without_each_row():
         np.testing.assert_allclose(residuals(changed, columns)[:, 0], expected, atol=1e-3)
 
 
-def test_a_local_machine_without_each_row():
+def test_a_local_model_without_each_row():
     X, y, weights = rows_of(120)
     local = KernelMachineRegressor(**with_options(GIVEN, cell_rows=40, n_trees=1), features="local")
     fitted = local.fit(X, y, sample_weight=weights)._fitted
     mean, std = moments(y, weights)
     function, Y = fitted.function, (y - mean) / std
-    (_, numbers), judged = function.first_tree(), list(importance._of_local(function))
+    (_, numbers), validated = function.first_tree(), list(importance._of_local(function))
     cells = function.trees(X)[0]
-    assert len(judged) == 4
-    for number, (_, _, residuals) in zip(numbers, judged, strict=True):
+    assert len(validated) == 4
+    for number, (_, _, residuals) in zip(numbers, validated, strict=True):
         cell = function.cell(number)
         rows = own_columns(cell, slice(None))
         order = np.abs(rows[:, np.newaxis] - X).sum(axis=2).argmin(axis=1)
@@ -115,23 +115,23 @@ def test_importances_are_rises_on_new_rows(n_rows, options, monkeypatch):
     monkeypatch.setattr(importance, "_CELL_ROWS", 300)  # use several cells for an exact model
     monkeypatch.setattr(importance, "_SHUFFLES", 6)
     X, y = table_of(n_rows + 1000)
-    machine = KernelMachineRegressor(**options, random_state=0).fit(X[:-1000], y[:-1000])
-    found = pickle.loads(pickle.dumps(machine)).feature_importances_
+    model = KernelMachineRegressor(**options, random_state=0).fit(X[:-1000], y[:-1000])
+    found = pickle.loads(pickle.dumps(model)).feature_importances_
     options = {"scoring": "neg_mean_squared_error", "n_repeats": 3, "random_state": 0}
-    rises = permutation_importance(machine, X[-1000:], y[-1000:], **options).importances_mean / y.var()
+    rises = permutation_importance(model, X[-1000:], y[-1000:], **options).importances_mean / y.var()
     np.testing.assert_allclose(found, np.sqrt(np.maximum(rises, 0.0)), atol=0.1 * np.sqrt(rises.max()))
-    np.testing.assert_array_equal(machine.feature_importances_, found)
+    np.testing.assert_array_equal(model.feature_importances_, found)
 
 
 @pytest.mark.hard
 def test_selection_keeps_what_is_of_use():
     """An input with a long length scale was missed that has a third of the importance."""
     X, y = table_of(900)
-    machine = KernelMachineRegressor(random_state=0)
-    kept = SelectFromModel(machine).fit(X[:600], y[:600]).get_support()
+    model = KernelMachineRegressor(random_state=0)
+    kept = SelectFromModel(model).fit(X[:600], y[:600]).get_support()
     assert kept.tolist() == [True, True, True, False, False]
     masks = [True] * 5, kept
-    whole, part = (machine.fit(X[:600, some], y[:600]).score(X[600:, some], y[600:]) for some in masks)
+    whole, part = (model.fit(X[:600, some], y[:600]).score(X[600:, some], y[600:]) for some in masks)
     assert part > whole - 0.01
 
 
@@ -147,9 +147,9 @@ def test_one_for_each_input_of_the_table(rng):
     )
     labels = (frame["group"] == "a") | (frame["x"] > 1)
     frame.loc[::9, "x"] = np.nan
-    machine = KernelMachineClassifier(random_state=0).fit(frame, labels)
-    assert machine.gamma_.size > 4
-    found = machine.feature_importances_
+    model = KernelMachineClassifier(random_state=0).fit(frame, labels)
+    assert model.gamma_.size > 4
+    found = model.feature_importances_
     assert found.shape == (4,)
     assert found[0] == found.max()
     assert found[3] == 0
@@ -161,10 +161,10 @@ def test_losses_of_labels(loss, features):
     X, y = table_of(400)
     options = {"solver_params": {"cell_rows": 100, "n_trees": 2}} if features == "local" else {}
     given = {**GIVEN, **options, "features": features, "gamma": [1.0, 0.5, 0.5, 0.1, 0.1]}
-    machine = KernelMachineClassifier(**given, loss=loss).fit(X, y > 0)
-    found = machine.feature_importances_
+    model = KernelMachineClassifier(**given, loss=loss).fit(X, y > 0)
+    found = model.feature_importances_
     assert found[:3].min() > 2 * found[3:].max()
-    np.testing.assert_allclose(machine.compact().feature_importances_, found, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(model.compact().feature_importances_, found, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.hard
@@ -181,12 +181,12 @@ def test_labels_of_several_columns(monkeypatch):
 
 def test_files_without_importances_have_relevances():
     X, y = table_of(300)
-    machine = KernelMachineRegressor(features="binning", solver_params={"n_grids": 20}, random_state=0).fit(X, y)
-    state = machine.__getstate__()
+    model = KernelMachineRegressor(features="binning", solver_params={"n_grids": 20}, random_state=0).fit(X, y)
+    state = model.__getstate__()
     state.pop("_rises")
     older = KernelMachineRegressor()
     older.__setstate__(state)
-    np.testing.assert_array_equal(older.feature_importances_, machine.feature_relevances_)
+    np.testing.assert_array_equal(older.feature_importances_, model.feature_relevances_)
     state["_rises"] = {"of_inputs": np.zeros(4)}
     with pytest.raises(ValueError, match="damaged"):
         KernelMachineRegressor().__setstate__(state)
@@ -199,6 +199,6 @@ def test_wide_tables_of_random_features_take_no_time_for_them(monkeypatch, few_s
     monkeypatch.setattr(importance, "_rises", lambda *args: shuffled.append(args))
     for n_terms in (importance._TERMS, 20 * 25 * 30 - 1):
         monkeypatch.setattr(importance, "_TERMS", n_terms)
-        machine = KernelMachineRegressor(features="binning", solver_params={"n_grids": 20}, random_state=0).fit(X, y)
-        assert machine.feature_importances_.shape == (5,)
+        model = KernelMachineRegressor(features="binning", solver_params={"n_grids": 20}, random_state=0).fit(X, y)
+        assert model.feature_importances_.shape == (5,)
     assert len(shuffled) == 1

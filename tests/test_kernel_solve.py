@@ -140,11 +140,11 @@ def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part):
     np.testing.assert_allclose(images[0], K.astype(np.float64) @ V, atol=rounding)
 
 
-def test_iterations_go_on_to_a_part_of_what_the_machine_leaves(rows):
+def test_iterations_go_on_to_a_part_of_what_the_model_leaves(rows):
     """Targets without noise are solved more accurately than the error requires, for correct leave-one-out residuals."""
     K, Y = packed_of(RBF()(rows[0], gamma=0.1)), np.sin(rows[0][:, :2]).astype(np.float32)
     coef, alpha = solve.solve_kernel(K, 0.02, None, Y, 1.0)
     left = np.linalg.norm(K @ coef + coef.sum(axis=0) + alpha * coef - Y, axis=0)
-    of_machine = np.linalg.norm(alpha * coef, axis=0)
-    assert (of_machine < 0.05 * np.linalg.norm(Y, axis=0)).all()
-    assert (left < 0.04 * of_machine).all()
+    of_model = np.linalg.norm(alpha * coef, axis=0)
+    assert (of_model < 0.05 * np.linalg.norm(Y, axis=0)).all()
+    assert (left < 0.04 * of_model).all()

@@ -12,7 +12,7 @@ from sklearn.semi_supervised import LabelSpreading as Peer
 from sklearn.svm import SVC
 
 from binfeat import LabelSpreading, RandomBinning, RandomFourier, blocks
-from binfeat.graph.neighbours import alike_together
+from binfeat.graph.neighbors import alike_together
 
 MAP = RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0)
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -87,12 +87,12 @@ def test_two_labels_are_enough_for_two_shapes(make):
 
 def test_digits_beside_the_peer(rng):
     rows, digit = load_digits(return_X_y=True)
-    labelled = np.concatenate([rng.permutation(np.flatnonzero(digit == k))[:10] for k in range(10)])
+    labeled = np.concatenate([rng.permutation(np.flatnonzero(digit == k))[:10] for k in range(10)])
     few = np.full(len(digit), -1)
-    few[labelled] = digit[labelled]
-    machines = LabelSpreading(random_state=0), Peer(kernel="knn", n_neighbors=7, max_iter=200), SVC()
-    ours, theirs = ((own.fit(rows, few).transduction_ == digit)[few < 0].mean() for own in machines[:2])
-    alone = machines[2].fit(rows[labelled], digit[labelled]).score(rows[few < 0], digit[few < 0])
+    few[labeled] = digit[labeled]
+    models = LabelSpreading(random_state=0), Peer(kernel="knn", n_neighbors=7, max_iter=200), SVC()
+    ours, theirs = ((own.fit(rows, few).transduction_ == digit)[few < 0].mean() for own in models[:2])
+    alone = models[2].fit(rows[labeled], digit[labeled]).score(rows[few < 0], digit[few < 0])
     assert ours > max(theirs - 0.02, alone + 0.02)
 
 

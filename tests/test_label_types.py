@@ -48,8 +48,8 @@ def test_classes_of_blocks_keep_their_type(estimator):
 
 def test_columns_of_labels_keep_their_types():
     y = pd.DataFrame({"a": pd.array(LABELS, "boolean"), "b": pd.array(LABELS.astype(int) + 3, "Int16")})
-    machine = KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0).fit(ROWS, y)
-    assert [classes.tolist() for classes in machine.classes_] == [[False, True], [3, 4]]
+    model = KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0).fit(ROWS, y)
+    assert [classes.tolist() for classes in model.classes_] == [[False, True], [3, 4]]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)

@@ -69,8 +69,8 @@ def test_a_factor_by_tiles_is_the_same_for_any_number_of_threads(rng, tiles, thr
     threads(2)
     A = kernels.RBF()(rng.normal(size=(n_rows, 3)), gamma=0.7) + 0.1 * np.eye(n_rows)
     alone, together = A.astype(dtype), A.astype(dtype)
-    assert leave_one_out.factorise(alone, 1)
-    assert leave_one_out.factorise(together, 2)
+    assert leave_one_out.factorize(alone, 1)
+    assert leave_one_out.factorize(together, 2)
     np.testing.assert_array_equal(alone, together)
     np.testing.assert_array_equal(np.tril(alone, -1), np.tril(A, -1).astype(dtype))
     np.testing.assert_allclose(np.triu(alone), np.linalg.cholesky(A).T, atol=1e-5 if dtype == np.float32 else 1e-13)
@@ -80,7 +80,7 @@ def test_tiles_find_what_is_not_positive_definite(rng, tiles):
     for place in (3, 20, 63):
         A = kernels.RBF()(rng.normal(size=(64, 3)), gamma=0.7) + 0.1 * np.eye(64)
         A[place, place] = -1.0
-        assert not leave_one_out.factorise(A)
+        assert not leave_one_out.factorize(A)
 
 
 @pytest.mark.engine
@@ -224,13 +224,13 @@ def test_targets_of_zero(rng):
 
 
 def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
-    tried, own = [], leave_one_out.factorise
+    tried, own = [], leave_one_out.factorize
 
-    def factorise(A, n_jobs):
+    def factorize(A, n_jobs):
         tried.append(1)
         return own(A, n_jobs)
 
-    monkeypatch.setattr(leave_one_out, "factorise", factorise)
+    monkeypatch.setattr(leave_one_out, "factorize", factorize)
     with pytest.raises(leave_one_out.SingularKernelError, match="not positive definite for any penalty"):
         leave_one_out.factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8

@@ -53,7 +53,7 @@ def test_more_features_come_nearer_to_the_gaussian_process(waves):
     assert distances[16384].mean() < 0.05 * exact.std()
 
 
-def test_squared_hinge_on_random_features_is_as_good_as_the_exact_machine():
+def test_squared_hinge_on_random_features_is_as_good_as_the_exact_svm():
     """Errors on a thousand rows are within four standard errors of a paired difference."""
     X, y = make_moons(2000, noise=0.2, random_state=0)
     X, y, X_test, y_test = X[:1000], y[:1000], X[1000:], y[1000:]

@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from machines import assert_same_state, with_options
+from kernel_models import assert_same_state, with_options
 from panels import EFFECTS, GAMMA, TOLERANCE, laplacian, panel, splits_of, table, twin
 
 import binfeat
@@ -36,56 +36,56 @@ def fitted():
     numbers, codes, y = panel(420)
     codes[400:410, 0] = 100  # not in fit
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3, on_unseen="ignore").fit(rows[:400], y[:400])
-    assert machine._local["level_inputs"].tolist() == [2, 3]
-    return machine, rows, np.column_stack([numbers, codes]), y
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3, on_unseen="ignore").fit(rows[:400], y[:400])
+    assert model._local["level_inputs"].tolist() == [2, 3]
+    return model, rows, np.column_stack([numbers, codes]), y
 
 
-def test_the_machine_is_that_of_dense_matrices(fitted):
-    machine, rows, X, y = fitted
-    mean, std, predictions, residuals, _ = twin(machine, X, y, 400)
-    np.testing.assert_allclose(machine.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
-    np.testing.assert_allclose(machine.held_out_error_[0], np.mean(residuals**2), rtol=1e-3)
+def test_the_model_is_that_of_dense_matrices(fitted):
+    model, rows, X, y = fitted
+    mean, std, predictions, residuals, _ = twin(model, X, y, 400)
+    np.testing.assert_allclose(model.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
+    np.testing.assert_allclose(model.held_out_error_[0], np.mean(residuals**2), rtol=1e-3)
 
 
 def test_weights_of_rows(fitted):
     _, rows, X, y = fitted
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=400)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3, on_unseen="ignore")
-    machine.fit(rows[:400], y[:400], sample_weight=weights)
-    mean, std, predictions, residuals, _ = twin(machine, X, y, 400, weights)
-    np.testing.assert_allclose(machine.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3, on_unseen="ignore")
+    model.fit(rows[:400], y[:400], sample_weight=weights)
+    mean, std, predictions, residuals, _ = twin(model, X, y, 400, weights)
+    np.testing.assert_allclose(model.predict(rows), mean + std * predictions[:, 0], atol=TOLERANCE)
     own = np.average(residuals[:, 0] ** 2, weights=weights)
-    np.testing.assert_allclose(machine.held_out_error_[0], own, rtol=1e-3)
+    np.testing.assert_allclose(model.held_out_error_[0], own, rtol=1e-3)
 
 
 def test_leave_one_out_residuals_of_the_first_tree_are_those_of_refits(fitted):
-    machine, _, X, y = fitted
-    first = splits_of(machine)[:1]
-    mean, std, _, residuals, _ = twin(machine, X, y, 400, trees=first)
-    Y, scaled = ((y[:400] - mean) / std).reshape(-1, 1), machine._fitted.rows(machine, fitted[1])[:400]
-    own = first, machine._local["level_variances"], float(machine._local["alpha"])
+    model, _, X, y = fitted
+    first = splits_of(model)[:1]
+    mean, std, _, residuals, _ = twin(model, X, y, 400, trees=first)
+    Y, scaled = ((y[:400] - mean) / std).reshape(-1, 1), model._fitted.rows(model, fitted[1])[:400]
+    own = first, model._local["level_variances"], float(model._local["alpha"])
     for i in (0, 17, 399):
         others = np.arange(400) != i
         known = scaled[others], Y[others], scaled[[i]], laplacian, own[2], own[0]
-        left, *_ = naive.local_machine_with_levels(*known, X[:400, 2:][others], X[[i], 2:], own[1])
+        left, *_ = naive.local_model_with_levels(*known, X[:400, 2:][others], X[[i], 2:], own[1])
         np.testing.assert_allclose(Y[i] - left[0], residuals[i], atol=1e-6)
 
 
 def test_standard_deviations_are_exact_and_larger_for_new_levels(fitted):
-    machine, rows, X, y = fitted
-    _, std, _, _, variances = twin(machine, X, y, 400)
-    _, deviations = machine.predict(rows, return_std=True)
-    noise = machine._held_out["noise"][0]
+    model, rows, X, y = fitted
+    _, std, _, _, variances = twin(model, X, y, 400)
+    _, deviations = model.predict(rows, return_std=True)
+    noise = model._held_out["noise"][0]
     np.testing.assert_allclose(deviations, np.sqrt(noise * variances) * std, rtol=1e-3)
     assert deviations[400:410].min() > 1.2 * deviations[:400].max()
 
 
 def test_samples_have_the_standard_deviations(fitted):
-    machine, rows, X, y = fitted
-    _, std, _, _, variances = twin(machine, X, y, 400)
-    samples = machine.sample_y(rows[390:], 4000)
-    expected = np.sqrt(machine._held_out["noise"][0] * variances[390:]) * std
+    model, rows, X, y = fitted
+    _, std, _, _, variances = twin(model, X, y, 400)
+    samples = model.sample_y(rows[390:], 4000)
+    expected = np.sqrt(model._held_out["noise"][0] * variances[390:]) * std
     np.testing.assert_allclose(samples.std(axis=1), expected, rtol=0.08)
     same = X[390:, 2:3] == X[390:, 2]
     correlations = np.corrcoef(samples)
@@ -97,21 +97,21 @@ def test_shapley_values_add_up_and_have_the_effects(fitted):
     """The model has one cell, because base values of a local model are means over the row's cells."""
     _, rows, _, y = fitted
     options = {**with_options(GIVEN, cell_rows=400, n_trees=1), "alpha": 0.3, "on_unseen": "ignore"}
-    machine = KernelMachineRegressor(**options).fit(rows[:400], y[:400])
-    assert machine._local["level_inputs"].size
-    values = machine.shapley_values(rows[395:405], background=rows[:50], interactions=True)
-    np.testing.assert_allclose(values.values.sum(axis=1) + values.base_values, machine.predict(rows[395:405]))
+    model = KernelMachineRegressor(**options).fit(rows[:400], y[:400])
+    assert model._local["level_inputs"].size
+    values = model.shapley_values(rows[395:405], background=rows[:50], interactions=True)
+    np.testing.assert_allclose(values.values.sum(axis=1) + values.base_values, model.predict(rows[395:405]))
     np.testing.assert_allclose(values.interactions.sum(axis=2), values.values, atol=1e-6)
-    sampled = sampled_values(machine, rows[395:405], rows[:50])
+    sampled = sampled_values(model, rows[395:405], rows[:50])
     np.testing.assert_allclose(values.values, sampled, atol=0.1)
 
 
-def sampled_values(machine, rows, background):
+def sampled_values(model, rows, background):
     """Return Shapley values by permutations."""
     from binfeat.models.served import shapley
 
-    fitted = machine._fitted
-    X, known = (fitted.rows(machine, part) for part in (rows, background))
+    fitted = model._fitted
+    X, known = (fitted.rows(model, part) for part in (rows, background))
     values, *_ = shapley.in_units_of(fitted.targets, shapley._sampled(fitted, X, known, 400, 0, 1))
     return values[:, :, 0]
 
@@ -119,22 +119,22 @@ def sampled_values(machine, rows, background):
 def test_importances_are_rises_on_new_rows():
     numbers, codes, y = panel(1400)
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows[:700], y[:700])
-    assert machine._local["level_inputs"].size
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows[:700], y[:700])
+    assert model._local["level_inputs"].size
     from sklearn.inspection import permutation_importance
 
-    rises = permutation_importance(machine, rows[700:], y[700:], scoring="neg_mean_squared_error", n_repeats=20)
+    rises = permutation_importance(model, rows[700:], y[700:], scoring="neg_mean_squared_error", n_repeats=20)
     expected = np.sqrt(np.maximum(rises.importances_mean, 0)) / y[:700].std()
-    np.testing.assert_allclose(machine.feature_importances_, expected, atol=0.12)
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.12)
 
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_files_and_compact_models_predict_the_same(fitted, tmp_path, compact):
-    machine, rows, _, _ = fitted
-    machine = machine.compact() if compact else machine
-    sio.dump(machine, tmp_path / "model.skops")
+    model, rows, _, _ = fitted
+    model = model.compact() if compact else model
+    sio.dump(model, tmp_path / "model.skops")
     loaded = binfeat.load(tmp_path / "model.skops")
-    for one, other in zip(machine.predict(rows, return_std=True), loaded.predict(rows, return_std=True), strict=True):
+    for one, other in zip(model.predict(rows, return_std=True), loaded.predict(rows, return_std=True), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -145,17 +145,17 @@ def test_the_onnx_model_predicts_the_same():
     codes[400:410, 0] = 100  # not in fit
     X = np.column_stack([numbers, codes])
     options = {**GIVEN, "alpha": 0.3, "categorical_features": [2, 3], "on_unseen": "ignore"}
-    machine = KernelMachineRegressor(**options).fit(X[:400], y[:400])
-    assert machine._local["level_inputs"].tolist() == [2, 3]
-    session = runtime.InferenceSession(machine.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
+    model = KernelMachineRegressor(**options).fit(X[:400], y[:400])
+    assert model._local["level_inputs"].tolist() == [2, 3]
+    session = runtime.InferenceSession(model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
     (found,) = session.run(["predictions"], {"X": X.astype(float)})
-    np.testing.assert_allclose(found, machine.predict(X), atol=1e-4)
+    np.testing.assert_allclose(found, model.predict(X), atol=1e-4)
 
 
 def test_one_row_alone_is_predicted_as_in_a_batch(fitted):
-    machine, rows, _, _ = fitted
-    alone = np.concatenate([machine.predict(rows[k : k + 1]) for k in range(395, 405)])
-    np.testing.assert_array_equal(alone, machine.predict(rows)[395:405])
+    model, rows, _, _ = fitted
+    alone = np.concatenate([model.predict(rows[k : k + 1]) for k in range(395, 405)])
+    np.testing.assert_array_equal(alone, model.predict(rows)[395:405])
 
 
 @pytest.mark.parametrize(
@@ -170,13 +170,13 @@ def test_one_row_alone_is_predicted_as_in_a_batch(fitted):
     ],
 )
 def test_damaged_effects_are_refused(fitted, name, change, words):
-    machine, state = fitted[0], fitted[0].__getstate__()
-    arrays = dict(machine._local)
+    model, state = fitted[0], fitted[0].__getstate__()
+    arrays = dict(model._local)
     arrays[name] = change(arrays[name])
     if arrays[name] is None:
         del arrays[name]
     with pytest.raises(ValueError, match=words):
-        type(machine).__new__(type(machine)).__setstate__({**state, "_local": arrays})
+        type(model).__new__(type(model)).__setstate__({**state, "_local": arrays})
 
 
 @pytest.mark.parametrize("value", [[], np.empty(0), np.empty((0, 1), np.int32)])
@@ -233,14 +233,14 @@ def test_additive_levels_in_many_cells_are_learned(limits):
         "random_state": 0,
     }
     options |= {"on_unseen": "ignore"}
-    machine = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
+    model = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
     limits(n_steps=15, without=EFFECTS)
     plain = KernelMachineRegressor(**options).fit(rows[:1200], y[:1200])
-    assert "additive effects, share" in machine.summary()
+    assert "additive effects, share" in model.summary()
     assert "additive effects, share" not in plain.summary()
-    errors = [np.std(own.predict(rows[1200:]) - exact[1200:]) / exact.std() for own in (machine, plain)]
+    errors = [np.std(own.predict(rows[1200:]) - exact[1200:]) / exact.std() for own in (model, plain)]
     assert errors[0] < min(0.2, errors[1])
-    assert machine.held_out_error_[0] < plain.held_out_error_[0]
+    assert model.held_out_error_[0] < plain.held_out_error_[0]
 
 
 def test_effects_replace_categories_with_many_levels_in_the_kernel(limits):
@@ -248,12 +248,12 @@ def test_effects_replace_categories_with_many_levels_in_the_kernel(limits):
     limits(n_steps=6, cell_rows=400)
     numbers, codes, y = panel(1500, sizes=(60, 4))
     options = {"features": "local", "kernel": "laplacian", "random_state": 0}
-    machine = KernelMachineRegressor(**options).fit(table(numbers, codes), y)
-    assert machine._local["level_inputs"].tolist() == [2, 3]
-    gammas = machine._local["gammas"]
+    model = KernelMachineRegressor(**options).fit(table(numbers, codes), y)
+    assert model._local["level_inputs"].tolist() == [2, 3]
+    gammas = model._local["gammas"]
     assert (gammas[:, 2] == 0).all()
     assert (gammas[:, [0, 1, 3]] > 0).any(axis=0).all()
-    assert np.diff(machine._local["starts"]).max() <= 200
+    assert np.diff(model._local["starts"]).max() <= 200
 
 
 def noise_free(n_rows, sizes, seed=0):
@@ -278,28 +278,28 @@ def test_models_that_gain_nothing_are_as_without_effects(limits, kind):
     rows = rows[["x", "z"]].assign(c=codes[:, 0] + 0.5) if kind == "numbers" else rows
     y = np.sin(3 * numbers[:, 0]) + 0.3 * rng.normal(size=400) if kind == "irrelevant levels" else y
     options = {**GIVEN, "gamma": GAMMA[:3], "alpha": 0.3}
-    machine = KernelMachineRegressor(**options).fit(rows, y)
+    model = KernelMachineRegressor(**options).fit(rows, y)
     limits(without=EFFECTS)
-    assert_same_state(machine, KernelMachineRegressor(**options).fit(rows, y))
-    assert not machine._local["level_inputs"].size
+    assert_same_state(model, KernelMachineRegressor(**options).fit(rows, y))
+    assert not model._local["level_inputs"].size
 
 
 def test_effects_that_the_first_tree_does_not_gain_by_are_left_out(limits, monkeypatch):
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)
     monkeypatch.setattr("binfeat.models.solvers.local.LocalSolver.gain", 1.0)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     limits(without=EFFECTS)
     plain = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
-    assert not machine._local["level_inputs"].size
-    np.testing.assert_array_equal(machine.predict(rows), plain.predict(rows))
+    assert not model._local["level_inputs"].size
+    np.testing.assert_array_equal(model.predict(rows), plain.predict(rows))
 
 
 def test_classes_and_several_targets():
     numbers, codes, Y = panel(500, n_targets=3)
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, Y)
-    assert machine._local["level_weights"].shape == (3, 45)
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, Y)
+    assert model._local["level_weights"].shape == (3, 45)
     labels = np.array(["a", "b", "c"])[Y.argmax(axis=1)]
     classifier = KernelMachineClassifier(**GIVEN, alpha=0.3).fit(rows, labels)
     assert classifier._local["level_weights"].shape == (3, 45)
@@ -310,42 +310,42 @@ def test_losses_groups_and_validation_sets_go_without():
     numbers, codes, y = panel(400)
     rows, groups = table(numbers, codes), codes[:, 1]
     options = {**GIVEN, "alpha": 0.3}
-    machines = [
+    models = [
         KernelMachineRegressor(**options).fit(rows, y, groups=groups),
         KernelMachineRegressor(**options, cv=[(np.arange(300), np.arange(300, 400))]).fit(rows, y),
         KernelMachineRegressor(**options, loss="poisson").fit(rows, np.exp(y / 2).round()),
         KernelMachineClassifier(**options, loss="log").fit(rows, y > 0),
     ]
-    assert not any(own._local["level_inputs"].size for own in machines)
+    assert not any(own._local["level_inputs"].size for own in models)
 
 
 def test_a_warm_start_keeps_the_variances():
     numbers, codes, y = panel(800)
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**{**GIVEN, "warm_start": True}).fit(rows[:600], y[:600])
-    variances = machine._local["level_variances"]
+    model = KernelMachineRegressor(**{**GIVEN, "warm_start": True}).fit(rows[:600], y[:600])
+    variances = model._local["level_variances"]
     assert variances.size == 2
-    machine.fit(rows, y)
-    np.testing.assert_array_equal(machine._local["level_variances"], variances)
+    model.fit(rows, y)
+    np.testing.assert_array_equal(model._local["level_variances"], variances)
 
 
 def test_blocks_are_as_rows_in_memory():
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
     blocks = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(
         binfeat.blocks([(rows[:150], y[:150]), (rows[150:], y[150:])])
     )
     assert blocks._local["level_inputs"].size
-    np.testing.assert_allclose(blocks.predict(rows), machine.predict(rows), atol=1e-3)
+    np.testing.assert_allclose(blocks.predict(rows), model.predict(rows), atol=1e-3)
 
 
 def test_too_many_levels_keep_the_most_frequent(monkeypatch):
     monkeypatch.setattr(levels.LevelSearch, "most_columns", 30)
     numbers, codes, y = panel(600)
     rows = table(numbers, codes)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
-    columns = machine._local["level_columns"]
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+    columns = model._local["level_columns"]
     assert columns.size == 45
     kept = columns != level_effects.NO_COLUMN
     assert kept.sum() == 30
@@ -359,8 +359,8 @@ def test_a_memory_limit_reduces_the_levels(monkeypatch):
     n_columns = []
     for n_bytes in (None, 160 * 30**2, 1000):
         monkeypatch.setattr(levels, "fit_bytes", lambda _, n_bytes=n_bytes: n_bytes or 10**9)
-        machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
-        n_columns.append(machine._local["level_weights"].size)
+        model = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(rows, y)
+        n_columns.append(model._local["level_weights"].size)
     assert n_columns == [45, 30, 0]
 
 
@@ -369,16 +369,16 @@ def test_rows_that_do_not_differ_go_without(rng):
     numbers, codes, y = panel(300)
     numbers[:100], codes[:100] = numbers[0], codes[0]
     weights = rng.uniform(0.5, 2.0, 300)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3)
-    machine.fit(table(numbers, codes), y, sample_weight=weights)
-    assert not machine._local["level_inputs"].size
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3)
+    model.fit(table(numbers, codes), y, sample_weight=weights)
+    assert not model._local["level_inputs"].size
 
 
 def test_choices_by_some_levels_of_the_largest_category(monkeypatch):
     monkeypatch.setattr(levels.LevelSearch, "tried_columns", 25)
     numbers, codes, y = panel(800)
-    machine = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(table(numbers, codes), y)
-    assert machine._local["level_weights"].shape[1] == 45
+    model = KernelMachineRegressor(**GIVEN, alpha=0.3).fit(table(numbers, codes), y)
+    assert model._local["level_weights"].shape[1] == 45
 
 
 # Parts of the algorithm.

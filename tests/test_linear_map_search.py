@@ -30,7 +30,7 @@ def rows(rng):
 
 def test_finds_a_diagonal(rows):
     found, search = searched(*rows)
-    assert found.pays()
+    assert found.is_better()
     scales = found.found.kernel.main
     assert found.found.error == found.error < 0.8 * search.error_on(200)
     np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
@@ -50,7 +50,7 @@ def test_does_not_pay_where_it_fits_noise(rng):
     kernels_of_both = (matrix(X, X, found._gamma) for matrix in (search.matrix, found._matrix))
     before, after = (leave_one_out.weighted_squares(K, found.alpha, weights, Y).mean() for K in kernels_of_both)
     assert after < 0.9 * before
-    assert not found.pays()
+    assert not found.is_better()
 
 
 def test_rows_without_weight_have_no_say(rows, rng):
@@ -76,7 +76,7 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
     assert not np.isin(found._unseen, found._seen).any()
     assert found._n_rows <= 0.6 * 400
     np.testing.assert_array_equal(found.linear_map, np.eye(4))
-    assert not found.pays()  # the kernel is the same
+    assert not found.is_better()  # the kernel is the same
     np.testing.assert_allclose(found.found.kernel.main.gamma, search.gamma)
 
 
@@ -90,7 +90,7 @@ def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
     expected = naive_squares(found._matrix, known, (X, Y), found._gamma, found.alpha)
     np.testing.assert_allclose(found._prediction_errors(found._matrix, found.alpha), expected, rtol=0.02, atol=1e-5)
     monkeypatch.setattr(found, "_prediction_errors", lambda matrix, alpha: np.ones(200))
-    assert not found.pays()
+    assert not found.is_better()
 
 
 def naive_squares(matrix, known, unseen, gamma, alpha):
@@ -148,5 +148,5 @@ def test_rows_that_repeat(rows):
     X, y = (np.repeat(part[:100], 5, axis=0) for part in rows)
     found, _ = searched(X, y)
     assert np.isfinite(found.linear_map).all()
-    found.pays()
+    found.is_better()
     assert np.isfinite(found.found.kernel.main.gamma).all()

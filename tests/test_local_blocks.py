@@ -7,7 +7,7 @@ import pytest
 from callbacks import Callback
 from hard import each_value_once, hard
 from interrupts import interrupted
-from machines import assert_same_state, with_options
+from kernel_models import assert_same_state, with_options
 from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
@@ -82,7 +82,7 @@ def test_rows_without_weight(noisy):
     streamed = KernelMachineRegressor(**GIVEN).fit(blocks(X, y, lighter, block_rows=330))
     assert streamed._local["support"].shape[1] == np.count_nonzero(lighter)
     whole = KernelMachineRegressor(**GIVEN).fit(X, y, lighter)
-    errors = [np.mean((machine.predict(X) - smooth(X)) ** 2) for machine in (streamed, whole)]
+    errors = [np.mean((model.predict(X) - smooth(X)) ** 2) for model in (streamed, whole)]
     assert abs(np.log(errors[0] / errors[1])) < 0.2  # cells differ
 
 
@@ -94,18 +94,18 @@ def test_other_losses(noisy, loss):
     given = np.random.default_rng(0).poisson(wanted) if loss == "poisson" else np.where(weights > 1.98, 50.0, y)
     options = {**with_options(LOCAL, n_trees=1), "loss": loss}
     whole = KernelMachineRegressor(**options).fit(X, given)
-    machine = KernelMachineRegressor(**options).fit(blocks(X, given, block_rows=330))
-    assert machine.features_ == "local"
-    error, of_whole = (np.mean((own.predict(X) - wanted) ** 2) for own in (machine, whole))
+    model = KernelMachineRegressor(**options).fit(blocks(X, given, block_rows=330))
+    assert model.features_ == "local"
+    error, of_whole = (np.mean((own.predict(X) - wanted) ** 2) for own in (model, whole))
     assert error < 1.2 * of_whole < 0.3 * wanted.var()
 
 
-@pytest.mark.parametrize("Machine", [*hard(KernelMachineRegressor), KernelMachineClassifier])
-def test_blocks_and_threads_change_nothing(noisy, Machine):
+@pytest.mark.parametrize("Estimator", [*hard(KernelMachineRegressor), KernelMachineClassifier])
+def test_blocks_and_threads_change_nothing(noisy, Estimator):
     X, y, weights = (values[:900] for values in noisy)
-    y = y if Machine is KernelMachineRegressor else np.digitize(y, [-1.0, 1.0])
+    y = y if Estimator is KernelMachineRegressor else np.digitize(y, [-1.0, 1.0])
     one, two, other = (
-        Machine(**with_options(LOCAL, n_trees=2), n_jobs=n_jobs).fit(blocks(X, y, weights, block_rows=block_rows))
+        Estimator(**with_options(LOCAL, n_trees=2), n_jobs=n_jobs).fit(blocks(X, y, weights, block_rows=block_rows))
         for n_jobs, block_rows in ((1, 2000), (2, 2000), (2, 77))
     )
     assert_same_state(one, two)
@@ -120,25 +120,25 @@ def test_a_classifier_of_frames(noisy, tmp_path):
     frame.loc[::9, "b"] = np.nan
     labels = np.where(y > 0.5, "high", np.where(y < -0.5, "low", "mid"))
     frame[:1600].assign(label=labels[:1600]).to_parquet(tmp_path / "rows.parquet")
-    machine = KernelMachineClassifier(**LOCAL).fit(blocks(tmp_path, target="label", block_rows=250))
-    assert machine.features_ == "local"
-    assert machine._local["support"].shape[1] == 1600
-    assert machine.score(frame[1600:], labels[1600:]) > 0.75
+    model = KernelMachineClassifier(**LOCAL).fit(blocks(tmp_path, target="label", block_rows=250))
+    assert model.features_ == "local"
+    assert model._local["support"].shape[1] == 1600
+    assert model.score(frame[1600:], labels[1600:]) > 0.75
     source = blocks(frame[1600:], labels[1600:], block_rows=90)
-    np.testing.assert_allclose(machine.predict_proba(source), machine.predict_proba(frame[1600:]), atol=1e-6)
-    again = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_array_equal(again.predict_proba(frame), machine.predict_proba(frame))
+    np.testing.assert_allclose(model.predict_proba(source), model.predict_proba(frame[1600:]), atol=1e-6)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
 
 
 @pytest.mark.hard
 def test_all_rows_are_worth_more_than_the_sample(noisy):
     X, y, _ = noisy
     new = np.random.default_rng(1).normal(size=(1000, 3))
-    machine = KernelMachineRegressor(**LOCAL).fit(blocks(X, y))
+    model = KernelMachineRegressor(**LOCAL).fit(blocks(X, y))
     sample = KernelMachineRegressor(**LOCAL).fit(X[:N_SAMPLED], y[:N_SAMPLED])
-    assert machine.score(new, smooth(new)) > sample.score(new, smooth(new))
-    errors = (machine.predict(new) - smooth(new)) ** 2 + 0.1**2
-    told, standard_error = machine.held_out_error_ * y.var()
+    assert model.score(new, smooth(new)) > sample.score(new, smooth(new))
+    errors = (model.predict(new) - smooth(new)) ** 2 + 0.1**2
+    told, standard_error = model.held_out_error_ * y.var()
     assert abs(errors.mean() - told) < 4 * np.hypot(standard_error, errors.std() / np.sqrt(1000))
 
 
@@ -176,9 +176,9 @@ def test_rows_that_are_kept_as_columns(rng):
 def test_many_rows_of_a_source_take_cells(noisy):
     X, y, _ = noisy
     options, source = {"solver_params": {"max_grids": 20}, "random_state": 0}, blocks(X, y, block_rows=330)
-    machine = KernelMachineRegressor(**options).fit(source)
-    assert (machine.features_, machine.status_) == ("local", "converged")
-    assert machine.n_trees_ > 1
+    model = KernelMachineRegressor(**options).fit(source)
+    assert (model.features_, model.status_) == ("local", "converged")
+    assert model.n_trees_ > 1
     small = KernelMachineRegressor(**options, max_bytes=2_000_000).fit(source)
     assert small.features_ == "binning"
     assert "max_bytes: cells of 0 rows at most" in small.summary()
@@ -208,11 +208,11 @@ def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, 
     peaks, counted = [], []
     for n_rows in (1000, 3000, 9000):  # the first fit also loads modules and kernels
         X = rng.normal(size=(n_rows, n_inputs))
-        machine = KernelMachineRegressor(**{**GIVEN, "gamma": np.full(n_inputs, 0.1)})
+        model = KernelMachineRegressor(**{**GIVEN, "gamma": np.full(n_inputs, 0.1)})
         source = blocks(X, X[:, 0].copy(), block_rows=2000)
-        peaks.append(peak_bytes(lambda machine=machine, source=source: machine.fit(source))[0])
+        peaks.append(peak_bytes(lambda model=model, source=source: model.fit(source))[0])
         with pytest.raises(ValueError, match="max_bytes must be at least") as refusal:
-            machine.set_params(max_bytes=80 * n_rows).fit(source)
+            model.set_params(max_bytes=80 * n_rows).fit(source)
         counted.append(int(str(refusal.value).split()[5].replace(",", "")))
     of_row = (peaks[2] - peaks[1]) / 6000
     assert 8 * n_inputs < of_row < 8 * n_inputs + 150
@@ -224,39 +224,39 @@ def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, 
 
 def test_a_callback_stops_it(noisy):
     X, y, _ = noisy
-    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=4)).set_callbacks(Callback("step", stop_at=1))
-    machine.fit(blocks(X, y))
-    assert (machine.status_, machine.n_trees_) == ("stopped", 1)
+    model = KernelMachineRegressor(**with_options(LOCAL, n_trees=4)).set_callbacks(Callback("step", stop_at=1))
+    model.fit(blocks(X, y))
+    assert (model.status_, model.n_trees_) == ("stopped", 1)
 
 
 @pytest.mark.parametrize(("call", "n_rows"), [(2, N_ROWS), *hard((1, N_SAMPLED))])
 def test_interrupted(noisy, call, n_rows):
     """Ctrl-C stores the trees so far, or a model of the sample before the first tree."""
     X, y, _ = noisy
-    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=3))
+    model = KernelMachineRegressor(**with_options(LOCAL, n_trees=3))
     with interrupted(cell_ensemble.CellEnsemble, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
-        machine.fit(blocks(X, y))
-    assert (machine.status_, machine.n_trees_) == ("interrupted", 1)
-    assert machine._local["support"].shape[1] == n_rows
-    assert machine.score(X, y) > 0.8
+        model.fit(blocks(X, y))
+    assert (model.status_, model.n_trees_) == ("interrupted", 1)
+    assert model._local["support"].shape[1] == n_rows
+    assert model.score(X, y) > 0.8
 
 
 def test_a_warm_start_keeps_the_kernel(noisy):
     X, y, weights = noisy
-    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=1), warm_start=True)
-    machine.fit(blocks(X[:1500], y[:1500], weights[:1500]))
-    gamma, kernel = machine.gamma_, machine.kernel_
-    machine.fit(blocks(X, y, weights))
-    assert machine.kernel_ == kernel
-    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-6)
-    assert machine._local["support"].shape[1] == N_ROWS
+    model = KernelMachineRegressor(**with_options(LOCAL, n_trees=1), warm_start=True)
+    model.fit(blocks(X[:1500], y[:1500], weights[:1500]))
+    gamma, kernel = model.gamma_, model.kernel_
+    model.fit(blocks(X, y, weights))
+    assert model.kernel_ == kernel
+    np.testing.assert_allclose(model.gamma_, gamma, rtol=1e-6)
+    assert model._local["support"].shape[1] == N_ROWS
 
 
 @pytest.mark.hard
 def test_a_warm_start_from_cells_that_do_not_fit_any_more(noisy):
     X, y, _ = noisy
-    machine = KernelMachineRegressor(solver_params={"max_grids": 20}, warm_start=True, random_state=0).fit(blocks(X, y))
-    assert machine.features_ == "local"
-    machine.set_params(max_bytes=2_000_000).fit(blocks(X, y))
-    assert machine.features_ == "binning"
-    assert "none: too many rows for a local model" in machine.summary()
+    model = KernelMachineRegressor(solver_params={"max_grids": 20}, warm_start=True, random_state=0).fit(blocks(X, y))
+    assert model.features_ == "local"
+    model.set_params(max_bytes=2_000_000).fit(blocks(X, y))
+    assert model.features_ == "binning"
+    assert "none: too many rows for a local model" in model.summary()

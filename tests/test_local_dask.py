@@ -5,7 +5,7 @@ import pandas as pd
 import panels
 import pytest
 from hard import hard
-from machines import assert_same_state, decisions, with_options
+from kernel_models import assert_same_state, decisions, with_options
 
 import binfeat
 from binfeat import blocks
@@ -61,11 +61,11 @@ def test_models_are_those_of_blocks(noisy, weighted):
     expected = binfeat.KernelMachineRegressor(**GIVEN).fit(blocks(X, y, own))
     new = np.random.default_rng(1).normal(size=(200, 3))
     for chunks in CHUNKS:
-        machine = remote.KernelMachineRegressor(**GIVEN).fit(chunked(X, chunks), chunked(y, (N_ROWS,)), own)
-        assert_alike(machine, expected)
-        np.testing.assert_allclose(machine.predict(X), expected.predict(X), atol=ROUNDING)
-    np.testing.assert_allclose(machine.predict_interval(new), expected.predict_interval(new), atol=ROUNDING)
-    for got, wanted in zip(machine.predict(new, return_std=True), expected.predict(new, return_std=True)):
+        model = remote.KernelMachineRegressor(**GIVEN).fit(chunked(X, chunks), chunked(y, (N_ROWS,)), own)
+        assert_alike(model, expected)
+        np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=ROUNDING)
+    np.testing.assert_allclose(model.predict_interval(new), expected.predict_interval(new), atol=ROUNDING)
+    for got, wanted in zip(model.predict(new, return_std=True), expected.predict(new, return_std=True)):
         np.testing.assert_allclose(got, wanted, atol=ROUNDING)
 
 
@@ -77,9 +77,9 @@ def test_classes(noisy):
     options = {**LOCAL, "class_weight": "balanced"}
     expected = binfeat.KernelMachineClassifier(**options).fit(blocks(X, labels, weights))
     dX = chunked(X, CHUNKS[1])
-    machine = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N_ROWS,)), weights)
-    assert_same_state(machine, expected)
-    np.testing.assert_allclose(machine.predict_proba(dX), expected.predict_proba(X), atol=1e-6)
+    model = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N_ROWS,)), weights)
+    assert_same_state(model, expected)
+    np.testing.assert_allclose(model.predict_proba(dX), expected.predict_proba(X), atol=1e-6)
 
 
 def test_parts_without_weights_have_a_size():
@@ -94,7 +94,7 @@ def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
     """They change nothing, and neither do threads."""
     X, y, weights = noisy
     dX, options = chunked(X, CHUNKS[2]), {**GIVEN, "cv": 3}
-    machine = remote.KernelMachineClassifier(**options).fit(dX, y > 0, weights)
+    model = remote.KernelMachineClassifier(**options).fit(dX, y > 0, weights)
     tasks, called = [], _all_rows._called
 
     def noted(function, pieces, places, mean_weight, n_jobs):
@@ -106,7 +106,7 @@ def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
     other = remote.KernelMachineClassifier(**options, n_jobs=n_jobs).fit(dX, y > 0, weights)
     assert {threads for _, threads in tasks} == {n_jobs or 1}
     assert max(n_cells for n_cells, _ in tasks) >= 1500 // 150 // max(1, most_pieces // 7)
-    assert_same_state(other, machine)
+    assert_same_state(other, model)
 
 
 def test_frames(noisy):
@@ -116,10 +116,10 @@ def test_frames(noisy):
     options = {**GIVEN, "gamma": "scale"}
     expected = binfeat.KernelMachineClassifier(**options).fit(blocks(table, y > 0, weights))
     more = dd.from_pandas(table.assign(y=y > 0, weight=weights), npartitions=4)
-    machine = remote.KernelMachineClassifier(**options).fit(more[list(table)], more["y"], more["weight"])
-    assert_same_state(machine, expected)
-    assert machine.feature_names_in_.tolist() == list(table)
-    lazy = machine.predict_proba(more[list(table)])
+    model = remote.KernelMachineClassifier(**options).fit(more[list(table)], more["y"], more["weight"])
+    assert_same_state(model, expected)
+    assert model.feature_names_in_.tolist() == list(table)
+    lazy = model.predict_proba(more[list(table)])
     np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-6)
 
 
@@ -130,9 +130,9 @@ def test_effects_of_levels():
     options = {**GIVEN, "gamma": panels.GAMMA}
     expected = binfeat.KernelMachineRegressor(**options).fit(blocks(table, y))
     more = dd.from_pandas(table.assign(y=y), npartitions=4)
-    machine = remote.KernelMachineRegressor(**options).fit(more[list(table)], more["y"])
-    assert machine._local["level_inputs"].tolist() == [2, 3]
-    assert_same_state(machine, expected)
+    model = remote.KernelMachineRegressor(**options).fit(more[list(table)], more["y"])
+    assert model._local["level_inputs"].tolist() == [2, 3]
+    assert_same_state(model, expected)
 
 
 @pytest.mark.parametrize("loss", hard("huber", "poisson"))
@@ -143,28 +143,28 @@ def test_losses(noisy, loss):
     Y = np.ceil(np.exp(Y)) if loss == "poisson" else Y + 100.0 * (np.arange(N_ROWS) % 50 == 0)[:, None]
     options = {**with_options(GIVEN, n_trees=1), "gamma": "learn", "alpha": "auto", "loss": loss}
     expected = binfeat.KernelMachineRegressor(**options).fit(blocks(X, Y, weights))
-    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), Y, weights)
-    assert_alike(machine, expected)
-    np.testing.assert_allclose(machine._scores(X), expected._scores(X), atol=ROUNDING)
+    model = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), Y, weights)
+    assert_alike(model, expected)
+    np.testing.assert_allclose(model._scores(X), expected._scores(X), atol=ROUNDING)
 
 
 @pytest.mark.hard
 def test_a_warm_start_keeps_the_kernel(noisy):
     X, y, _ = noisy
-    machine = remote.KernelMachineRegressor(**LOCAL, warm_start=True).fit(blocks(X, y))
-    kernel, gamma = machine.kernel_, machine.gamma_
-    machine.fit(chunked(X, CHUNKS[1]), y)
-    assert (machine.features_, machine.kernel_) == ("local", kernel)
-    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-6)
-    assert "length scales" not in machine.decisions_["what"]
+    model = remote.KernelMachineRegressor(**LOCAL, warm_start=True).fit(blocks(X, y))
+    kernel, gamma = model.kernel_, model.gamma_
+    model.fit(chunked(X, CHUNKS[1]), y)
+    assert (model.features_, model.kernel_) == ("local", kernel)
+    np.testing.assert_allclose(model.gamma_, gamma, rtol=1e-6)
+    assert "length scales" not in model.decisions_["what"]
 
 
 @pytest.mark.hard
 def test_many_rows_take_cells(noisy):
     X, y, _ = noisy
     options = {"solver_params": {"cell_rows": 150, "max_grids": 20}, "random_state": 0}
-    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
-    assert (machine.features_, machine.status_) == ("local", "converged")
+    model = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
+    assert (model.features_, model.status_) == ("local", "converged")
     small = remote.KernelMachineRegressor(**options, max_bytes=800_000).fit(chunked(X, CHUNKS[1]), y)
     assert small.features_ == "binning"
     assert "max_bytes: cells of" in small.summary()

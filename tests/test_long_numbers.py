@@ -75,8 +75,8 @@ def test_models_learn_ids():
     y = np.random.default_rng(0).normal(size=20)[ROWS]
     for kind in ("categorical of integers", "strings"):
         X = KINDS[kind](LONG[ROWS])
-        machine = KernelMachineRegressor(gamma="scale", alpha=0.01, random_state=0).fit(X, y)
-        assert machine.score(X, y) > 0.99
+        model = KernelMachineRegressor(gamma="scale", alpha=0.01, random_state=0).fit(X, y)
+        assert model.score(X, y) > 0.99
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hard import easy, hard
-from machines import assert_same_state, with_options
+from kernel_models import assert_same_state, with_options
 from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -87,9 +87,9 @@ def test_the_minimum_is_that_of_a_dense_solver(loss, n_targets, weighted, rng, t
     Y = targets(rng, loss, n_targets, 80)
     weights = rng.uniform(0.3, 2.0, size=80) if weighted else None
     K = kernels.Laplacian()(X, gamma=[3.0, 1.0, 1.0]).astype(np.float32)
-    coef, scores, _, alpha = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.05, weights, Y)
+    coef, scores, _, alpha = solve.minimize(loss, solver_by(precise_inverse_root, K), 0.05, weights, Y)
     v = np.ones(80) if weights is None else weights
-    expected = naive.penalised_margins(K, Y, v, 0.05, type(loss).__name__)
+    expected = naive.penalized_margins(K, Y, v, 0.05, type(loss).__name__)
     np.testing.assert_allclose(scores, expected, atol=2e-3)
     np.testing.assert_allclose((K + 1) @ coef, scores, atol=1e-3)
     assert alpha == pytest.approx(0.05)
@@ -105,14 +105,14 @@ def test_rows_left_out_are_as_if_they_were(loss, n_targets, group_rows, rng, to_
     if isinstance(loss, SoftmaxLoss):
         Y = 2.0 * np.eye(3)[(S + rng.gumbel(size=S.shape)).argmax(axis=1)] - 1
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
-    _, scores, _, alpha = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.5, None, Y)
+    _, scores, _, alpha = solve.minimize(loss, solver_by(precise_inverse_root, K), 0.5, None, Y)
     groups = rng.permutation(60) // group_rows
     given = groups if group_rows > 1 else None
     told = solve.left_out(loss, K, alpha, None, Y, scores, precise_inverse_root, given)
     exact = np.empty(Y.shape)
     for group in range(60 // group_rows):
         own, others = groups == group, groups != group
-        less, *_ = solve.minimise(
+        less, *_ = solve.minimize(
             loss, solver_by(precise_inverse_root, K[np.ix_(others, others)]), 0.5, None, Y[others]
         )
         exact[own] = (K[np.ix_(own, others)] + 1) @ less
@@ -125,8 +125,8 @@ def test_few_steps_are_near_the_minimum(loss, n_targets, rng):
     X = rng.uniform(-1, 1, size=(150, 3))
     Y = targets(rng, loss, n_targets, 150)
     K = kernels.Laplacian()(X, gamma=[3.0, 1.0, 1.0]).astype(np.float32)
-    _, scores, gain, _ = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.05, None, Y)
-    expected = naive.penalised_margins(K, Y, np.ones(150), 0.05, type(loss).__name__)
+    _, scores, gain, _ = solve.minimize(loss, solver_by(precise_inverse_root, K), 0.05, None, Y)
+    expected = naive.penalized_margins(K, Y, np.ones(150), 0.05, type(loss).__name__)
     assert np.sqrt(np.mean((scores - expected) ** 2)) < 0.03 * expected.std()
     assert gain < 1e-4
 
@@ -138,7 +138,7 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
         Y = 2.0 * np.eye(n_classes)[labels][:, [1] if n_classes == 2 else slice(None)] - 1
         loss = loss_of("log", Labels(np.arange(n_classes)))
         K = (X @ X.T - 1).astype(np.float32)  # the added constant is the last input
-        _, scores, *_ = solve.minimise(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
+        _, scores, *_ = solve.minimize(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
         peer = LogisticRegression(C=(2 if n_classes == 2 else 1) / 0.7, fit_intercept=False, tol=1e-10, max_iter=10_000)
         odds = peer.fit(X, labels).decision_function(X)
         ours = 2 * scores[:, 0] if n_classes == 2 else scores
@@ -149,38 +149,38 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
 def test_scores_are_the_mode_of_a_gaussian_process(alpha, rng, to_the_end):
     """Log-odds 2 s have the prior covariance of the kernel plus a constant, times 2 / alpha."""
     (X, labels), new = drawn(rng, 150, 2), rng.uniform(-1, 1, size=(50, 3))
-    machine = KernelMachineClassifier(**{**GIVEN, "kernel": "rbf", "alpha": alpha}, loss="log").fit(X, labels)
+    model = KernelMachineClassifier(**{**GIVEN, "kernel": "rbf", "alpha": alpha}, loss="log").fit(X, labels)
     covariance = ConstantKernel(2 / alpha) * (ConstantKernel(1.0) + RBF(1 / np.sqrt(2 * np.array(GAMMA))))
     peer = GaussianProcessClassifier(covariance, optimizer=None, max_iter_predict=1000).fit(X, labels).base_estimator_
-    np.testing.assert_allclose(2 * machine._scores(X)[:, 0], logit(peer.pi_), atol=2e-3)
+    np.testing.assert_allclose(2 * model._scores(X)[:, 0], logit(peer.pi_), atol=2e-3)
     told = peer.kernel_(new, X) @ (labels - peer.pi_)
-    np.testing.assert_allclose(2 * machine._scores(new)[:, 0], told, atol=2e-3)
+    np.testing.assert_allclose(2 * model._scores(new)[:, 0], told, atol=2e-3)
     assert told.std() > 0.5
 
 
-def test_linear_kernels_are_support_vector_machines(rng, to_the_end):
+def test_linear_kernels_are_support_vector_models(rng, to_the_end):
     X = np.hstack([rng.normal(size=(150, 3)), np.ones((150, 1))])
     labels = X[:, 0] + rng.normal(size=150) > 0
     K = (X @ X.T - 1).astype(np.float32)
     Y = np.where(labels, 1.0, -1.0)[:, np.newaxis]
-    _, scores, *_ = solve.minimise(SquaredHinge(), solver_by(precise_inverse_root, K), 0.7, None, Y)
+    _, scores, *_ = solve.minimize(SquaredHinge(), solver_by(precise_inverse_root, K), 0.7, None, Y)
     peer = LinearSVC(C=1 / 0.7 / 2, fit_intercept=False, loss="squared_hinge", dual=False, tol=1e-10)
     np.testing.assert_allclose(scores[:, 0], peer.fit(X, labels).decision_function(X), atol=2e-3)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_machine_minimises_what_is_written(loss, n_classes, rng, to_the_end):
+def test_a_model_minimizes_what_is_written(loss, n_classes, rng, to_the_end):
     X, labels = drawn(rng, 100, n_classes)
     weights = rng.uniform(0.5, 2.0, size=100)
-    machine = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, labels, sample_weight=weights)
+    model = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, labels, sample_weight=weights)
     Y = np.where(np.eye(n_classes)[labels] > 0, 1.0, -1.0)
     kind = type(loss_of(loss, Labels(np.arange(n_classes)))).__name__
-    expected = naive.penalised_margins(
+    expected = naive.penalized_margins(
         kernels.Laplacian()(X, gamma=GAMMA), Y[:, 1:] if n_classes == 2 else Y, weights, 0.3, kind
     )
-    np.testing.assert_allclose(machine._scores(X), expected, atol=2e-3)
-    assert machine.alpha_ == 0.3
+    np.testing.assert_allclose(model._scores(X), expected, atol=2e-3)
+    assert model.alpha_ == 0.3
 
 
 @pytest.mark.parametrize("n_classes", [3, *hard(2)])
@@ -190,11 +190,11 @@ def test_probabilities_are_near_those_of_the_truth(n_classes, rng, few_steps):
     best = log_loss(labels[800:], softmax(odds[800:], axis=1))
     constant = log_loss(labels[800:], np.tile(np.bincount(labels[:800]) / 800, (800, 1)))
     for loss in LOSSES:
-        machine = KernelMachineClassifier(loss=loss, random_state=0).fit(X[:800], labels[:800])
-        left = log_loss(labels[800:], machine.predict_proba(X[800:])) - best
+        model = KernelMachineClassifier(loss=loss, random_state=0).fit(X[:800], labels[:800])
+        left = log_loss(labels[800:], model.predict_proba(X[800:])) - best
         assert left < 0.2 * (constant - best)
-        assert machine.features_ == "exact"
-    told, known = machine.held_out_error_, machine._fitted.targets
+        assert model.features_ == "exact"
+    told, known = model.held_out_error_, model._fitted.targets
     assert known.is_multilabel is False
     assert 0 < told[1] < told[0]
 
@@ -228,15 +228,15 @@ def test_all_rows_are_left_out_of_large_models(loss, n_classes, rng, monkeypatch
 def test_classes_that_are_told_apart_and_classes_with_one_row(loss, rng):
     X = rng.uniform(-1, 1, size=(90, 2))
     labels = np.where(X[:, 0] > 0.2, "b", "a").astype(object)
-    machine = KernelMachineClassifier(loss=loss, random_state=0).fit(X, labels)
-    p = machine.predict_proba(X)
+    model = KernelMachineClassifier(loss=loss, random_state=0).fit(X, labels)
+    p = model.predict_proba(X)
     assert np.isfinite(p).all()
-    assert machine.score(X, labels) > 0.95
+    assert model.score(X, labels) > 0.95
     labels[0] = "lone"
     with pytest.warns(UserWarning, match="1 of \\d+ classes have a single row"):
-        machine = KernelMachineClassifier(loss=loss, random_state=0).fit(X, labels)
-    assert machine.classes_.tolist() == ["a", "b", "lone"]
-    assert 0 < machine.predict_proba(X[1:])[:, 2].mean() < 0.1
+        model = KernelMachineClassifier(loss=loss, random_state=0).fit(X, labels)
+    assert model.classes_.tolist() == ["a", "b", "lone"]
+    assert 0 < model.predict_proba(X[1:])[:, 2].mean() < 0.1
 
 
 def test_weights_are_rows(rng, to_the_end):
@@ -257,23 +257,23 @@ def test_weights_are_rows(rng, to_the_end):
 def test_labels_of_their_own(loss, rng, to_the_end):
     X, labels = drawn(rng, 150, 3)
     both = np.column_stack([labels == 0, X[:, 1] > 0]).astype(int)
-    machine = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, both)
+    model = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, both)
     for column in range(2):
         alone = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, both[:, column])
-        np.testing.assert_allclose(machine._scores(X)[:, column], alone._scores(X)[:, 0], atol=2e-3)
-    assert machine.predict_proba(X).shape == (150, 2)
+        np.testing.assert_allclose(model._scores(X)[:, column], alone._scores(X)[:, 0], atol=2e-3)
+    assert model.predict_proba(X).shape == (150, 2)
 
 
 @pytest.mark.parametrize("loss", easy(LOSSES, "squared_hinge"))
 def test_files_determinism_and_warm_starts(loss, rng):
     X, labels = drawn(rng, 200, 3)
-    machine, again = (KernelMachineClassifier(loss=loss, random_state=0).fit(X, labels) for _ in range(2))
-    assert_same_state(machine, again)
-    loaded = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_array_equal(loaded.predict_proba(X), machine.predict_proba(X))
+    model, again = (KernelMachineClassifier(loss=loss, random_state=0).fit(X, labels) for _ in range(2))
+    assert_same_state(model, again)
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     warm = KernelMachineClassifier(loss=loss, random_state=0, warm_start=True).fit(X, labels).fit(X, labels)
     assert "warm start" in warm.decisions_["what"]
-    np.testing.assert_allclose(warm.predict_proba(X), machine.predict_proba(X), atol=0.1)
+    np.testing.assert_allclose(warm.predict_proba(X), model.predict_proba(X), atol=0.1)
     other = warm.set_params(loss="squared").fit(X, labels)
     assert "none: loss changed" in other.decisions_["choice"]
 
@@ -284,13 +284,13 @@ def test_frames_groups_scores_and_few_seconds(rng, few_steps):
     frame["d"] = pd.Categorical(rng.choice(["u", "v"], size=300))
     frame.loc[::9, "a"] = np.nan
     groups = np.arange(300) // 5
-    machine = KernelMachineClassifier(loss="log", random_state=0).fit(frame, labels, groups=groups)
-    assert machine.features_ == "exact"
+    model = KernelMachineClassifier(loss="log", random_state=0).fit(frame, labels, groups=groups)
+    assert model.features_ == "exact"
     scored = KernelMachineClassifier(loss="log", scoring="neg_log_loss", random_state=0).fit(frame, labels)
     plain = KernelMachineClassifier(loss="log", random_state=0).fit(frame, labels)
     np.testing.assert_allclose(scored.held_out_error_[0], plain.held_out_error_[0], rtol=0.15)
-    hurried = KernelMachineClassifier(loss="log", max_seconds=0.01, random_state=0).fit(X, labels)
-    assert np.isfinite(hurried.predict_proba(X)).all()
+    finishing = KernelMachineClassifier(loss="log", max_seconds=0.01, random_state=0).fit(X, labels)
+    assert np.isfinite(finishing.predict_proba(X)).all()
     with pytest.raises(ValueError, match="at least two classes"):
         KernelMachineClassifier(loss="log").fit(X, np.zeros(300))
 
@@ -328,7 +328,7 @@ def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
 def test_more_rows_than_exact_models_have_are_local(rng, monkeypatch):
     X, labels = drawn(rng, 200, 2)
     monkeypatch.setattr("binfeat.models.solvers.sizes.MOST_FACTORED", 100)
-    machine = KernelMachineClassifier(loss="log", random_state=0).fit(X, labels)
-    assert machine.features_ == "local"
+    model = KernelMachineClassifier(loss="log", random_state=0).fit(X, labels)
+    assert model.features_ == "local"
     assert solve.MOST_FACTORED > 100
-    np.testing.assert_allclose(expit(machine.decision_function(X)), machine.predict_proba(X)[:, 1])
+    np.testing.assert_allclose(expit(model.decision_function(X)), model.predict_proba(X)[:, 1])

@@ -126,9 +126,9 @@ def test_masked_parameters_are_refused(rows):
         RandomBinning(gamma=np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])).fit(X)
     with pytest.raises(ValueError, match="categorical_features must be a mask"):
         KernelMachineRegressor(categorical_features=np.ma.array([0, 1], mask=[0, 1])).fit(X, X[:, 0])
-    machine = MAKERS["regressor"]().fit(X, X[:, 0])
+    model = MAKERS["regressor"]().fit(X, X[:, 0])
     with pytest.raises(ValueError, match="quantiles must be"):
-        machine.predict_quantiles(X, np.ma.array([0.1, 0.5], mask=[0, 1]))
+        model.predict_quantiles(X, np.ma.array([0.1, 0.5], mask=[0, 1]))
     with pytest.raises(ValueError, match="cv must yield pairs of row numbers, or of masks"):
         MAKERS["regressor"]().set_params(
             cv=[(np.ma.array(np.arange(30), mask=np.arange(30) < 5), np.arange(30, 60))]
@@ -141,7 +141,7 @@ def test_masked_words_and_dates_of_kernel_models(rng):
     missing = X.copy()
     missing[mask] = None
     with limited(n_steps=3):
-        machines = [KernelMachineRegressor(**SHORT).fit(own, y) for own in (np.ma.array(X, mask=mask), missing)]
-    np.testing.assert_array_equal(*(machine.predict(missing) for machine in machines))
-    data = machines[0].shapley_values(np.ma.array(X, mask=mask)[:5]).data
+        models = [KernelMachineRegressor(**SHORT).fit(own, y) for own in (np.ma.array(X, mask=mask), missing)]
+    np.testing.assert_array_equal(*(model.predict(missing) for model in models))
+    data = models[0].shapley_values(np.ma.array(X, mask=mask)[:5]).data
     np.testing.assert_array_equal(data == data, ~mask[:5])

@@ -25,13 +25,13 @@ def Z():
 
 
 def test_ridge_is_that_of_scikit_learn(Z):
-    machine = CGRidgeClassifier(alpha=0.1, tol=1e-10, max_iter=5000).fit(Z, Y)
+    model = CGRidgeClassifier(alpha=0.1, tol=1e-10, max_iter=5000).fit(Z, Y)
     other = RidgeClassifier(alpha=0.1, tol=1e-10).fit(Z.toarray(), Y)
-    np.testing.assert_allclose(machine.decision_function(Z), other.decision_function(Z.toarray()), atol=1e-5)
-    np.testing.assert_array_equal(machine.predict(Z), other.predict(Z.toarray()))
-    assert machine.score(Z, Y) == accuracy_score(Y, machine.predict(Z))
-    assert machine.classes_.tolist() == [0, 1, 2]
-    assert machine.multilabel_
+    np.testing.assert_allclose(model.decision_function(Z), other.decision_function(Z.toarray()), atol=1e-5)
+    np.testing.assert_array_equal(model.predict(Z), other.predict(Z.toarray()))
+    assert model.score(Z, Y) == accuracy_score(Y, model.predict(Z))
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.multilabel_
 
 
 @pytest.mark.parametrize("options", [{"loss": "squared_hinge"}, {"alphas": [0.1, 1.0]}, {"early_stopping": True}])
@@ -43,22 +43,20 @@ def test_ridge_with_other_parameters(Z, options):
 
 
 @pytest.mark.parametrize(("features", "scoring"), each_value_once(["auto", "binning"], [None, "roc_auc", "f1_macro"]))
-def test_kernel_machine(few_steps, features, scoring):
-    machine = KernelMachineClassifier(
-        features=features, scoring=scoring, solver_params={"max_grids": 40}, random_state=0
-    )
-    machine.fit(X[:200], Y[:200], sample_weight=np.linspace(1, 2, 200))
-    scores, p = machine.decision_function(X), machine.predict_proba(X)
+def test_kernel_model(few_steps, features, scoring):
+    model = KernelMachineClassifier(features=features, scoring=scoring, solver_params={"max_grids": 40}, random_state=0)
+    model.fit(X[:200], Y[:200], sample_weight=np.linspace(1, 2, 200))
+    scores, p = model.decision_function(X), model.predict_proba(X)
     assert scores.shape == p.shape == Y.shape
-    np.testing.assert_array_equal(machine.predict(X), (scores > 0).astype(int))
-    np.testing.assert_array_equal(machine.predict(X), (p > 0.5).astype(int))
-    assert (machine.predict(X)[200:] == Y[200:]).mean() > 0.6
+    np.testing.assert_array_equal(model.predict(X), (scores > 0).astype(int))
+    np.testing.assert_array_equal(model.predict(X), (p > 0.5).astype(int))
+    assert (model.predict(X)[200:] == Y[200:]).mean() > 0.6
     if scoring is None:
-        raw = expit(2 * machine._scores(X[200:]).ravel())  # softmax of -score and score, without calibration
+        raw = expit(2 * model._scores(X[200:]).ravel())  # softmax of -score and score, without calibration
         assert log_loss(Y[200:].ravel(), p[200:].ravel()) < log_loss(Y[200:].ravel(), raw) + 0.01
 
 
-def test_each_label_is_a_machine_of_two_classes():
+def test_each_label_is_a_model_of_two_classes():
     fixed = {
         "features": "binning",
         "kernel": "laplacian",
@@ -68,17 +66,17 @@ def test_each_label_is_a_machine_of_two_classes():
         "random_state": 0,
     }
     rows = {"cv": [(range(200), range(200, 300))], "refit": False}
-    machine = KernelMachineClassifier(**fixed, **rows).fit(X, Y)
+    model = KernelMachineClassifier(**fixed, **rows).fit(X, Y)
     for k in range(3):
         alone = KernelMachineClassifier(**fixed, **rows).fit(X, Y[:, k])
-        np.testing.assert_allclose(machine._scores(X)[:, k], alone._scores(X)[:, 0], atol=0.02)
+        np.testing.assert_allclose(model._scores(X)[:, k], alone._scores(X)[:, 0], atol=0.02)
 
 
 def test_blocks(Z, few_steps):
     source = blocks(X, Y, block_rows=90)
-    machine = KernelMachineClassifier(solver_params={"max_grids": 40}, random_state=0).fit(source)
-    assert machine.predict(X).shape == Y.shape
-    assert machine.score(source) == machine.score(X, Y)
+    model = KernelMachineClassifier(solver_params={"max_grids": 40}, random_state=0).fit(source)
+    assert model.predict(X).shape == Y.shape
+    assert model.score(source) == model.score(X, Y)
     ridge = CGRidgeClassifier(tol=1e-8, max_iter=1000).fit(blocks(Z, Y, block_rows=90))
     np.testing.assert_array_equal(ridge.predict(Z), CGRidgeClassifier(tol=1e-8, max_iter=1000).fit(Z, Y).predict(Z))
 
@@ -97,10 +95,10 @@ def test_bad_indicators(tmp_path):
         with pytest.raises(ValueError, match="class_weight requires one label per row"):
             make().set_params(class_weight="balanced").fit(X, Y)
     fixed = {"features": "binning", "gamma": 0.1, "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
-    machine = KernelMachineClassifier(**fixed).fit(X, Y)
+    model = KernelMachineClassifier(**fixed).fit(X, Y)
     with pytest.raises(ValueError, match="supports test rows only for one label per row"):
-        machine.report(tmp_path / "page.html", X, Y)
-    machine.report(tmp_path / "page.html")
+        model.report(tmp_path / "page.html", X, Y)
+    model.report(tmp_path / "page.html")
 
 
 # Several columns of labels.
@@ -109,10 +107,10 @@ COLUMNS = np.column_stack([np.array(["cat", "dog", "eel"])[Y[:, 0] + Y[:, 1]], n
 FIXED = {"features": "exact", "kernel": "laplacian", "gamma": 0.1, "alpha": 0.1, "random_state": 0}
 
 
-def test_each_column_of_labels_is_a_machine_of_its_own():
-    machine = KernelMachineClassifier(**FIXED).fit(X, COLUMNS)
-    assert [classes.tolist() for classes in machine.classes_] == [["cat", "dog", "eel"], ["no", "yes"]]
-    p, odds, predicted = machine.predict_proba(X), machine.decision_function(X), machine.predict(X)
+def test_each_column_of_labels_is_a_model_of_its_own():
+    model = KernelMachineClassifier(**FIXED).fit(X, COLUMNS)
+    assert [classes.tolist() for classes in model.classes_] == [["cat", "dog", "eel"], ["no", "yes"]]
+    p, odds, predicted = model.predict_proba(X), model.decision_function(X), model.predict(X)
     assert predicted.shape == COLUMNS.shape
     for k in range(2):
         alone = KernelMachineClassifier(**FIXED).fit(X, COLUMNS[:, k])
@@ -126,8 +124,8 @@ def test_each_column_of_labels_has_a_loss_of_its_own(loss, features, monkeypatch
     """Solution and calibration equal those of a separate model."""
     monkeypatch.setattr(solve, "_ENOUGH", 1e-9)
     given = FIXED | {"features": features, "loss": loss, "solver_params": {"cell_rows": 100, "n_trees": 2}}
-    machine = KernelMachineClassifier(**given).fit(X, COLUMNS)
-    p, predicted = machine.predict_proba(X), machine.predict(X)
+    model = KernelMachineClassifier(**given).fit(X, COLUMNS)
+    p, predicted = model.predict_proba(X), model.predict(X)
     for k in range(2):
         alone = KernelMachineClassifier(**given).fit(X, COLUMNS[:, k])
         np.testing.assert_allclose(p[k], alone.predict_proba(X), atol=5e-3)
@@ -137,13 +135,13 @@ def test_each_column_of_labels_has_a_loss_of_its_own(loss, features, monkeypatch
 def test_columns_of_labels_are_as_in_forests(few_steps):
     codes = np.column_stack([Y[:, 0] + Y[:, 1], 5 * Y[:, 2]])
     forest = RandomForestClassifier(n_estimators=5, random_state=0).fit(X[:200], codes[:200])
-    machine = KernelMachineClassifier(random_state=0).fit(X[:200], codes[:200], sample_weight=np.ones(200))
-    ours, theirs = (each.predict(X) for each in (machine, forest))
+    model = KernelMachineClassifier(random_state=0).fit(X[:200], codes[:200], sample_weight=np.ones(200))
+    ours, theirs = (each.predict(X) for each in (model, forest))
     assert ours.shape == theirs.shape == (300, 2)
     assert ours.dtype.kind == "i"
-    for own, other in zip(machine.classes_, forest.classes_, strict=True):
+    for own, other in zip(model.classes_, forest.classes_, strict=True):
         np.testing.assert_array_equal(own, other)
-    for own, other in zip(machine.predict_proba(X), forest.predict_proba(X), strict=True):
+    for own, other in zip(model.predict_proba(X), forest.predict_proba(X), strict=True):
         assert own.shape == other.shape
         np.testing.assert_allclose(own.sum(axis=1), 1)
     assert (ours == codes)[200:].mean() > (np.array([1, 5]) == codes)[200:].mean()
@@ -151,25 +149,25 @@ def test_columns_of_labels_are_as_in_forests(few_steps):
 
 def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
     frame = pd.DataFrame({"animal": COLUMNS[:, 0], "count": Y[:, 1] + Y[:, 2]})
-    machine = KernelMachineClassifier(features="binning", solver_params={"max_grids": 20}, random_state=0).fit(X, frame)
-    assert machine.classes_[1].tolist() == [0, 1, 2]
-    predicted = machine.predict(X)
+    model = KernelMachineClassifier(features="binning", solver_params={"max_grids": 20}, random_state=0).fit(X, frame)
+    assert model.classes_[1].tolist() == [0, 1, 2]
+    predicted = model.predict(X)
     assert predicted.dtype == object
     assert set(predicted[:, 1]) <= {0, 1, 2}
-    loaded = pickle.loads(pickle.dumps(machine))
+    loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(loaded.predict(X), predicted)
-    safe = skops.io.loads(skops.io.dumps(machine), trusted=TRUSTED_TYPES)
-    for own, other in zip(safe.predict_proba(X), machine.predict_proba(X), strict=True):
+    safe = skops.io.loads(skops.io.dumps(model), trusted=TRUSTED_TYPES)
+    for own, other in zip(safe.predict_proba(X), model.predict_proba(X), strict=True):
         np.testing.assert_array_equal(own, other)
-    broken = pickle.loads(pickle.dumps(machine))
-    broken.calibration_coef_ = [machine.calibration_coef_[0][:, :2], machine.calibration_coef_[1]]
+    broken = pickle.loads(pickle.dumps(model))
+    broken.calibration_coef_ = [model.calibration_coef_[0][:, :2], model.calibration_coef_[1]]
     with pytest.raises(ValueError, match="calibration_coef_"):
         pickle.loads(pickle.dumps(broken))
-    assert machine.shapley_values(X[:3], X[:20]).values.shape == (3, 6, 6)
-    machine.report(tmp_path / "machine.html")
+    assert model.shapley_values(X[:3], X[:20]).values.shape == (3, 6, 6)
+    model.report(tmp_path / "model.html")
     with pytest.raises(ValueError, match="supports test rows only for one label per row"):
-        machine.report(tmp_path / "machine.html", X, frame)
-    warm = machine.set_params(warm_start=True)
+        model.report(tmp_path / "model.html", X, frame)
+    warm = model.set_params(warm_start=True)
     with pytest.raises(ValueError, match="warm_start=True needs the classes"):
         warm.fit(X, COLUMNS)
     assert warm.fit(X, frame).decisions_["what"][0] == "warm start"

@@ -15,7 +15,7 @@ def made():
 
 NAMES = [
     *("binning", "hashed binning", "fourier", "fastfood", "union", "ridge", "ridge classifier", "ridge of codes"),
-    *("ridge of rows", "ridge of sums", "machine of bins", "fourier machine", "exact", "compact"),
+    *("ridge of rows", "ridge of sums", "binning model", "fourier model", "exact", "compact"),
     *("local", "scaled targets", "local classifier", "labels of columns", "indicators", "frame", "embedding"),
     *("embedding of columns", "clusters", "labels"),
 ]

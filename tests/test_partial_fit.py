@@ -37,11 +37,11 @@ FEATURES = {
 }
 
 
-def in_parts(machine, Z, y, weights=None, **first):
+def in_parts(model, Z, y, weights=None, **first):
     for part in PARTS:
-        machine.partial_fit(Z[part], y[part], sample_weight=None if weights is None else weights[part], **first)
+        model.partial_fit(Z[part], y[part], sample_weight=None if weights is None else weights[part], **first)
         first = {}
-    return machine
+    return model
 
 
 @pytest.mark.parametrize(("kind", "weighted"), each_value_once(FEATURES, [False, True]))
@@ -49,10 +49,10 @@ def test_parts_are_one_fit(table, kind, weighted):
     X, y, labels, weights = table
     Z, weights = FEATURES[kind](X), weights if weighted else None
     targets = np.stack([y, y**2], axis=1)
-    machines = [(CGRidge(**EXACT), y, {}), (CGRidge(**{**EXACT, "alpha": [0.1, 1.0]}), targets, {})]
-    machines += [(CGRidgeClassifier(**EXACT, class_weight={0: 2.0}), labels, {"classes": [0, 1, 2]})]
-    for machine, own, first in machines:
-        parts, whole = in_parts(clone(machine), Z, own, weights, **first), machine.fit(Z, own, weights)
+    models = [(CGRidge(**EXACT), y, {}), (CGRidge(**{**EXACT, "alpha": [0.1, 1.0]}), targets, {})]
+    models += [(CGRidgeClassifier(**EXACT, class_weight={0: 2.0}), labels, {"classes": [0, 1, 2]})]
+    for model, own, first in models:
+        parts, whole = in_parts(clone(model), Z, own, weights, **first), model.fit(Z, own, weights)
         np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=0, atol=1e-6)
         np.testing.assert_allclose(parts.intercept_, whole.intercept_, atol=1e-6)
         assert parts.coef_.shape == whole.coef_.shape
@@ -73,12 +73,12 @@ def test_hinge_and_indicators(table):
 def test_a_class_that_comes_late(table):
     X, _, labels, _ = table
     Z, order = codes(X), np.argsort(labels, kind="stable")
-    machine = CGRidgeClassifier(**EXACT)
+    model = CGRidgeClassifier(**EXACT)
     for part in np.array_split(order, 3):
-        machine.partial_fit(Z[part], np.array(["a", "b", "c"])[labels[part]], classes=["c", "b", "a"])
+        model.partial_fit(Z[part], np.array(["a", "b", "c"])[labels[part]], classes=["c", "b", "a"])
     whole = CGRidgeClassifier(**EXACT).fit(Z, labels)
-    np.testing.assert_allclose(machine.coef_, whole.coef_, atol=1e-6)
-    assert machine.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-6)
+    assert model.classes_.tolist() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("kind", FEATURES)
@@ -86,8 +86,8 @@ def test_parts_are_one_fit_however_early_the_solver_stops(table, kind):
     """A solve from the last coefficients would differ by 0.16 standard deviations with the default tol."""
     X, y, labels, _ = table
     Z = FEATURES[kind](X)
-    for machine, own, first in ((CGRidge(1e-3), y, {}), (CGRidgeClassifier(1e-3), labels, {"classes": [0, 1, 2]})):
-        parts, whole = in_parts(clone(machine), Z, own, **first), machine.fit(Z, own)
+    for model, own, first in ((CGRidge(1e-3), y, {}), (CGRidgeClassifier(1e-3), labels, {"classes": [0, 1, 2]})):
+        parts, whole = in_parts(clone(model), Z, own, **first), model.fit(Z, own)
         np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6 * abs(whole.coef_).max())
         assert parts.n_iter_ == whole.n_iter_
 
@@ -98,38 +98,38 @@ def test_files_go_on_and_the_callers_rows_stay_free(table, kind):
     Z = FEATURES[kind](X)
     whole = CGRidge(**EXACT).fit(Z, y)
     first, own_y = Z[:100].copy() if kind == "rows" else Z[:100], y[:100].copy()
-    machine = CGRidge(**EXACT).partial_fit(first, own_y)
+    model = CGRidge(**EXACT).partial_fit(first, own_y)
     own_y[:] = 0
     if kind == "rows":
         first[:] = 0
-    machine = pickle.loads(pickle.dumps(machine)).partial_fit(Z[100:], y[100:])
-    np.testing.assert_allclose(machine.coef_, whole.coef_, atol=1e-6)
-    assert all(isinstance(value, np.ndarray) for value in machine._kept.values())
-    assert not hasattr(machine.fit(Z, y), "_kept")
+    model = pickle.loads(pickle.dumps(model)).partial_fit(Z[100:], y[100:])
+    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-6)
+    assert all(isinstance(value, np.ndarray) for value in model._kept.values())
+    assert not hasattr(model.fit(Z, y), "_kept")
 
 
 @pytest.mark.parametrize("kind", ["codes", "csr", "rows", "sums"])
 def test_damaged_rows_are_refused(table, kind):
     X, y, _, _ = table
-    machine = CGRidge(**EXACT).partial_fit(FEATURES[kind](X), y)
-    for name, array in machine._kept.items():
+    model = CGRidge(**EXACT).partial_fit(FEATURES[kind](X), y)
+    for name, array in model._kept.items():
         if array.ndim:
-            state = machine.__getstate__()
-            state["_kept"] = {**machine._kept, name: array[:-1]}
+            state = model.__getstate__()
+            state["_kept"] = {**model._kept, name: array[:-1]}
             with pytest.raises(ValueError, match="damaged"):
-                pickle.loads(pickle.dumps(machine)).__setstate__(state)
+                pickle.loads(pickle.dumps(model)).__setstate__(state)
     if kind in ("codes", "csr"):  # invalid indices are found before use
         name = {"codes": "codes", "csr": "indices"}[kind]
-        machine._kept = {**machine._kept, name: np.full_like(machine._kept[name], 60_000)}
+        model._kept = {**model._kept, name: np.full_like(model._kept[name], 60_000)}
         with pytest.raises(ValueError, match=r"codes of grid|indices must be <"):
-            machine.partial_fit(FEATURES[kind](X), y)
+            model.partial_fit(FEATURES[kind](X), y)
 
 
 def test_bad_parts(table):
     X, y, _, _ = table
     Z, dense = codes(X), FEATURES["sums"](X)
-    machine = CGRidge().partial_fit(Z, y)
-    before = machine.coef_
+    model = CGRidge().partial_fit(Z, y)
+    before = model.coef_
     for wrong, error, message in [
         (Z.tocsr(), ValueError, "X must be codes, as in the earlier calls of partial_fit"),
         (codes(X, 400), ValueError, "X has 400 features, but CGRidge is expecting"),
@@ -137,11 +137,11 @@ def test_bad_parts(table):
         (blocks(dense, y), TypeError, "requires an array, a sparse matrix"),
     ]:
         with pytest.raises(error, match=message):
-            machine.partial_fit(wrong, y)
+            model.partial_fit(wrong, y)
     with pytest.raises(ValueError, match="y must have the same number of targets in all calls"):
-        machine.partial_fit(Z, np.stack([y, y], axis=1))
-    np.testing.assert_array_equal(machine.coef_, before)
-    assert len(machine._kept["Y"]) == 300
+        model.partial_fit(Z, np.stack([y, y], axis=1))
+    np.testing.assert_array_equal(model.coef_, before)
+    assert len(model._kept["Y"]) == 300
     for options in ({"alphas": [1.0]}, {"early_stopping": True}):
         with pytest.raises(AttributeError, match=f"{next(iter(options))} needs a validation set"):
             CGRidge(**options).partial_fit(Z, y)
@@ -166,20 +166,20 @@ def test_bad_classes(table):
     ]:
         with pytest.raises(ValueError, match=message):
             CGRidgeClassifier().partial_fit(Z, y, **first)
-    machine = CGRidgeClassifier().partial_fit(Z, labels, classes=[0, 1, 2])
+    model = CGRidgeClassifier().partial_fit(Z, labels, classes=[0, 1, 2])
     for y, classes in [(labels, [0, 1, 2, 3]), (np.stack([labels > 0, labels > 1], axis=1), None)]:
         with pytest.raises(ValueError, match="classes must be the same as in the first call"):
-            machine.partial_fit(Z, y, classes=classes)
+            model.partial_fit(Z, y, classes=classes)
     with pytest.raises(ValueError, match="class_weight must be a dict or None in partial_fit"):
         CGRidgeClassifier(class_weight="balanced").partial_fit(Z, labels, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="loss must be 'squared_error', as in earlier calls"):
-        machine.set_params(loss="squared_hinge").partial_fit(Z, labels)
+        model.set_params(loss="squared_hinge").partial_fit(Z, labels)
 
 
-@pytest.mark.parametrize("machine", [CGRidge(**EXACT), CGRidgeClassifier(**EXACT)])
-def test_after_fit_it_begins_anew(table, machine):
+@pytest.mark.parametrize("model", [CGRidge(**EXACT), CGRidgeClassifier(**EXACT)])
+def test_after_fit_it_begins_anew(table, model):
     X, _, labels, _ = table
-    Z, expected = codes(X), clone(machine).fit(codes(X)[:100], labels[:100]).coef_
+    Z, expected = codes(X), clone(model).fit(codes(X)[:100], labels[:100]).coef_
     with pytest.warns(UserWarning, match="fit stores no rows, so partial_fit starts again"):
-        machine.fit(Z, labels).partial_fit(Z[:100], labels[:100])
-    np.testing.assert_allclose(machine.coef_, expected, atol=1e-6)
+        model.fit(Z, labels).partial_fit(Z[:100], labels[:100])
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-6)

@@ -72,9 +72,9 @@ def test_ratios_are_of_means_over_splits():
 def test_outcomes_contain_floors():
     split = load("wine").split(0)
     outcome = ablation._fit(split, (), 0)
-    machine = ours(split.X, split.y, 0).fit(split.X, split.y)
-    assert outcome.error == pytest.approx(sum(error_of(machine.predict(split.X_test), split.y_test)))
-    assert outcome.metric == pytest.approx(log_loss(split.y_test, machine.predict_proba(split.X_test)) + 0.001)
+    model = ours(split.X, split.y, 0).fit(split.X, split.y)
+    assert outcome.error == pytest.approx(sum(error_of(model.predict(split.X_test), split.y_test)))
+    assert outcome.metric == pytest.approx(log_loss(split.y_test, model.predict_proba(split.X_test)) + 0.001)
 
 
 def test_modules_of_mechanisms_are_counted():

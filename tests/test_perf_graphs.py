@@ -58,5 +58,5 @@ def test_labels_that_are_right_are_of_rows_without_one(blobs):
     assert few_labels._shares_right(X, y, 0, quick=True) == [100.0] * 3
     np.testing.assert_array_equal(few_labels.few_of(np.array([3, 1, 2]), [0, 2]), [3, -1, 2])
     rows = {row.what: row for row in few_labels._quality("blobs", blobs, quick=True)}
-    assert rows["blobs: accuracy minus 7 neighbours"].ours == 0.0
+    assert rows["blobs: accuracy minus 7 neighbors"].ours == 0.0
     assert all(row.ok for row in rows.values() if row.reach is not None)

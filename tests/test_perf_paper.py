@@ -74,9 +74,9 @@ def test_sparse_flags_are_not_scaled(rng):
     assert found[0].fit(X, y).predict(X).shape == (200,)
 
 
-def test_the_best_machine_is_that_of_the_held_out_rows(table):
+def test_the_best_model_is_that_of_the_held_out_rows(table):
     X, y = table
-    ours = [choice.machine("passthrough", choice._binning(kernels.Laplacian(), g, 60), True) for g in (1e-4, 2, 1e4)]
+    ours = [choice.model("passthrough", choice._binning(kernels.Laplacian(), g, 60), True) for g in (1e-4, 2, 1e4)]
     best, score = choice.best_of(ours, X, y, [100.0, 0.1])
     assert best["features"].gamma == 2
     assert best["ridge"].alpha == 0.1
@@ -96,9 +96,9 @@ def test_a_choice_sees_so_many_rows(table, monkeypatch):
     X, y = table
     seen = []
 
-    def first_of(machines, X, y, alphas):
+    def first_of(models, X, y, alphas):
         seen.append(len(y))
-        return next(iter(machines)).set_params(ridge__alpha=1.0), 1.0
+        return next(iter(models)).set_params(ridge__alpha=1.0), 1.0
 
     monkeypatch.setattr(choice, "best_of", first_of)
     choice.Method("some", "binning", choice.one_gamma, choice.BINNING_ALPHAS, (100, None)).choose(X, y, 5)
@@ -106,7 +106,7 @@ def test_a_choice_sees_so_many_rows(table, monkeypatch):
 
 
 def test_finer_widths_multiply_learned_ones():
-    learned = choice.machine(StandardScaler(), choice._binning(kernels.Laplacian(), np.array([1.0, 2.0]), 5), True)
+    learned = choice.model(StandardScaler(), choice._binning(kernels.Laplacian(), np.array([1.0, 2.0]), 5), True)
     finer = [one["features"].gamma for one in choice.finer(learned)]
     np.testing.assert_allclose(finer, np.outer(choice.FACTORS, [1.0, 2.0]))
     assert "learned widths" in choice.describe(learned)
@@ -114,10 +114,10 @@ def test_finer_widths_multiply_learned_ones():
 
 def test_waves_are_computed_where_memory_is_short(table, monkeypatch):
     X, y = table
-    machine = choice.machine(MinMaxScaler(), choice.StreamableFourier(n_components=20, random_state=0), True)
-    held = clone(machine).fit(X, y).predict(X)
+    model = choice.model(MinMaxScaler(), choice.StreamableFourier(n_components=20, random_state=0), True)
+    held = clone(model).fit(X, y).predict(X)
     monkeypatch.setattr(choice, "memory_limit", lambda: 1)
-    np.testing.assert_allclose(clone(machine).fit(X, y).predict(X), held, rtol=1e-6)
+    np.testing.assert_allclose(clone(model).fit(X, y).predict(X), held, rtol=1e-6)
 
 
 @pytest.mark.parametrize("regression", [True, *hard(False)])
@@ -125,8 +125,8 @@ def test_exact_models(regression, table):
     X, y = (part[:150] for part in table)
     y = y if regression else y > 0
     names = []
-    for name, machine, grid, _ in exact.machines(StandardScaler(), StandardScaler().fit_transform(X), regression):
-        best = exact.chosen(machine, {key: values[-2:] for key, values in grid.items()}, X, y)
+    for name, model, grid, _ in exact.models(StandardScaler(), StandardScaler().fit_transform(X), regression):
+        best = exact.chosen(model, {key: values[-2:] for key, values in grid.items()}, X, y)
         names.append(name)
         assert best.fit(X, y).score(X, y) > 0.5
     assert names == (["SVR", "KernelRidge"] if regression else ["SVC", "LinearSVC"]) + ["Nystroem + ridge"]
@@ -210,7 +210,7 @@ def test_tasks_of_numbers(rng):
     assert (split.X.shape, split.y_test.tolist()) == ((90, 4), [k % 7 == 1 for k in range(90, 100)])
 
 
-def test_sparse_rows_of_adult_suit_every_machine(rng):
+def test_sparse_rows_of_adult_suit_every_model(rng):
     X = sparse.random(20, 4, density=0.5, format="csr", rng=rng)
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     y = np.arange(20) % 2 * 2 - 1

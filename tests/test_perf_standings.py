@@ -195,7 +195,7 @@ def test_draw_leaves_out_chosen_tables():
 class StandIn:
     """Stand-in for the process: our errors are 5 / seconds, errors of others 10 plus their seed."""
 
-    def __init__(self, table, machines):
+    def __init__(self, table, models):
         if table == "iris":
             raise MissingDataError("not here")
         self.table = table
@@ -215,9 +215,9 @@ class StandIn:
 
 @pytest.fixture
 def run(tmp_path):
-    machines = {name: Peer(None) for name in (OURS, "lightgbm", "breaks")}
-    machines["told"] = Peer(None, takes_our_seconds=True)
-    return partial(case.run, False, machines=machines, child=StandIn, folder=tmp_path / "tables")
+    models = {name: Peer(None) for name in (OURS, "lightgbm", "breaks")}
+    models["told"] = Peer(None, takes_our_seconds=True)
+    return partial(case.run, False, models=models, child=StandIn, folder=tmp_path / "tables")
 
 
 def content(rows, name="tables"):
@@ -239,7 +239,7 @@ def test_page_has_all_figures_and_failures(run):
     title = ".. raw:: html\n\n   <details><summary>Real tables</summary>\n\n.. csv-table::\n"
     assert parts["groups"].startswith(title)
     assert parts["groups"].count("<details>") == parts["groups"].count("</details>\n\n")
-    lines = parts["machines"].strip().splitlines()
+    lines = parts["models"].strip().splitlines()
     assert [line.split('"')[1] for line in lines[3:]] == [OURS, "lightgbm", "told", "breaks"]
     assert lines[-1].split('"')[7:10:2] == ["0", "2"]  # tables, failures
     assert '"wine", "80", "3", "", "5", "10", "lightgbm"' in parts["tables"]
@@ -303,7 +303,7 @@ def test_report_writes_parts_of_a_record(run):
     rows = [row.as_dict() for row in run(only=["wine"], splits=1)]
     own = {"time": "2026-01-01", "machine": {"cores": 2, "cpu": "a cpu"}, "versions": {"numpy": "2"}}
     records = {"tables.drawn": record.Record({"case": "tables.drawn", "rows": rows, **own})}
-    text = ".. perf: tables.drawn:machines\n\nwent\n\n.. /perf\n\n.. perf: tables:machines\n\nstays\n\n.. /perf\n"
+    text = ".. perf: tables.drawn:models\n\nwent\n\n.. /perf\n\n.. perf: tables:models\n\nstays\n\n.. /perf\n"
     renewed = report.renew(text, records, ".rst")
     assert "went" not in renewed
     assert "stays" in renewed

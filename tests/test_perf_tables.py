@@ -182,9 +182,9 @@ def shares(X, y, seed):
 
 
 def told(X, y, seed, seconds):
-    machine = Shares("is good")
-    machine.n_trials_ = seconds
-    return machine
+    model = Shares("is good")
+    model.n_trials_ = seconds
+    return model
 
 
 def dies(X, y, seed):
@@ -197,10 +197,10 @@ def sleeps(X, y, seed):
 
 @pytest.mark.hard
 def test_a_fit_that_raises_or_dies_leaves_the_others():
-    machines = {make.__name__: Peer(make) for make in (good, raises, dies)}
-    machines["small"] = Peer(good, most_rows=10)
-    with Child("diabetes", machines) as child:
-        fits = {who: child.fit(who, 0) for who in machines}
+    models = {make.__name__: Peer(make) for make in (good, raises, dies)}
+    models["small"] = Peer(good, most_rows=10)
+    with Child("diabetes", models) as child:
+        fits = {who: child.fit(who, 0) for who in models}
         again = child.fit("good", 1)
     assert fits.pop("small") is None
     assert {who: one.failed for who, one in fits.items()} == {
@@ -227,8 +227,8 @@ def test_models_of_levels_take_numeric_targets_and_many_levels_only():
 
 @pytest.mark.hard
 def test_a_child_keeps_losses_of_probabilities_and_says_how_many_seconds_there_are():
-    machines = {"shares": Peer(shares), "told": Peer(told)}
-    with Child("iris", machines) as child:
+    models = {"shares": Peer(shares), "told": Peer(told)}
+    with Child("iris", models) as child:
         result, slow = child.fit("shares", 0), child.fit("told", 0, 0.5)
     assert result.log_loss == pytest.approx(np.log(3))
     assert result.auc_loss == 0.5
@@ -259,7 +259,7 @@ FITS = []
 class StandIn:
     """Stand-in for the process: it records fits, and only fits of svm fail."""
 
-    def __init__(self, table, machines):
+    def __init__(self, table, models):
         if table == "iris":
             raise MissingDataError("not here")
         self.table = table
@@ -284,8 +284,8 @@ def fits():
 @pytest.fixture
 def run(folder):
     """Run the case with stand-ins for the models and for the process."""
-    machines = {name: Peer(None) for name in (OURS, LIGHTGBM, "svm")}
-    return partial(case.run, machines=machines, child=StandIn, folder=folder)
+    models = {name: Peer(None) for name in (OURS, LIGHTGBM, "svm")}
+    return partial(case.run, models=models, child=StandIn, folder=folder)
 
 
 def test_results_come_back_as_they_were(folder):
@@ -385,9 +385,9 @@ def test_trials_go_on_while_seconds_last(seconds, whole, n_trials, loss, monkeyp
 
     monkeypatch.setitem(boosting.LIBRARIES, "stand-in", (fit, lambda rng: None))
     rates = [{}, {"learning_rate": 0.01}, {"learning_rate": 0.1}]
-    machine = boosting.Boosting("stand-in", lambda draw, seed: rates, 0, seconds, whole)
-    machine.fit(np.zeros((20, 1)), np.arange(20.0))
-    assert (machine.n_trials_, machine.machine_.loss, machine.machine_.trees) == (n_trials, loss, 250)
+    model = boosting.Boosting("stand-in", lambda draw, seed: rates, 0, seconds, whole)
+    model.fit(np.zeros((20, 1)), np.arange(20.0))
+    assert (model.n_trials_, model.model_.loss, model.model_.trees) == (n_trials, loss, 250)
     assert limits[0] > 500 if whole else limits[0] <= 0
     assert all(limit <= seconds for limit in limits[1:])
 
@@ -402,9 +402,9 @@ def test_boosting_ends_in_time_with_settings_of_any_draw(library):
     with threadpool_limits(1):
         for _ in range(3):
             settings = draw(rng)
-            machine, loss = fit(inner, 0, time.perf_counter() + 0.2, n_estimators=10**9, **settings)
+            model, loss = fit(inner, 0, time.perf_counter() + 0.2, n_estimators=10**9, **settings)
             assert np.isfinite(loss)
-            assert machine.predict(X).shape == (200,)
+            assert model.predict(X).shape == (200,)
 
 
 def test_the_case_is_among_the_others():

@@ -41,7 +41,7 @@ def ax():
 
 
 @pytest.fixture(scope="module")
-def machine():
+def model():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
     options = {"gamma": [0.1, 0.5, 0.0], "solver_params": {"n_grids": 20}, "random_state": 0}
@@ -56,15 +56,15 @@ def widths(display):
     return [bar.get_width() for bar in display.bars_]
 
 
-def test_relevances_of_a_machine(machine, ax):
-    display = RelevanceDisplay.from_estimator(machine, ax=ax)
+def test_relevances_of_a_model(model, ax):
+    display = RelevanceDisplay.from_estimator(model, ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert labels(display) == ["b", "a", "c"]
-    np.testing.assert_array_equal(widths(display), machine.feature_relevances_[[1, 0, 2]])
+    np.testing.assert_array_equal(widths(display), model.feature_relevances_[[1, 0, 2]])
     bottom, top = ax.get_ylim()
     assert bottom > top  # the largest is at the top
-    assert labels(RelevanceDisplay.from_estimator(machine, feature_names=["x", "y", "z"])) == ["y", "x", "z"]
+    assert labels(RelevanceDisplay.from_estimator(model, feature_names=["x", "y", "z"])) == ["y", "x", "z"]
 
 
 def test_relevances_that_are_many_share_a_last_bar(ax):
@@ -107,19 +107,19 @@ def test_bad_input(display, options, error, message):
         display.plot(**options)
 
 
-def test_intervals_of_a_machine(machine, ax):
+def test_intervals_of_a_model(model, ax):
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
     y = X["a"] + np.sin(3 * X["b"])
-    display = IntervalDisplay.from_estimator(machine, X, y, coverage=0.8, max_rows=50, ax=ax)
-    low, high = machine.predict_interval(X, 0.8).T
+    display = IntervalDisplay.from_estimator(model, X, y, coverage=0.8, max_rows=50, ax=ax)
+    low, high = model.predict_interval(X, 0.8).T
     assert display.inside_ == np.mean((low <= y) & (y <= high))
     assert ax.get_title(loc="left") == f"{display.inside_:.3f} of 300 rows inside (nominal 0.8)"
     assert len(display.points_.get_offsets()) == len(display.bars_.get_segments()) == 50
     assert (np.diff(display.points_.get_offsets()[:, 0]) >= 0).all()
     x, ends = display.bars_.get_segments()[0].T
-    assert x[0] == machine.predict(X).min()
-    np.testing.assert_allclose(ends, machine.predict_interval(X, 0.8)[machine.predict(X).argmin()])
+    assert x[0] == model.predict(X).min()
+    np.testing.assert_allclose(ends, model.predict_interval(X, 0.8)[model.predict(X).argmin()])
 
 
 def test_dots_inside_and_outside_of_intervals(ax):
@@ -145,16 +145,16 @@ def test_bad_intervals(display, error, message):
         display.plot()
 
 
-def test_models_without_intervals(machine):
+def test_models_without_intervals(model):
     X = np.zeros((3, 3))
-    with pytest.raises(TypeError, match="machine must be a KernelMachineRegressor, got CGRidge"):
+    with pytest.raises(TypeError, match="estimator must be a KernelMachineRegressor, got CGRidge"):
         IntervalDisplay.from_estimator(CGRidge(), X, [0, 0, 0])
     with pytest.raises(NotFittedError):
         IntervalDisplay.from_estimator(KernelMachineRegressor(), X, [0, 0, 0])
     two = KernelMachineRegressor(gamma=0.5, solver_params={"n_grids": 5}, random_state=0).fit(
         np.eye(40), np.eye(40)[:, :2]
     )
-    with pytest.raises(ValueError, match="machine must have one target, got 2"):
+    with pytest.raises(ValueError, match="estimator must have one target, got 2"):
         IntervalDisplay.from_estimator(two, np.eye(40), np.eye(40)[:, :2], coverage=0.5)
 
 
@@ -167,9 +167,9 @@ def test_models_that_are_not_fitted(display):
 SEARCHED = np.geomspace(0.5, 0.02, 60)
 
 
-def grown(machine, **attributes):
+def grown(model, **attributes):
     """Return the fitted model with other attributes, as after a search and growing grids."""
-    other = copy.deepcopy(machine)
+    other = copy.deepcopy(model)
     vars(other).update(attributes)
     return other
 
@@ -178,21 +178,21 @@ def x_ticks(display):
     return [label.get_text() for label in display.ax_.get_xticklabels()]
 
 
-def test_learning_curve_of_grids(machine, ax):
+def test_learning_curve_of_grids(model, ax):
     curve = np.array([[10.0, 0.3], [20.0, 0.2], [40.0, 0.1]])
-    display = LearningCurveDisplay.from_estimator(grown(machine, learning_curve_=curve), ax=ax, color="red")
+    display = LearningCurveDisplay.from_estimator(grown(model, learning_curve_=curve), ax=ax, color="red")
     np.testing.assert_array_equal(display.line_.get_xydata(), curve)
     assert display.line_.get_color() == "red"
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("Grids", "Validation error", "linear")
     assert display.band_ is display.steps_ is None
-    scored = LearningCurveDisplay.from_estimator(grown(machine, learning_curve_=curve, scoring="r2"))
+    scored = LearningCurveDisplay.from_estimator(grown(model, learning_curve_=curve, scoring="r2"))
     assert scored.ax_.get_ylabel() == "Negative validation score"
 
 
-def test_learning_curve_of_a_search_and_grids(machine):
+def test_learning_curve_of_a_search_and_grids(model):
     curve = np.array([[400.0, 0.03], [800.0, 0.02], [1600.0, 0.01]])
     display = LearningCurveDisplay.from_estimator(
-        grown(machine, length_scale_errors_=SEARCHED, learning_curve_=curve, n_grids_=1600)
+        grown(model, length_scale_errors_=SEARCHED, learning_curve_=curve, n_grids_=1600)
     )
     np.testing.assert_array_equal(display.steps_.get_xydata(), np.column_stack([np.arange(1, 61), SEARCHED]))
     np.testing.assert_array_equal(display.line_.get_ydata(), curve[:, 1])
@@ -203,28 +203,28 @@ def test_learning_curve_of_a_search_and_grids(machine):
 
 
 @pytest.mark.parametrize("features", ["exact", "fourier"])
-def test_learning_curve_of_a_machine_without_grids_is_its_search_and_its_error(machine, features):
+def test_learning_curve_of_a_model_without_grids_is_its_search_and_its_error(model, features):
     attributes = {"learning_curve_": np.array([[0.0, 0.01]]), "n_grids_": 0, "features_": features}
-    display = LearningCurveDisplay.from_estimator(grown(machine, length_scale_errors_=SEARCHED, **attributes))
+    display = LearningCurveDisplay.from_estimator(grown(model, length_scale_errors_=SEARCHED, **attributes))
     assert len(display.steps_.get_xdata()) == 60
     assert x_ticks(display)[-1] == features
     np.testing.assert_array_equal(display.line_.get_ydata(), [0.01])
     assert ("then validation" in display.ax_.get_ylabel()) == (features == "fourier")
 
 
-def test_learning_curve_of_errors_of_two_kinds_is_drawn_of_one(machine):
+def test_learning_curve_of_errors_of_two_kinds_is_drawn_of_one(model):
     for curve in ([[400.0, -0.9]], [[400.0, -0.9], [800.0, -0.95]]):
         attributes = {"learning_curve_": np.array(curve), "length_scale_errors_": SEARCHED, "scoring": "r2"}
-        display = LearningCurveDisplay.from_estimator(grown(machine, **attributes))
+        display = LearningCurveDisplay.from_estimator(grown(model, **attributes))
         assert (display.steps_ is None) == (len(curve) == 2)
         assert len(display.line_.get_xdata()) == (2 if len(curve) == 2 else 0)
 
 
-def test_learning_curve_of_a_machine_without_steps_is_of_its_decisions(machine):
-    display = LearningCurveDisplay.from_estimator(machine)
-    assert x_ticks(display) == list(machine.decisions_["what"])
-    np.testing.assert_array_equal(display.line_.get_ydata(), machine.decisions_["error"])
-    assert len(machine.decisions_) > 1
+def test_learning_curve_of_a_model_without_steps_is_of_its_decisions(model):
+    display = LearningCurveDisplay.from_estimator(model)
+    assert x_ticks(display) == list(model.decisions_["what"])
+    np.testing.assert_array_equal(display.line_.get_ydata(), model.decisions_["error"])
+    assert len(model.decisions_) > 1
 
 
 def test_axes_count_in_whole_numbers():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from callbacks import Callback, Recorder
-from machines import BINS, FIXED, GROWING
+from kernel_models import BINS, FIXED, GROWING
 from numba.core import event
 
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
@@ -60,9 +60,9 @@ def test_many_rows_have_a_stage_for_their_overall_length_scale(table, limits):
 def test_batches_of_grids_are_at_most_as_many_as_foreseen(table):
     X, y, _ = table
     recorder = Recorder()
-    machine = KernelMachineRegressor(**GROWING).set_callbacks(recorder).fit(X, y)
+    model = KernelMachineRegressor(**GROWING).set_callbacks(recorder).fit(X, y)
     n_steps, foreseen = recorder.stages()["grids"]
-    assert len(machine.learning_curve_) == n_steps <= foreseen == 1 + np.log2(160 / 40)
+    assert len(model.learning_curve_) == n_steps <= foreseen == 1 + np.log2(160 / 40)
 
 
 def test_a_limit_of_time_is_said_by_the_stages(table):
@@ -115,11 +115,11 @@ def test_a_progress_bar_moves(table, capfd):
     ProgressBar = pytest.importorskip("sklearn.callback").ProgressBar
 
     X, y, _ = table
-    for machine in (KernelMachineRegressor(**BINS), RandomBinning(random_state=0), CGRidge()):
-        machine.set_callbacks(ProgressBar()).fit(X, y)
+    for model in (KernelMachineRegressor(**BINS), RandomBinning(random_state=0), CGRidge()):
+        model.set_callbacks(ProgressBar()).fit(X, y)
         shown = capfd.readouterr().out
-        assert f"{type(machine).__name__} - fit" in shown
-        if machine.__class__ is KernelMachineRegressor:
+        assert f"{type(model).__name__} - fit" in shown
+        if model.__class__ is KernelMachineRegressor:
             assert all(name in shown for name in STAGES["binning"])
 
 
@@ -128,13 +128,13 @@ def test_a_progress_bar_moves(table, capfd):
 
 def test_lines_are_printed_as_decisions_are_made(table, capsys):
     X, y, labels = table
-    for machine, target in (
+    for model, target in (
         (KernelMachineRegressor(**BINS, verbose=1), y),
         (KernelMachineClassifier(verbose=2), labels),
     ):
-        machine.fit(X, target)
+        model.fit(X, target)
         shown = [line.split() for line in capsys.readouterr().out.splitlines() if not line.startswith("compiling")]
-        assert shown == [line.split() for line in machine.summary().splitlines()]
+        assert shown == [line.split() for line in model.summary().splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_compilations_are_logged_and_told(caplog, monkeypatch):
     monkeypatch.setattr(compilations, "_announced", True)
     told = []
     with caplog.at_level(logging.INFO, logger="binfeat"):
-        with compilations.told_to(lambda: told.append(1)):
+        with compilations.notifying(lambda: told.append(1)):
             compile_a_kernel()
             compile_a_kernel("another.package")
         compile_a_kernel()

@@ -8,8 +8,8 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
+from kernel_models import FIXED, moments, with_options
 from limits import limited
-from machines import FIXED, moments, with_options
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
@@ -74,8 +74,8 @@ ALL = ["Errors", "Limits of the error", "Decisions", "Inputs"]
 def test_page_of_a_regressor(tmp_path):
     X, y = frame_of(300)
     with limited(n_steps=5):
-        machine = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
-    machine.report(tmp_path / "page.html", X[200:], y[200:])
+        model = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
+    model.report(tmp_path / "page.html", X[200:], y[200:])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert headings(text) == [*ALL, "Explanations", "Learning curves", "Residuals", "Time and memory"]
     page = Elements(text)
@@ -87,18 +87,18 @@ def test_page_of_a_regressor(tmp_path):
     assert not re.search(
         r"url\((?!#)|@import|https?://(?!www\.w3\.org|creativecommons|purl\.org|matplotlib\.org)", text
     )
-    for row in machine.decisions_:
+    for row in model.decisions_:
         assert row["choice"] in page.text
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
+def test_page_of_a_classifier_and_of_a_model_alone(tmp_path, three):
     X, y = three
-    machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
-    machine.report(tmp_path / "page.html", X[600:], list(y[600:]))
+    model = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
+    model.report(tmp_path / "page.html", X[600:], list(y[600:]))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert headings(text) == [*ALL, "Explanations", "Labels and probabilities", "Time and memory"]
-    machine.report(str(tmp_path / "page.html"))
+    model.report(str(tmp_path / "page.html"))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert headings(text) == [*ALL, "Time and memory"]
     Elements(text)
@@ -132,8 +132,8 @@ def test_several_targets(tmp_path, table):
     assert (tmp_path / "page.html").read_text(encoding="utf-8").count("Root mean squared error, target") == 2
 
 
-def page_of(machine, folder, X, y):
-    machine.report(folder / "page.html", X, y)
+def page_of(model, folder, X, y):
+    model.report(folder / "page.html", X, y)
     return Elements((folder / "page.html").read_text(encoding="utf-8")).text
 
 
@@ -141,25 +141,25 @@ def page_of(machine, folder, X, y):
 def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
     X, y, labels = table
     X = X[:, :2]
-    own, Machine = (labels, KernelMachineClassifier) if kind == "labels" else (y, KernelMachineRegressor)
+    own, Estimator = (labels, KernelMachineClassifier) if kind == "labels" else (y, KernelMachineRegressor)
     if kind == "many rows":
         monkeypatch.setattr("binfeat.models.table.unique_rows._KEPT", 100)
-    machine = pickle.loads(pickle.dumps(Machine(**FIXED).fit(X[:300], own[:300])))
-    assert machine._seen["hashes"].nbytes <= 2400
-    assert "All the 300 test rows are training rows" in page_of(machine, tmp_path, X[:300], own[:300])
-    assert evaluated(machine, X[300:], own[300:]).seen == 0
-    some = evaluated(machine, X[200:], own[200:]).seen
+    model = pickle.loads(pickle.dumps(Estimator(**FIXED).fit(X[:300], own[:300])))
+    assert model._seen["hashes"].nbytes <= 2400
+    assert "All the 300 test rows are training rows" in page_of(model, tmp_path, X[:300], own[:300])
+    assert evaluated(model, X[300:], own[300:]).seen == 0
+    some = evaluated(model, X[200:], own[200:]).seen
     assert some == pytest.approx(100 / (len(X) - 200), abs=0.2 if kind == "many rows" else 0)
     swapped = np.roll(own[:300], 1)
-    assert evaluated(machine, X[:300], swapped).seen < 0.7  # wrong targets
+    assert evaluated(model, X[:300], swapped).seen < 0.7  # wrong targets
 
 
 @pytest.mark.hard
 def test_rows_of_a_source_are_not_said_to_be_new(tmp_path, table, sampled_rows):
     X, y = table[0][:, :2], table[1]
     sampled_rows(200)
-    machine = KernelMachineRegressor(**FIXED).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
-    assert "if these include training rows" in page_of(machine, tmp_path, X, y)
+    model = KernelMachineRegressor(**FIXED).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
+    assert "if these include training rows" in page_of(model, tmp_path, X, y)
 
 
 @pytest.mark.hard
@@ -167,50 +167,50 @@ def test_what_pictures_leave_out_is_said(tmp_path):
     rng = np.random.default_rng(0)
     codes = rng.integers(26, size=1000)
     X = pd.DataFrame({"x": np.sin(codes) + 0.1 * rng.normal(size=1000), "level": pd.Categorical(codes % 13)})
-    machine = KernelMachineClassifier(**{**FIXED, "gamma": "scale"}).fit(
+    model = KernelMachineClassifier(**{**FIXED, "gamma": "scale"}).fit(
         X[:800], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[:800]]
     )
-    text = page_of(machine, tmp_path, X[800:], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[800:]])
+    text = page_of(model, tmp_path, X[800:], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[800:]])
     assert "Confusion matrix, the 12 most frequent of 26 labels" in text
     assert "Effect of level, the 10 most frequent of 13 levels, on the first 4 of 26 labels" in text
 
 
-def evaluated(machine, X, y):
-    return errors.Evaluation.of(machine, X, y)
+def evaluated(model, X, y):
+    return errors.Evaluation.of(model, X, y)
 
 
 def test_errors_are_those_of_scikit_learn(table, three):
     from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, root_mean_squared_error
 
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
-    predicted = machine.predict(X[300:])
-    found = [measure.value for measure in evaluated(machine, X[300:], y[300:]).measures]
+    model = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
+    predicted = model.predict(X[300:])
+    found = [measure.value for measure in evaluated(model, X[300:], y[300:]).measures]
     both = y[300:], predicted
     expected = 1 - r2_score(*both), root_mean_squared_error(*both), mean_absolute_error(*both)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     X, y = three
-    machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
-    wrong, _, loss = (measure.value for measure in evaluated(machine, X[600:], y[600:]).measures)
-    assert wrong == pytest.approx(1 - accuracy_score(y[600:], machine.predict(X[600:])))
-    assert loss == pytest.approx(log_loss(y[600:], machine.predict_proba(X[600:])))
+    model = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
+    wrong, _, loss = (measure.value for measure in evaluated(model, X[600:], y[600:]).measures)
+    assert wrong == pytest.approx(1 - accuracy_score(y[600:], model.predict(X[600:])))
+    assert loss == pytest.approx(log_loss(y[600:], model.predict_proba(X[600:])))
 
 
 def test_a_transformed_target_is_reported_in_its_own_units(table):
     X, y, _ = table
     y = np.exp(2 * y)
-    machine = KernelMachineRegressor(**FIXED, target_transform=FunctionTransformer(np.log, np.exp)).fit(X, y)
-    own = evaluated(machine, X, y)
-    np.testing.assert_allclose(own.predicted[:, 0], machine.predict(X))
-    assert own.measures[0].value == pytest.approx(1 - machine.score(X, y))
-    assert effects.effects_of(machine, own.table, list("abcd"))[0].means.min() > 0
+    model = KernelMachineRegressor(**FIXED, target_transform=FunctionTransformer(np.log, np.exp)).fit(X, y)
+    own = evaluated(model, X, y)
+    np.testing.assert_allclose(own.predicted[:, 0], model.predict(X))
+    assert own.measures[0].value == pytest.approx(1 - model.score(X, y))
+    assert effects.effects_of(model, own.table, list("abcd"))[0].means.min() > 0
 
 
 def test_standard_errors_are_the_spread_over_other_rows():
     """200 tables of 100 rows: a standard deviation of 200 numbers has an error of 5 %; four of these are allowed."""
     X, y = frame_of(20_300)
-    machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
-    whole = evaluated(machine, X[300:], y[300:])
+    model = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
+    whole = evaluated(model, X[300:], y[300:])
     found = [
         whole._measures(whole.y[start : start + 100], whole.predicted[start : start + 100])
         for start in range(0, 20_000, 100)
@@ -225,12 +225,12 @@ def test_reasons_add_up_to_predictions(features):
     """In units of y, with the columns of the input; for labels, scores of the last class."""
     X, y = frame_of(300)
     given = {**FIXED, "features": features, "gamma": "scale"}
-    machine = KernelMachineRegressor(**given).fit(X, y)
-    found = effects.reasons_of(machine, evaluated(machine, X, y).table)
+    model = KernelMachineRegressor(**given).fit(X, y)
+    found = effects.reasons_of(model, evaluated(model, X, y).table)
     assert found.values.shape == found.data.shape == (200, 3)
     some = X.iloc[np.linspace(0, 299, 200).astype(int)]
-    np.testing.assert_allclose(found.base + found.values.sum(axis=1), machine.predict(some), rtol=1e-6, atol=1e-6)
-    assert found.farthest == np.argmax(np.abs(machine.predict(some) - found.base))
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), model.predict(some), rtol=1e-6, atol=1e-6)
+    assert found.farthest == np.argmax(np.abs(model.predict(some) - found.base))
     labels = np.where(y > 0, "yes", "no")
     classifier = KernelMachineClassifier(**given).fit(X, labels)
     found = effects.reasons_of(classifier, evaluated(classifier, X, labels).table)
@@ -246,13 +246,13 @@ def test_effects_are_partial_dependence(table):
     if "custom_values" not in signature(partial_dependence).parameters:
         pytest.skip("scikit-learn computes partial dependence at given values from version 1.7 on")
     X, y, labels = table
-    for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
-        fitted = machine(**FIXED).fit(X, targets)
+    for model, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
+        fitted = model(**FIXED).fit(X, targets)
         own = evaluated(fitted, X[:80], targets[:80])
         for effect in effects.effects_of(fitted, own.table, list("abcd")):
             j = "abcd".index(effect.name)
             options = {"method": "brute", "custom_values": {j: effect.values}, "response_method": "auto"}
-            if machine is KernelMachineClassifier:
+            if model is KernelMachineClassifier:
                 options["response_method"] = "predict_proba"
             expected = partial_dependence(fitted, X[:80], [j], **options)["average"]
             np.testing.assert_allclose(effect.means.T, expected, rtol=1e-9)
@@ -260,20 +260,20 @@ def test_effects_are_partial_dependence(table):
 
 def test_effects_of_categories_dates_and_gaps():
     X, y = frame_of(200)
-    machine = KernelMachineRegressor(**{**FIXED, "gamma": "scale"}).fit(X, y)
-    own = evaluated(machine, X, y)
-    found = {effect.name: effect for effect in effects.effects_of(machine, own.table, list(X))}
+    model = KernelMachineRegressor(**{**FIXED, "gamma": "scale"}).fit(X, y)
+    own = evaluated(model, X, y)
+    found = {effect.name: effect for effect in effects.effects_of(model, own.table, list(X))}
     assert found[EVIL].levels == ["$c$", "a & <b>", "d"]
     assert found["when"].kind == "dates"
     assert {"when, day of week", "when, hour"} < found.keys()
     for value, mean in zip(found["slope"].values[::8], found["slope"].means[::8]):
         rows = X.iloc[np.linspace(0, 199, 100).astype(int)].assign(slope=value)
-        assert machine.predict(rows).mean() == pytest.approx(mean[0])
+        assert model.predict(rows).mean() == pytest.approx(mean[0])
 
 
-def limits(machine, X, y):
-    own = evaluated(machine, X, y)
-    return {limit.title: limit for limit in bottlenecks.limits_of(machine, own)}
+def limits(model, X, y):
+    own = evaluated(model, X, y)
+    return {limit.title: limit for limit in bottlenecks.limits_of(model, own)}
 
 
 def test_what_limits_the_error():
@@ -311,9 +311,9 @@ def test_what_limits_the_error():
 @pytest.mark.parametrize("loss", ["poisson", "squared_hinge"])
 def test_squares_that_stand_for_a_loss_tell_nothing_of_more_rows(table, loss):
     X, y, labels = table
-    Machine, own = (KernelMachineRegressor, np.exp(y)) if loss == "poisson" else (KernelMachineClassifier, labels)
-    machine = Machine(loss=loss, features="exact", gamma="scale", alpha=0.3, random_state=0).fit(X[:100], own[:100])
-    found = {limit.title: limit for limit in bottlenecks.limits_of(machine, None)}
+    Estimator, own = (KernelMachineRegressor, np.exp(y)) if loss == "poisson" else (KernelMachineClassifier, labels)
+    model = Estimator(loss=loss, features="exact", gamma="scale", alpha=0.3, random_state=0).fit(X[:100], own[:100])
+    found = {limit.title: limit for limit in bottlenecks.limits_of(model, None)}
     assert found["Rows"].text == f"The gain from more rows is unknown with loss={loss!r}."
 
 
@@ -323,9 +323,9 @@ def test_what_twice_the_rows_bring():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 5))
     y = np.sin(3 * X[:, 0] + 2 * X[:, 1]) + np.abs(X[:, 2] * X[:, 3])
-    machines = [KernelMachineRegressor(random_state=0).fit(X[:n], y[:n]) for n in (800, 1600)]
-    before, after = (np.mean((machine.predict(X[1600:]) - y[1600:]) ** 2) for machine in machines)
-    gain, spread = learning.gain_of_twice_the_rows(machines[0]._fitted.function, machines[0]._fitted.intercept, None)
+    models = [KernelMachineRegressor(random_state=0).fit(X[:n], y[:n]) for n in (800, 1600)]
+    before, after = (np.mean((model.predict(X[1600:]) - y[1600:]) ** 2) for model in models)
+    gain, spread = learning.gain_of_twice_the_rows(models[0]._fitted.function, models[0]._fitted.intercept, None)
     assert abs(gain - (1 - after / before)) < 3 * spread
     assert gain > 2 * spread
 
@@ -350,7 +350,7 @@ def test_gains_of_doublings_are_a_geometric_series():
         *hard({"features": "local", "solver_params": {"cell_rows": 80}}),
     ],
 )
-def test_rows_of_a_machine_with_their_targets(options):
+def test_rows_of_a_model_with_their_targets(options):
     """They are the training rows; errors are those of naive refits without each row."""
     rng = np.random.default_rng(0)
     X, weights = rng.uniform(-2, 2, size=(120, 2)), rng.uniform(0.5, 2.0, size=120)
@@ -381,9 +381,9 @@ def test_rows_of_a_machine_with_their_targets(options):
 def test_growth_is_of_grids_or_trees(table, tmp_path, features, grown):
     X, y, _ = table
     given = with_options(FIXED, n_grids=None, max_grids=200, cell_rows=50, n_trees=3)
-    machine = KernelMachineRegressor(**{**given, "features": features}).fit(X, y)
-    assert len(machine.learning_curve_) > 1
-    machine.report(tmp_path / "page.html")
+    model = KernelMachineRegressor(**{**given, "features": features}).fit(X, y)
+    assert len(model.learning_curve_) > 1
+    model.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"Number of {grown}" in page
     assert f">{grown}<" in page or f"<!-- {grown} -->" in page
@@ -392,9 +392,9 @@ def test_growth_is_of_grids_or_trees(table, tmp_path, features, grown):
 def test_grids_are_extrapolated_by_their_inverse():
     """Errors of 1 + 8 / n have the limit 1."""
     X = np.linspace(0, 1, 60)[:, np.newaxis]
-    machine = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
-    machine.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])
-    limits = bottlenecks.limits_of(machine, None)
+    model = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
+    model.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])
+    limits = bottlenecks.limits_of(model, None)
     (limit,) = (limit for limit in limits if limit.title == "Random features")
     assert "about 9.1%" in limit.text
     assert limit.is_relevant
@@ -412,26 +412,26 @@ def test_grids_are_extrapolated_by_their_inverse():
 )
 def test_bad_rows(table, tmp_path, rows, message):
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED).fit(X, y)
+    model = KernelMachineRegressor(**FIXED).fit(X, y)
     with pytest.raises(ValueError, match=message):
-        machine.report(tmp_path / "page.html", *rows(X, y))
+        model.report(tmp_path / "page.html", *rows(X, y))
     assert not list(tmp_path.iterdir())
 
 
 def test_bad_labels_and_models(table, tmp_path, without_package):
     X, _, labels = table
-    machine = KernelMachineClassifier(**FIXED)
+    model = KernelMachineClassifier(**FIXED)
     with pytest.raises(NotFittedError):
-        machine.report(tmp_path / "page.html")
-    machine.fit(X, labels)
+        model.report(tmp_path / "page.html")
+    model.fit(X, labels)
     with pytest.raises(
         ValueError, match=r"labels that are not classes of the model: \['maybe'\]. Classes: \['no', 'yes'\]"
     ):
-        machine.report(tmp_path / "page.html", X, ["maybe", *labels[1:]])
+        model.report(tmp_path / "page.html", X, ["maybe", *labels[1:]])
     with pytest.raises(ValueError, match="y has 399 labels, but X has 400 rows"):
-        machine.report(tmp_path / "page.html", X, labels[1:])
+        model.report(tmp_path / "page.html", X, labels[1:])
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write page.html to"):
-        machine.report(tmp_path / "no" / "page.html")
+        model.report(tmp_path / "no" / "page.html")
     without_package("binfeat.report.page")
     with pytest.raises(ImportError, match=r"pip install 'binfeat\[plot\]'"):
-        machine.report(tmp_path / "page.html")
+        model.report(tmp_path / "page.html")

@@ -47,13 +47,13 @@ def test_against_dense_least_squares(rng, name, fit_intercept, weighted, form):
     Z, Y = problem(rng, **PROBLEMS[name])
     weights = rng.integers(0, 4, len(Z)) + (np.arange(len(Z)) == 0) if weighted else None
     coef, intercept = naive.ridge(Z, Y, 0.7, weights, fit_intercept)
-    machine = CGRidge(alpha=0.7, fit_intercept=fit_intercept, tol=1e-12, max_iter=2000)
-    machine.fit(FORMS[form](Z), Y, sample_weight=weights)
-    np.testing.assert_allclose(machine.coef_, coef, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(machine.intercept_, intercept, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(machine.predict(FORMS[form](Z)), Z @ coef.T + intercept, rtol=1e-6, atol=1e-6)
-    assert machine.n_iter_ >= 1
-    assert machine.status_ == "converged"
+    model = CGRidge(alpha=0.7, fit_intercept=fit_intercept, tol=1e-12, max_iter=2000)
+    model.fit(FORMS[form](Z), Y, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, coef, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(model.predict(FORMS[form](Z)), Z @ coef.T + intercept, rtol=1e-6, atol=1e-6)
+    assert model.n_iter_ >= 1
+    assert model.status_ == "converged"
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -80,14 +80,14 @@ def binning_matrix(rng, dtype=np.float64):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_bin_matrix_equals_csr_and_dense(rng, dtype, fit_intercept):
     Z, Y, weights = binning_matrix(rng, dtype), rng.normal(size=(200, 2)), rng.random(200)
-    machines = [
+    models = [
         CGRidge(alpha=0.3, tol=1e-6, fit_intercept=fit_intercept).fit(form, Y, sample_weight=weights)
         for form in (Z, Z.tocsr(), Z.tocsr().toarray())
     ]
-    assert machines[0].coef_.dtype == dtype
-    for other in machines[1:]:
-        np.testing.assert_allclose(machines[0].coef_, other.coef_, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(machines[0].predict(Z), other.predict(Z.tocsr()), rtol=1e-4, atol=1e-5)
+    assert models[0].coef_.dtype == dtype
+    for other in models[1:]:
+        np.testing.assert_allclose(models[0].coef_, other.coef_, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(models[0].predict(Z), other.predict(Z.tocsr()), rtol=1e-4, atol=1e-5)
 
 
 def test_same_coefficients_for_any_number_of_threads(rng, threads):
@@ -136,13 +136,13 @@ def test_classifier_against_sklearn(rng, n_classes, kind):
 
 def test_unfinished_solve_warns_and_keeps_its_iterate(rng):
     Z, Y = problem(rng, 60, 30)
-    machine = CGRidge(alpha=1e-6, tol=1e-12, max_iter=2)
+    model = CGRidge(alpha=1e-6, tol=1e-12, max_iter=2)
     with pytest.warns(
         ConvergenceWarning, match=r"after 2 iterations with status 'max_iter' .*relative residual.*Increase"
     ):
-        machine.fit(sparse.csr_array(Z), Y)
-    assert (machine.n_iter_, machine.status_) == (2, "max_iter")
-    assert machine.score(Z, Y) > 0.5
+        model.fit(sparse.csr_array(Z), Y)
+    assert (model.n_iter_, model.status_) == (2, "max_iter")
+    assert model.score(Z, Y) > 0.5
 
 
 def test_breakdown_is_said():
@@ -159,9 +159,9 @@ def test_breakdown_is_said():
             return -v
 
     with pytest.warns(ConvergenceWarning, match="status 'breakdown'.*not positive definite"):
-        machine = CGRidge(alpha=0.0, fit_intercept=False).fit(Wrong(), np.arange(5.0))
-    assert machine.status_ == "breakdown"
-    assert np.isfinite(machine.coef_).all()
+        model = CGRidge(alpha=0.0, fit_intercept=False).fit(Wrong(), np.arange(5.0))
+    assert model.status_ == "breakdown"
+    assert np.isfinite(model.coef_).all()
 
 
 Z0, y0 = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0)
@@ -193,18 +193,18 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "changed", "error", "message"), BAD)
-def test_bad_input(machine, changed, error, message):
+@pytest.mark.parametrize(("model", "changed", "error", "message"), BAD)
+def test_bad_input(model, changed, error, message):
     with pytest.raises(error, match=message):
-        machine.fit(**({"X": Z0, "y": y0} | changed))
+        model.fit(**({"X": Z0, "y": y0} | changed))
 
 
 def test_operators_are_checked_for_width(rng):
     Z = binning_matrix(rng)
-    machine = CGRidge().fit(Z, rng.normal(size=200))
-    assert machine.n_features_in_ == Z.shape[1]
+    model = CGRidge().fit(Z, rng.normal(size=200))
+    assert model.n_features_in_ == Z.shape[1]
     with pytest.raises(ValueError, match="X has 3 features, but CGRidge is expecting 43"):
-        machine.predict(aslinearoperator(np.ones((2, 3))))
+        model.predict(aslinearoperator(np.ones((2, 3))))
 
 
 def test_integer_targets_and_scalar_weight():

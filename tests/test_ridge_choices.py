@@ -58,24 +58,24 @@ def test_path_is_cheaper_than_its_parts(table):
 @pytest.mark.parametrize("cv", [None, *hard(3, KFold(4, shuffle=True, random_state=1))])
 def test_chosen_penalty(table, cv):
     Z, y, _ = table
-    machine = CGRidge(alphas=ALPHAS, cv=cv, tol=1e-6, max_iter=1000, random_state=0).fit(Z, y)
+    model = CGRidge(alphas=ALPHAS, cv=cv, tol=1e-6, max_iter=1000, random_state=0).fit(Z, y)
     splits = ShuffleSplit(1, test_size=0.1, random_state=0) if cv is None else KFold(3) if cv == 3 else cv
     expected = [
         [CGRidge(alpha=a, tol=1e-6, max_iter=1000).fit(Z[rows], y[rows]).score(Z[out], y[out]) for a in ALPHAS]
         for rows, out in splits.split(np.zeros(600))
     ]
-    np.testing.assert_allclose(machine.path_scores_, expected, rtol=1e-3)
-    np.testing.assert_array_equal(machine.alphas_, ALPHAS)
-    assert machine.alpha_ == ALPHAS[np.argmax(np.mean(expected, axis=0))]
-    alone = CGRidge(alpha=machine.alpha_, tol=1e-6, max_iter=1000).fit(Z, y)
-    np.testing.assert_array_equal(machine.coef_, alone.coef_)
+    np.testing.assert_allclose(model.path_scores_, expected, rtol=1e-3)
+    np.testing.assert_array_equal(model.alphas_, ALPHAS)
+    assert model.alpha_ == ALPHAS[np.argmax(np.mean(expected, axis=0))]
+    alone = CGRidge(alpha=model.alpha_, tol=1e-6, max_iter=1000).fit(Z, y)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
 
 
 def test_scoring_and_given_rows_choose(table):
     Z, _, labels = table
     rows = [(np.arange(400), np.arange(400, 600))]
-    machine = CGRidgeClassifier(alphas=ALPHAS, cv=rows, scoring="balanced_accuracy").fit(Z, labels)
-    assert machine.path_scores_.shape == (1, ALPHAS.size)
+    model = CGRidgeClassifier(alphas=ALPHAS, cv=rows, scoring="balanced_accuracy").fit(Z, labels)
+    assert model.path_scores_.shape == (1, ALPHAS.size)
     other = CGRidgeClassifier(alphas=ALPHAS, cv=rows, scoring=lambda m, Z, y: -np.mean(m.predict(Z) != y)).fit(
         Z, labels
     )
@@ -88,9 +88,9 @@ def test_groups_are_held_out_together(table):
     groups = np.repeat(np.arange(60), 10)
     seen = []
 
-    def scoring(machine, Z, y):
+    def scoring(model, Z, y):
         seen.append(len(Z))
-        return machine.score(Z, y)
+        return model.score(Z, y)
 
     CGRidge(alphas=[1.0, 10.0], scoring=scoring, random_state=0).fit(Z, y, groups=groups)
     assert set(seen) == {60}
@@ -101,27 +101,27 @@ def test_early_stopping_keeps_the_best_iterate(table):
     Z, y, _ = table
     scores = []
 
-    def scoring(machine, Z, y):
-        scores.append(machine.score(Z, y))
+    def scoring(model, Z, y):
+        scores.append(model.score(Z, y))
         return scores[-1]
 
-    machine = CGRidge(alpha=1e-6, tol=0, early_stopping=True, scoring=scoring, random_state=0).fit(Z, y)
-    assert machine.status_ == "early_stopped"
-    assert machine.n_iter_ == len(scores)
+    model = CGRidge(alpha=1e-6, tol=0, early_stopping=True, scoring=scoring, random_state=0).fit(Z, y)
+    assert model.status_ == "early_stopped"
+    assert model.n_iter_ == len(scores)
     assert np.argmax(scores) == len(scores) - 6
     _, out = next(ShuffleSplit(1, test_size=0.1, random_state=0).split(np.zeros(600)))
-    assert machine.score(Z[out], y[out]) == max(scores)
+    assert model.score(Z[out], y[out]) == max(scores)
 
 
 def test_warm_start(table):
     Z, y, _ = table
-    machine = CGRidge(alpha=0.1, tol=1e-8, max_iter=1000, warm_start=True).fit(Z, y)
-    first = machine.n_iter_
-    assert machine.fit(Z, y).n_iter_ == 1
-    assert machine.set_params(alpha=0.11).fit(Z, y).n_iter_ < first
-    np.testing.assert_allclose(machine.coef_, CGRidge(alpha=0.11, tol=1e-10, max_iter=1000).fit(Z, y).coef_, atol=1e-5)
+    model = CGRidge(alpha=0.1, tol=1e-8, max_iter=1000, warm_start=True).fit(Z, y)
+    first = model.n_iter_
+    assert model.fit(Z, y).n_iter_ == 1
+    assert model.set_params(alpha=0.11).fit(Z, y).n_iter_ < first
+    np.testing.assert_allclose(model.coef_, CGRidge(alpha=0.11, tol=1e-10, max_iter=1000).fit(Z, y).coef_, atol=1e-5)
     with pytest.raises(ValueError, match="warm_start=True requires the features and targets of the earlier fit"):
-        machine.fit(Z, np.stack([y, y], axis=1))
+        model.fit(Z, np.stack([y, y], axis=1))
 
 
 def hinge_objective(Z, y, w, b, alpha, weights=1.0):
@@ -161,9 +161,9 @@ def test_squared_hinge_stops_where_the_objective_settles(table):
     dense, y = Z.tocsr().toarray(), np.where(labels > 0, 1.0, -1.0)
 
     def fitted(tol):
-        machine = CGRidgeClassifier(alpha=0.01, loss="squared_hinge", fit_intercept=False, tol=tol, max_iter=2000)
-        machine.fit(Z, y)
-        return machine.n_iter_, hinge_objective(dense, y, machine.coef_[0], 0, 0.01)
+        model = CGRidgeClassifier(alpha=0.01, loss="squared_hinge", fit_intercept=False, tol=tol, max_iter=2000)
+        model.fit(Z, y)
+        return model.n_iter_, hinge_objective(dense, y, model.coef_[0], 0, 0.01)
 
     best = fitted(1e-8)[1]
     beyond = {
@@ -198,22 +198,22 @@ def test_path_of_squared_hinge_is_its_models_alone(table):
     rows, out = np.arange(400), np.arange(400, 600)
     options = {"loss": "squared_hinge", "tol": 1e-8, "max_iter": 2000}
 
-    def scoring(machine, Z, y):
-        return machine.decision_function(Z)[:, 0].std()
+    def scoring(model, Z, y):
+        return model.decision_function(Z)[:, 0].std()
 
     path = CGRidgeClassifier(alphas=ALPHAS, cv=[(rows, out)], scoring=scoring, **options).fit(Z, labels)
     alone = [CGRidgeClassifier(alpha=alpha, **options).fit(Z[rows], labels[rows]) for alpha in ALPHAS]
-    expected = [scoring(machine, Z[out], None) for machine in alone]
+    expected = [scoring(model, Z[out], None) for model in alone]
     np.testing.assert_allclose(path.path_scores_, [expected], rtol=1e-4)
     assert path.solver_ == "newton-cg"
 
 
 def test_unfinished_squared_hinge_says_so(table):
     Z, _, labels = table
-    machine = CGRidgeClassifier(alpha=1e-3, loss="squared_hinge", tol=1e-10, max_iter=3)
+    model = CGRidgeClassifier(alpha=1e-3, loss="squared_hinge", tol=1e-10, max_iter=3)
     with pytest.warns(ConvergenceWarning, match="after 3 iterations with status 'max_iter'"):
-        machine.fit(Z, labels)
-    assert machine.score(Z, labels) > 0.5
+        model.fit(Z, labels)
+    assert model.score(Z, labels) > 0.5
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 5.0, 1: 1.0, 2: 0.5}])
@@ -236,8 +236,8 @@ def test_cross_validation_on_codes(table):
 def test_callbacks_see_every_iteration_and_stop(table):
     Z, y, _ = table
     counter = Callback("iteration")
-    machine = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(counter).fit(Z, y)
-    assert counter.n_tasks == machine.n_iter_ > 5
+    model = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(counter).fit(Z, y)
+    assert counter.n_tasks == model.n_iter_ > 5
     assert counter.ended
     stopped = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(Callback("iteration", stop_at=3)).fit(Z, y)
     assert (stopped.n_iter_, stopped.status_) == (3, "stopped")
@@ -246,28 +246,26 @@ def test_callbacks_see_every_iteration_and_stop(table):
 
 def test_interrupt_leaves_the_best_iterate(table):
     Z, y, labels = table
-    for machine, target in (
+    for model, target in (
         (CGRidge(alpha=0.1, tol=1e-8), y),
         (CGRidgeClassifier(alpha=0.1, tol=1e-8, loss="squared_hinge"), labels),
     ):
-        machine.set_callbacks(Callback("iteration", fail_at=4, error=KeyboardInterrupt()))
+        model.set_callbacks(Callback("iteration", fail_at=4, error=KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            machine.fit(Z, target)
-        assert machine.status_ == "interrupted"
-        assert machine.n_iter_ >= 4
-        assert machine.score(Z, target) > 0.3
+            model.fit(Z, target)
+        assert model.status_ == "interrupted"
+        assert model.n_iter_ >= 4
+        assert model.score(Z, target) > 0.3
 
 
 def test_interrupt_of_a_path_leaves_its_iterate(table):
     Z, y, _ = table
-    machine = CGRidge(alphas=ALPHAS, tol=1e-8).set_callbacks(
-        Callback("iteration", fail_at=4, error=KeyboardInterrupt())
-    )
+    model = CGRidge(alphas=ALPHAS, tol=1e-8).set_callbacks(Callback("iteration", fail_at=4, error=KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        machine.fit(Z, y)
-    assert machine.status_ == "interrupted"
-    assert machine.alpha_ == ALPHAS[-1]
-    assert np.isfinite(machine.predict(Z)).all()
+        model.fit(Z, y)
+    assert model.status_ == "interrupted"
+    assert model.alpha_ == ALPHAS[-1]
+    assert np.isfinite(model.predict(Z)).all()
 
 
 def test_other_errors_of_a_callback_pass(table):
@@ -297,11 +295,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "message"), BAD)
-def test_bad_parameters(table, machine, message):
+@pytest.mark.parametrize(("model", "message"), BAD)
+def test_bad_parameters(table, model, message):
     Z, _, labels = table
     with pytest.raises(ValueError, match=message):
-        clone(machine).fit(Z, labels)
+        clone(model).fit(Z, labels)
 
 
 RANGES = [
@@ -317,14 +315,14 @@ RANGES = [
 def test_overflow_is_refused_and_never_silent(rng, dtype, size, y_size, fits, parameters, n_columns):
     Z = rng.normal(size=(60, n_columns))
     y = Z[:, 0] + 0.1 * rng.normal(size=60)
-    machine = CGRidge(alpha=0.0, random_state=0).set_params(**parameters)
+    model = CGRidge(alpha=0.0, random_state=0).set_params(**parameters)
     if fits:
-        machine.fit((Z * size).astype(dtype), y * y_size)
-        assert np.isfinite(machine.coef_).all()
+        model.fit((Z * size).astype(dtype), y * y_size)
+        assert np.isfinite(model.coef_).all()
         return
     with pytest.raises(ValueError, match=r"Sums of products of X and y.* Divide X and y by constants"):
-        machine.fit((Z * size).astype(dtype), y * y_size)
-    assert not hasattr(machine, "coef_")
+        model.fit((Z * size).astype(dtype), y * y_size)
+    assert not hasattr(model, "coef_")
 
 
 def test_targets_beyond_their_limit_are_refused(table):
@@ -344,10 +342,10 @@ def test_line_search_finds_the_minimum(rng):
     Z, y = rng.normal(size=(80, 3)), np.where(rng.random((80, 2)) < 0.5, 1.0, -1.0)
     alpha, weights = np.array([0.3, 2.0]), np.ones((80, 1))
 
-    def machines(coef):
+    def models(coef):
         return hinge._Models(coef, np.zeros(2), Z @ coef)
 
-    now, aim = machines(rng.normal(size=(3, 2))), machines(rng.normal(size=(3, 2)) * 0.1)
+    now, aim = models(rng.normal(size=(3, 2))), models(rng.normal(size=(3, 2)) * 0.1)
     found = hinge._search(now, aim, y, weights, alpha)
     for k in range(2):
         best = optimize.minimize_scalar(

@@ -34,12 +34,12 @@ def test_dense_features_have_exact_standard_deviations(rows, weighted, fit_inter
     waves = RandomFourier(n_components=20, random_state=0)
     Z, Z_new = waves.fit_transform(X) + 0.5, waves.transform(new) + 0.5
     weights = np.random.default_rng(1).uniform(0, 2, size=300).round() if weighted else np.ones(300)
-    machine = CGRidge(alpha=0.2, n_posterior_samples=1, fit_intercept=fit_intercept).fit(Z, y, sample_weight=weights)
-    assert machine.solver_ == "gram"
-    predicted, std = machine.predict(Z_new, return_std=True)
-    np.testing.assert_array_equal(predicted, machine.predict(Z_new))
+    model = CGRidge(alpha=0.2, n_posterior_samples=1, fit_intercept=fit_intercept).fit(Z, y, sample_weight=weights)
+    assert model.solver_ == "gram"
+    predicted, std = model.predict(Z_new, return_std=True)
+    np.testing.assert_array_equal(predicted, model.predict(Z_new))
     noise, variances = naive.ridge_posterior(Z, y, Z_new, 0.2, weights, fit_intercept)
-    assert machine.noise_variance_ == pytest.approx(noise, rel=1e-4)
+    assert model.noise_variance_ == pytest.approx(noise, rel=1e-4)
     np.testing.assert_allclose(std, np.sqrt(noise * variances), rtol=1e-4)
 
 
@@ -48,15 +48,15 @@ def test_samples_of_binning_features(rows, output):
     X, y, new = rows
     Z, Z_new = binned(X, new, output)
     weights = np.random.default_rng(1).integers(0, 4, size=300)
-    machine = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(Z, y, sample_weight=weights)
+    model = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(Z, y, sample_weight=weights)
     dense, dense_new = ((each.tocsr() if output == "codes" else each).toarray() for each in (Z, Z_new))
     noise, variances = naive.ridge_posterior(dense, y, dense_new, 0.3, weights)
     if output == "codes":  # bins without a column have the prior variance
         variances += (1 - (dense_new**2).sum(axis=1)) / 0.3
-    assert machine._posterior["coef"].shape == (N_SAMPLES, Z.shape[1])
-    assert machine._posterior["coef"].dtype == np.float32
-    assert machine.noise_variance_ == pytest.approx(noise, rel=0.05)
-    ratios = machine.predict(Z_new, return_std=True)[1] / np.sqrt(noise * variances)
+    assert model._posterior["coef"].shape == (N_SAMPLES, Z.shape[1])
+    assert model._posterior["coef"].dtype == np.float32
+    assert model.noise_variance_ == pytest.approx(noise, rel=0.05)
+    ratios = model.predict(Z_new, return_std=True)[1] / np.sqrt(noise * variances)
     assert abs(ratios.mean() - 1) < 0.06
     assert ratios.std() < 1.5 * SPREAD
 
@@ -64,11 +64,11 @@ def test_samples_of_binning_features(rows, output):
 def test_far_from_all_rows_only_the_prior_is_known(rows):
     X, y, _ = rows
     Z, Z_new = binned(X, [[50.0, 50.0]])
-    machine = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(Z, y)
+    model = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(Z, y)
     _, (of_intercept,) = naive.ridge_posterior(Z.tocsr().toarray(), y, np.zeros((1, Z.shape[1])), 0.3)
-    std = machine.predict(Z_new, return_std=True)[1][0]
-    assert std**2 == pytest.approx(machine.noise_variance_ * (1 / 0.3 + of_intercept), rel=3 * SPREAD)
-    assert std**2 > machine.noise_variance_ / 0.3
+    std = model.predict(Z_new, return_std=True)[1][0]
+    assert std**2 == pytest.approx(model.noise_variance_ * (1 / 0.3 + of_intercept), rel=3 * SPREAD)
+    assert std**2 > model.noise_variance_ / 0.3
 
 
 def test_samples_of_features_of_two_kinds(rows):
@@ -78,11 +78,11 @@ def test_samples_of_features_of_two_kinds(rows):
         ("waves", RandomFourier(n_components=20, random_state=0)),
     ]
     union = RandomFeatureUnion(maps, weights=[0.5, 2.0], sparse_output=False).fit(X)
-    machine = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(union.transform(X), y)
+    model = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(union.transform(X), y)
     dense, dense_new = union.transform(X).toarray(), union.transform(new).toarray()
     noise, variances = naive.ridge_posterior(dense, y, dense_new, 0.3)
     variances += (2.5 - (dense_new**2).sum(axis=1)) / 0.3
-    ratios = machine.predict(union.transform(new), return_std=True)[1] / np.sqrt(noise * variances)
+    ratios = model.predict(union.transform(new), return_std=True)[1] / np.sqrt(noise * variances)
     assert abs(ratios.mean() - 1) < 0.06
     assert ratios.std() < 1.5 * SPREAD
 
@@ -109,11 +109,11 @@ def test_noise_is_that_of_the_targets():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(2000, 10))
     y = Z @ rng.normal(size=10) + 0.5 * rng.normal(size=2000)
-    machine = CGRidge(alpha=0.01, n_posterior_samples=1).fit(Z, y)
-    assert machine.noise_variance_ == pytest.approx(0.25, abs=4 * 0.25 * np.sqrt(2 / 2000))
+    model = CGRidge(alpha=0.01, n_posterior_samples=1).fit(Z, y)
+    assert model.noise_variance_ == pytest.approx(0.25, abs=4 * 0.25 * np.sqrt(2 / 2000))
     peer = BayesianRidge().fit(Z, y)
     np.testing.assert_allclose(
-        np.sqrt(machine.predict(Z, return_std=True)[1] ** 2 + machine.noise_variance_),
+        np.sqrt(model.predict(Z, return_std=True)[1] ** 2 + model.noise_variance_),
         peer.predict(Z, return_std=True)[1],
         rtol=0.01,
     )
@@ -135,12 +135,12 @@ def test_same_samples_for_any_number_of_threads_and_from_a_source(rows, threads)
     X, y, new = rows
     binning = RandomBinning(gamma=0.5, n_grids=20, output="codes", random_state=0).fit(X)
     Z_new = binning.transform(new)
-    machine = CGRidge(alpha=0.3, tol=1e-2, n_posterior_samples=9, random_state=0)
-    expected = machine.fit(binning.transform(X), y).predict(Z_new, return_std=True)[1]
+    model = CGRidge(alpha=0.3, tol=1e-2, n_posterior_samples=9, random_state=0)
+    expected = model.fit(binning.transform(X), y).predict(Z_new, return_std=True)[1]
     threads(1)
-    np.testing.assert_array_equal(machine.fit(binning.transform(X), y).predict(Z_new, return_std=True)[1], expected)
+    np.testing.assert_array_equal(model.fit(binning.transform(X), y).predict(Z_new, return_std=True)[1], expected)
     source = binning.transform(blocks(X, y, block_rows=70))
-    np.testing.assert_allclose(machine.fit(source).predict(Z_new, return_std=True)[1], expected, rtol=1e-6)
+    np.testing.assert_allclose(model.fit(source).predict(Z_new, return_std=True)[1], expected, rtol=1e-6)
 
 
 def test_bad_parameters(rows):
@@ -155,32 +155,32 @@ def test_bad_parameters(rows):
             CGRidge(alpha=alpha, n_posterior_samples=2).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="n_posterior_samples requires a positive alpha, but alphas selected 0"):
         CGRidge(alphas=[0.0], n_posterior_samples=2).fit(X, y)
-    machine = CGRidge().fit(X, y)
+    model = CGRidge().fit(X, y)
     with pytest.raises(ValueError, match="return_std=True requires posterior samples"):
-        machine.predict(X, return_std=True)
+        model.predict(X, return_std=True)
     with pytest.raises(TypeError, match="return_std must be"):
-        machine.predict(X, return_std=1)
+        model.predict(X, return_std=1)
 
 
 @pytest.mark.filterwarnings("ignore:fit stores no rows")
 def test_a_fit_without_samples_forgets_those_of_the_last(rows):
     X, y, _ = rows
-    machine = CGRidge(n_posterior_samples=2).fit(X, y)
+    model = CGRidge(n_posterior_samples=2).fit(X, y)
     with pytest.raises(AttributeError, match="partial_fit does not support n_posterior_samples"):
-        machine.partial_fit(X, y)
-    machine.set_params(n_posterior_samples=None).fit(X, y)
-    assert not hasattr(machine, "noise_variance_")
-    machine.set_params(n_posterior_samples=2).fit(X, y).set_params(n_posterior_samples=None).partial_fit(X, y)
-    assert not hasattr(machine, "noise_variance_")
+        model.partial_fit(X, y)
+    model.set_params(n_posterior_samples=None).fit(X, y)
+    assert not hasattr(model, "noise_variance_")
+    model.set_params(n_posterior_samples=2).fit(X, y).set_params(n_posterior_samples=None).partial_fit(X, y)
+    assert not hasattr(model, "noise_variance_")
     with pytest.raises(ValueError, match="return_std=True requires posterior samples"):
-        machine.predict(X, return_std=True)
+        model.predict(X, return_std=True)
 
 
-def test_ctrl_c_while_samples_are_drawn_leaves_a_machine(rows):
+def test_ctrl_c_while_samples_are_drawn_leaves_a_model(rows):
     X, y, _ = rows
     Z, _ = binned(X, X[:1])
-    machine = CGRidge(n_posterior_samples=2)
+    model = CGRidge(n_posterior_samples=2)
     with interrupted(posterior, "_sampled"), pytest.raises(KeyboardInterrupt):
-        machine.fit(Z, y)
-    assert machine.status_ == "interrupted"
-    np.testing.assert_array_equal(machine.predict(Z), CGRidge().fit(Z, y).predict(Z))
+        model.fit(Z, y)
+    assert model.status_ == "interrupted"
+    np.testing.assert_array_equal(model.predict(Z), CGRidge().fit(Z, y).predict(Z))

@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
-from machines import FIXED, with_options
+from kernel_models import FIXED, with_options
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
@@ -67,16 +67,16 @@ def test_gross_errors_do_little(dirty, features, few_steps):
     X, clean, wrong, X_test, y_test = dirty
     options = {"features": features, "random_state": 0}
     expected = KernelMachineRegressor(**options).fit(X, clean).score(X_test, y_test)
-    machine = KernelMachineRegressor(**options, loss="huber").fit(X, wrong)
-    assert machine.score(X_test, y_test) > expected - 0.03
-    assert "huber" in machine.summary()
+    model = KernelMachineRegressor(**options, loss="huber").fit(X, wrong)
+    assert model.score(X_test, y_test) > expected - 0.03
+    assert "huber" in model.summary()
 
 
 def test_squares_follow_gross_errors(dirty):
     X, _, wrong, X_test, y_test = dirty
-    machine = KernelMachineRegressor(**EXACT, target_transform=None).fit(X, wrong)
-    assert machine.score(X_test, y_test) < 0.8
-    assert "huber" not in machine.summary()
+    model = KernelMachineRegressor(**EXACT, target_transform=None).fit(X, wrong)
+    assert model.score(X_test, y_test) < 0.8
+    assert "huber" not in model.summary()
 
 
 @pytest.mark.hard
@@ -86,17 +86,17 @@ def test_weights_of_rows_multiply(dirty):
     both, y = np.concatenate([X, X]), np.concatenate([wrong, -100 - clean])
     weights = np.repeat([2.0, 0.0], len(X))
     options = {**EXACT, "loss": "huber"}
-    machine = KernelMachineRegressor(**options).fit(both, y, sample_weight=weights)
+    model = KernelMachineRegressor(**options).fit(both, y, sample_weight=weights)
     expected = KernelMachineRegressor(**options).fit(X, wrong).score(X_test, y_test)
-    assert machine.score(X_test, y_test) > expected - 0.03
+    assert model.score(X_test, y_test) > expected - 0.03
 
 
 def test_given_settings_are_kept(dirty):
     X, _, wrong, X_test, y_test = dirty
-    machine = KernelMachineRegressor(**FIXED, loss="huber").fit(X, wrong)
-    assert (machine.alpha_, machine.n_grids_, machine.kernel_) == (0.1, 20, "Laplacian()")
+    model = KernelMachineRegressor(**FIXED, loss="huber").fit(X, wrong)
+    assert (model.alpha_, model.n_grids_, model.kernel_) == (0.1, 20, "Laplacian()")
     plain = KernelMachineRegressor(**FIXED, target_transform=None).fit(X, wrong)
-    assert machine.score(X_test, y_test) > plain.score(X_test, y_test) + 0.1
+    assert model.score(X_test, y_test) > plain.score(X_test, y_test) + 0.1
 
 
 def test_bad_loss(dirty):
@@ -113,12 +113,12 @@ def test_gross_errors_beyond_memory_do_little(dirty, sampled_rows, weighted):
         X, wrong, weights = np.concatenate([X, X]), np.append(wrong, -100 - clean), np.repeat([2.0, 0.0], len(X))
     expected = KernelMachineRegressor(**options).fit(X, wrong, sample_weight=weights).score(X_test, y_test)
     sampled_rows(len(X) // 2)
-    machine = KernelMachineRegressor(**options).fit(blocks(X, wrong, weights, block_rows=130))
-    assert machine.score(X_test, y_test) > expected - 0.03
+    model = KernelMachineRegressor(**options).fit(blocks(X, wrong, weights, block_rows=130))
+    assert model.score(X_test, y_test) > expected - 0.03
 
 
 @pytest.mark.parametrize("n_targets", [1, 2])
-def test_weights_of_rows_that_a_machine_has_not_seen(rng, n_targets):
+def test_weights_of_rows_that_a_model_has_not_seen(rng, n_targets):
     Y, scores, own = (
         rng.standard_t(2, size=(60, n_targets)),
         rng.normal(size=(60, n_targets)),

@@ -54,8 +54,8 @@ def dense(Z, Y, weights, fit_intercept, target):
     v = np.ones(len(Z)) if weights is None else weights[:, min(target, weights.shape[1] - 1)]
     mean = v @ Z / v.sum() if fit_intercept else np.zeros(Z.shape[1])
     target_mean = v @ Y[:, target] / v.sum() if fit_intercept else 0.0
-    centred = (Z - mean) * np.sqrt(v)[:, None]
-    return centred.T @ centred, centred.T @ ((Y[:, target] - target_mean) * np.sqrt(v)), mean, target_mean
+    centered = (Z - mean) * np.sqrt(v)[:, None]
+    return centered.T @ centered, centered.T @ ((Y[:, target] - target_mean) * np.sqrt(v)), mean, target_mean
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -11,7 +11,7 @@ import pytest
 import sklearn
 import threadpoolctl
 from hard import hard
-from machines import FIXED
+from kernel_models import FIXED
 from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.exceptions import NotFittedError
@@ -48,19 +48,19 @@ def frame(table):
 
 
 @pytest.mark.parametrize(
-    ("Machine", "voting"),
+    ("Estimator", "voting"),
     [
         (KernelMachineClassifier, partial(VotingClassifier, voting="soft")),
         *hard((KernelMachineRegressor, VotingRegressor)),
     ],
 )
-def test_models_of_several_seeds_vote(frame, table, Machine, voting):
+def test_models_of_several_seeds_vote(frame, table, Estimator, voting):
     frame, y = frame.assign(kind=pd.Categorical(np.where(frame["a"] > 0, "up", "down"))), table[1]
-    y = y if Machine is KernelMachineRegressor else np.where(y > 0, "yes", "no")
-    machines = [Machine(**FIXED).set_params(random_state=seed) for seed in range(2)]
-    both = voting([(str(machine.random_state), machine) for machine in machines]).fit(frame, y)
-    what = "predict" if Machine is KernelMachineRegressor else "predict_proba"
-    expected = np.mean([getattr(machine.fit(frame, y), what)(frame) for machine in machines], axis=0)
+    y = y if Estimator is KernelMachineRegressor else np.where(y > 0, "yes", "no")
+    models = [Estimator(**FIXED).set_params(random_state=seed) for seed in range(2)]
+    both = voting([(str(model.random_state), model) for model in models]).fit(frame, y)
+    what = "predict" if Estimator is KernelMachineRegressor else "predict_proba"
+    expected = np.mean([getattr(model.fit(frame, y), what)(frame) for model in models], axis=0)
     np.testing.assert_allclose(getattr(both, what)(frame), expected)
 
 
@@ -122,18 +122,18 @@ def test_features_that_are_no_array_say_who_takes_them(table):
 )
 def test_selection_of_inputs(frame, table, few_grids, fixed):
     _, _, labels = table
-    machine = KernelMachineClassifier(**fixed)
-    assert not hasattr(machine, "feature_importances_")
+    model = KernelMachineClassifier(**fixed)
+    assert not hasattr(model, "feature_importances_")
     for Selection in (SelectFromModel, RFE):
-        selection = Selection(machine).fit(frame, labels)
+        selection = Selection(model).fit(frame, labels)
         assert 1 <= selection.get_support().sum() <= 3
 
 
 @pytest.mark.hard
 def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_grids):
     _, y, _ = table
-    machine = KernelMachineRegressor(features="binning", alpha=0.1, solver_params={"n_grids": 20}, random_state=0)
-    for selection in (SelectFromModel(machine, threshold=0.1), RFE(machine, n_features_to_select=2)):
+    model = KernelMachineRegressor(features="binning", alpha=0.1, solver_params={"n_grids": 20}, random_state=0)
+    for selection in (SelectFromModel(model, threshold=0.1), RFE(model, n_features_to_select=2)):
         selection.fit(frame, y)
         assert list(selection.get_feature_names_out()) == ["a", "b"]
 
@@ -142,7 +142,7 @@ def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_g
 def test_displays_say_what_they_take(display, table):
     X, y, _ = table
     pipeline = make_pipeline(StandardScaler(), KernelMachineRegressor(**FIXED)).fit(X, y)
-    message = r"machine must be a KernelMachineRegressor or KernelMachineClassifier \(for a pipeline, .*\); got "
+    message = r"estimator must be a KernelMachineRegressor or KernelMachineClassifier \(for a pipeline, .*\); got "
     for wrong in (RandomBinning(gamma=1.0).fit(X), pipeline, None):
         with pytest.raises(TypeError, match=message + type(wrong).__name__):
             display.from_estimator(wrong)
@@ -226,12 +226,12 @@ def test_numbers_in_strings_are_numbers():
     np.testing.assert_array_equal(CGRidge().fit([["1.5"], ["2"]], ["1", "2"]).predict([["2"]]).shape, (1,))
 
 
-@pytest.mark.parametrize("machine", [CGRidge(), KernelMachineRegressor(**FIXED)], ids=lambda own: type(own).__name__)
-def test_labels_for_a_regressor(machine, table):
+@pytest.mark.parametrize("model", [CGRidge(), KernelMachineRegressor(**FIXED)], ids=lambda own: type(own).__name__)
+def test_labels_for_a_regressor(model, table):
     X, _, labels = table
     for y in (labels, labels.tolist(), pd.Series(labels), pd.Series(labels).astype("category")):
         with pytest.raises(ValueError, match=r"^y must contain numbers, got '(yes|no)'; for labels use a classifier"):
-            machine.fit(X, y)
+            model.fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -273,9 +273,9 @@ def test_one_job_holds_blas_to_one_thread(table, few_grids, n_jobs, expected):
         seen.append({pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"})
         return 0.0
 
-    machine = KernelMachineRegressor(**{**FIXED, "alpha": "auto"}, scoring=counted, n_jobs=n_jobs)
+    model = KernelMachineRegressor(**{**FIXED, "alpha": "auto"}, scoring=counted, n_jobs=n_jobs)
     with threadpoolctl.threadpool_limits(2, "blas"):
-        machine.fit(X, y)
+        model.fit(X, y)
     assert seen
     assert seen == [expected] * len(seen)
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from hard import easy
-from machines import with_options
+from kernel_models import with_options
 from scipy import sparse
 
 from binfeat import (
@@ -117,10 +117,10 @@ def test_parameters_set_after_fit_change_no_prediction(name):
 
 def test_files_without_choices_follow_parameters():
     """Models in files of version 0.2.0."""
-    machine = FITTED["exact"]()
-    expected = machine.predict_interval(NEW)
-    del machine._n_chosen
-    np.testing.assert_array_equal(machine.predict_interval(NEW), expected)
+    model = FITTED["exact"]()
+    expected = model.predict_interval(NEW)
+    del model._n_chosen
+    np.testing.assert_array_equal(model.predict_interval(NEW), expected)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_files_without_choices_follow_parameters():
     ],
 )
 def test_damaged_choices_are_refused(name, value, words):
-    machine = FITTED["exact"]()
-    setattr(machine, name, value)
+    model = FITTED["exact"]()
+    setattr(model, name, value)
     with pytest.raises(ValueError, match=words):
-        pickle.loads(pickle.dumps(machine))
+        pickle.loads(pickle.dumps(model))

@@ -65,21 +65,21 @@ def test_matern_is_a_mixture(nu, bound):
     assert shares.min() > 0
 
 
-def test_a_machine_by_hand(rng):
+def test_a_model_by_hand(rng):
     X, y = drawn(rng, 60)
-    machine = KernelMachineRegressor(**GIVEN, gamma=[0.5, 0.7, 0.4, 0.0], alpha=0.1).fit(X, y)
+    model = KernelMachineRegressor(**GIVEN, gamma=[0.5, 0.7, 0.4, 0.0], alpha=0.1).fit(X, y)
     background = X[:6]
-    found = machine.shapley_values(X[:3], background)
-    function = machine._fitted.function
+    found = model.shapley_values(X[:3], background)
+    function = model._fitted.function
     support = function.support.T * function.unit + function.center
 
     def factor(j, a, b):
-        return math.exp(-machine.gamma_[j] * abs(a - b))
+        return math.exp(-model.gamma_[j] * abs(a - b))
 
     for row, values in zip(X[:3], found.values):
         game = naive.product_game(row, support, function.coef[0] * y.std(), background, factor)
         np.testing.assert_allclose(values, naive.shapley_values(game, 4), atol=1e-4)
-        base = game(set()) + machine.intercept_[0] * y.std() + y.mean()
+        base = game(set()) + model.intercept_[0] * y.std() + y.mean()
         assert found.base_values[0] == pytest.approx(base, abs=1e-4)
     assert (found.values[:, 3] == 0).all()
     assert (found.standard_errors == 0).all()
@@ -92,13 +92,13 @@ def test_interactions_of_models(given, rng):
     """Rows add up to the values; additive inputs have no interactions, multiplied inputs have the largest."""
     X = rng.uniform(-1, 1, size=(150, 3))
     given = {**GIVEN, **given, "gamma": 0.5, "alpha": 0.01}
-    machine = KernelMachineRegressor(**given).fit(X, 2 * X[:, 0] * X[:, 1] + X[:, 2])
-    found = machine.shapley_values(X[:20], X, interactions=True)
+    model = KernelMachineRegressor(**given).fit(X, 2 * X[:, 0] * X[:, 1] + X[:, 2])
+    found = model.shapley_values(X[:20], X, interactions=True)
     np.testing.assert_allclose(found.interactions.sum(axis=2), found.values, atol=1e-9)
     np.testing.assert_allclose(found.interactions, found.interactions.transpose(0, 2, 1), atol=1e-12)
     sizes = np.abs(found.interactions).mean(axis=0)
     assert sizes[0, 1] > 3 * max(sizes[0, 2], sizes[1, 2])
-    assert machine.shapley_values(X[:2], X).interactions is None
+    assert model.shapley_values(X[:2], X).interactions is None
     labels = np.array(["a", "b", "c"])[np.digitize(X[:, 2], [-0.3, 0.3])]
     of_classes = {name: value for name, value in given.items() if name != "target_transform"}
     found = KernelMachineClassifier(**of_classes).fit(X, labels).shapley_values(X[:4], X, interactions=True)
@@ -108,17 +108,17 @@ def test_interactions_of_models(given, rng):
 
 def test_interactions_are_in_closed_form_only(rng):
     X, y = drawn(rng, 60)
-    machine = KernelMachineRegressor(
+    model = KernelMachineRegressor(
         features="binning", solver_params={"n_grids": 4}, gamma="scale", alpha=0.1, random_state=0
     ).fit(X, y)
     with pytest.raises(ValueError, match="Interactions require features_"):
-        machine.shapley_values(X[:3], X, interactions=True)
+        model.shapley_values(X[:3], X, interactions=True)
 
 
 def test_values_add_up_to_predictions(smooth):
-    X, _, machine = smooth
-    found = machine.shapley_values(X[:40])
-    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(X[:40]), atol=1e-8)
+    X, _, model = smooth
+    found = model.shapley_values(X[:40])
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, model.predict(X[:40]), atol=1e-8)
     assert found.feature_names == ["x0", "x1", "x2", "x3"]
     np.testing.assert_array_equal(found.data, X[:40])
 
@@ -127,9 +127,9 @@ def test_inputs_of_equal_parts_have_equal_values(rng):
     """Symmetry: swapping the first two inputs does not change y, and rows are pairs of this kind."""
     half = rng.uniform(-1, 1, size=(60, 3))
     X = np.vstack([half, half[:, [1, 0, 2]]])
-    machine = KernelMachineRegressor(**GIVEN, gamma=0.5, alpha=0.1).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+    model = KernelMachineRegressor(**GIVEN, gamma=0.5, alpha=0.1).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
     row = np.array([[0.4, 0.4, -0.3]])
-    values = machine.shapley_values(row, X).values[0]
+    values = model.shapley_values(row, X).values[0]
     assert values[0] == pytest.approx(values[1], abs=1e-4)
 
 
@@ -147,14 +147,14 @@ def test_values_are_linear_in_the_targets(rng):
 
 
 def test_samples_are_near_the_closed_form(smooth, monkeypatch):
-    X, _, machine = smooth
-    exact = machine.shapley_values(X[:30])
+    X, _, model = smooth
+    exact = model.shapley_values(X[:30])
     monkeypatch.setattr("binfeat.models.served.shapley.is_closed", lambda function: False)
-    sampled = machine.shapley_values(X[:30], n_permutations=60)
+    sampled = model.shapley_values(X[:30], n_permutations=60)
     away = (sampled.values - exact.values) / np.maximum(sampled.standard_errors, 1e-6)
     # 120 Student variates with 59 degrees of freedom have a mean square of 1.035; rows share permutations.
     assert 0.6 < np.mean(away**2) < 1.6
-    np.testing.assert_allclose(sampled.values.sum(axis=1) + sampled.base_values, machine.predict(X[:30]))
+    np.testing.assert_allclose(sampled.values.sum(axis=1) + sampled.base_values, model.predict(X[:30]))
 
 
 @pytest.mark.parametrize(
@@ -167,20 +167,20 @@ def test_samples_are_near_the_closed_form(smooth, monkeypatch):
 )
 def test_all_kinds_of_models_add_up(given, rng, few_steps):
     X, y = drawn(rng)
-    machine = KernelMachineRegressor(random_state=0, **given).fit(X, y)
-    found = machine.shapley_values(X[:20], n_permutations=4)
-    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(X[:20]), atol=1e-6)
+    model = KernelMachineRegressor(random_state=0, **given).fit(X, y)
+    found = model.shapley_values(X[:20], n_permutations=4)
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, model.predict(X[:20]), atol=1e-6)
     assert (found.standard_errors > 0).any() == (given.get("features") != "local")
 
 
 def test_a_linear_map_is_sampled(rng):
     X = rng.normal(size=(500, 3))
     y = np.sin(2 * (X[:, 0] + X[:, 1])) + 0.05 * rng.normal(size=500)
-    machine = KernelMachineRegressor(random_state=0).fit(X, y)
-    assert machine.linear_map_ is not None
-    found = machine.shapley_values(X[:20])
+    model = KernelMachineRegressor(random_state=0).fit(X, y)
+    assert model.linear_map_ is not None
+    found = model.shapley_values(X[:20])
     assert found.standard_errors.max() > 0
-    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(X[:20]))
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, model.predict(X[:20]))
 
 
 def test_a_column_of_the_table_is_one_input(rng):
@@ -189,11 +189,11 @@ def test_a_column_of_the_table_is_one_input(rng):
     frame["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, size=300), unit="D")
     frame["kind"] = pd.Categorical(rng.choice(["u", "v"], size=300))
     frame.loc[::7, "a"] = np.nan
-    machine = KernelMachineRegressor(random_state=0).fit(frame, y + (frame["kind"] == "u"))
-    found = machine.shapley_values(frame[:25])
+    model = KernelMachineRegressor(random_state=0).fit(frame, y + (frame["kind"] == "u"))
+    found = model.shapley_values(frame[:25])
     assert found.values.shape == (25, 6)
     assert found.feature_names == [*"abcd", "when", "kind"]
-    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(frame[:25]), atol=1e-6)
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, model.predict(frame[:25]), atol=1e-6)
     means = np.abs(found.values).mean(axis=0)
     assert means[5] > 5 * means[4]
 
@@ -212,23 +212,23 @@ def test_classifiers_are_explained_by_raw_scores(rng):
 
 def test_logarithms_are_explained_as_such(rng):
     X, y = drawn(rng)
-    machine = KernelMachineRegressor(random_state=0, loss="gamma").fit(X, np.exp(y))
-    found = machine.shapley_values(X[:10])
-    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, np.log(machine.predict(X[:10])), atol=1e-6)
+    model = KernelMachineRegressor(random_state=0, loss="gamma").fit(X, np.exp(y))
+    found = model.shapley_values(X[:10])
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, np.log(model.predict(X[:10])), atol=1e-6)
 
 
 def test_sparse_rows_and_threads_give_the_same(smooth):
-    X, y, machine = smooth
-    expected = machine.shapley_values(X[:20])
-    np.testing.assert_array_equal(machine.shapley_values(sparse.csr_array(X[:20])).values, expected.values)
+    X, y, model = smooth
+    expected = model.shapley_values(X[:20])
+    np.testing.assert_array_equal(model.shapley_values(sparse.csr_array(X[:20])).values, expected.values)
     alone = KernelMachineRegressor(random_state=0, n_jobs=1).fit(X, y)
     np.testing.assert_allclose(alone.shapley_values(X[:20]).values, expected.values, atol=1e-5)
 
 
 def test_explanations_of_the_shap_package(smooth):
     shap, plt = pytest.importorskip("shap"), pytest.importorskip("matplotlib.pyplot")
-    X, _, machine = smooth
-    own = machine.shapley_values(X[:10])
+    X, _, model = smooth
+    own = model.shapley_values(X[:10])
     explanation = shap.Explanation(own.values, own.base_values, own.data, feature_names=own.feature_names)
     assert explanation.shape == (10, 4)
     np.testing.assert_allclose(explanation.abs.mean(0).values, np.abs(own.values).mean(axis=0))
@@ -237,7 +237,7 @@ def test_explanations_of_the_shap_package(smooth):
     plt.close("all")
     waterfall = shap.plots.waterfall(explanation[0], show=False)
     shown = " ".join(text.get_text() for text in waterfall.figure.findobj(plt.Text))
-    for value in (machine.predict(X[:1])[0], own.base_values[0]):
+    for value in (model.predict(X[:1])[0], own.base_values[0]):
         assert f"{value:.3f}".rstrip("0").replace("-", "\N{MINUS SIGN}") in shown
     plt.close("all")
 
@@ -256,13 +256,13 @@ def test_explanations_of_dates_and_categories(rng):
 
 
 def test_bad_arguments(smooth, rng, few_steps):
-    X, y, machine = smooth
+    X, y, model = smooth
     with pytest.raises(ValueError, match="must be rows in memory; got a source"):
-        machine.shapley_values(blocks(X, y))
+        model.shapley_values(blocks(X, y))
     with pytest.raises(ValueError, match="n_permutations must be at least 1"):
-        machine.shapley_values(X, n_permutations=0)
+        model.shapley_values(X, n_permutations=0)
     with pytest.raises(ValueError, match="features"):
-        machine.shapley_values(X, X[:, :2])
+        model.shapley_values(X, X[:, :2])
     bins = KernelMachineClassifier(solver_params={"n_grids": 20}, random_state=0).fit(X, y > 0)
     with pytest.raises(ValueError, match=r"stores no training rows. Pass rows as background"):
         bins.shapley_values(X[:2])

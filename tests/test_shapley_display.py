@@ -50,8 +50,8 @@ def test_a_waterfall_goes_from_the_base_to_the_prediction():
 def test_models_and_frames(rng):
     X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
     X["kind"] = rng.choice(["u", "v"], size=120)
-    machine = KernelMachineRegressor(random_state=0).fit(X, X["a"] + (X["kind"] == "u"))
-    display = ShapleyDisplay.from_estimator(machine, X, ax=Figure().subplots())
+    model = KernelMachineRegressor(random_state=0).fit(X, X["a"] + (X["kind"] == "u"))
+    display = ShapleyDisplay.from_estimator(model, X, ax=Figure().subplots())
     assert sorted(labels(display)) == ["a", "b", "kind"]
     assert labels(display)[-1] == "b"
     three = KernelMachineClassifier(random_state=0).fit(X, np.digitize(X["a"], [-0.5, 0.5]))

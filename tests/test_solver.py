@@ -229,7 +229,7 @@ def test_vector_kernels(rng, dtype):
         np.testing.assert_allclose(partial.sum(axis=1), expected, rtol=1e-6)
         vectors.redirect(step[:, 0], targets, residual, inverse, direction)
         np.testing.assert_allclose(direction, inverse * residual + step * a, **tolerance)
-        vectors.centre(np.array([1.0, 2.0]), inverse, direction)
+        vectors.center(np.array([1.0, 2.0]), inverse, direction)
         np.testing.assert_allclose(direction, (inverse * residual + step * a - [[1], [2]]) * inverse, **tolerance)
 
 

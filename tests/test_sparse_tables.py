@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from machines import with_options
+from kernel_models import with_options
 from scipy import sparse
 
 import binfeat
@@ -123,9 +123,9 @@ def _fitted():
     yield "ridge", binfeat.CGRidge(n_posterior_samples=2).fit(X, Y)
     yield "ridge classes", binfeat.CGRidgeClassifier().fit(X, LABELS)
     for features in ("exact", "local", "binning"):
-        machine = binfeat.KernelMachineRegressor(features=features, **with_options(fixed, n_posterior_samples=2))
-        yield f"machine of {features}", machine.fit(X, Y)
-    yield "machine for classes", binfeat.KernelMachineClassifier(**fixed).fit(X, LABELS)
+        model = binfeat.KernelMachineRegressor(features=features, **with_options(fixed, n_posterior_samples=2))
+        yield f"{features} model", model.fit(X, Y)
+    yield "model of classes", binfeat.KernelMachineClassifier(**fixed).fit(X, LABELS)
     graph = {"features": codes, "gamma": 0.3, "random_state": 0}
     yield "embedding", binfeat.SpectralEmbedding(**graph).fit(X)
     yield "clusters", binfeat.SpectralClustering(2, **graph).fit(X)
@@ -145,7 +145,7 @@ _OF_ROWS = (
     "apply",
     "shapley_values",
 )
-_ALONE = {"apply": "machine of local", "predict_quantiles": "machine of exact"}
+_ALONE = {"apply": "local model", "predict_quantiles": "exact model"}
 _WITH_TARGETS = ("fit", "fit_transform", "fit_predict", "partial_fit", "score")
 
 
@@ -168,7 +168,7 @@ def calls():
             yield f"{name}.shapley_values background", lambda Z, own=estimator: own.shapley_values(X[:3], background=Z)
         if name in ("binning", "hashed", "fourier", "union"):
             yield f"{name} display", lambda Z, own=estimator: binfeat.KernelErrorDisplay.from_estimator(own, Z)
-        if name == "machine of exact":
+        if name == "exact model":
             yield "intervals display", lambda Z, own=estimator: binfeat.IntervalDisplay.from_estimator(own, Z, Y)
             yield "shapley display", lambda Z, own=estimator: binfeat.ShapleyDisplay.from_estimator(own, Z)
             yield "report", lambda Z, own=estimator: own.report(os.devnull, Z, Y)
@@ -180,7 +180,7 @@ def calls():
         yield f"{where} binning", lambda Z, source=source: binfeat.RandomBinning(n_grids=4).fit_transform(source(Z))
         yield f"{where} fourier", lambda Z, source=source: binfeat.RandomFourier(n_components=4).fit(source(Z))
         yield f"{where} ridge", lambda Z, source=source: binfeat.CGRidge().fit(source(Z))
-        yield f"{where} machine", lambda Z, source=source: binfeat.KernelMachineRegressor(gamma="scale").fit(source(Z))
+        yield f"{where} model", lambda Z, source=source: binfeat.KernelMachineRegressor(gamma="scale").fit(source(Z))
 
 
 def _listed(Z):

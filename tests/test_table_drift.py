@@ -16,7 +16,7 @@ FIXED = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
 def frame_of(n_rows, seed):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.normal(size=(n_rows, 3)), columns=["width", "age", "dose"])
-    frame["colour"] = rng.choice(["red", "green", "blue"], n_rows)
+    frame["color"] = rng.choice(["red", "green", "blue"], n_rows)
     frame.loc[frame.index[::9], "age"] = np.nan
     return frame
 
@@ -30,7 +30,7 @@ def fitted(features, frame=None, kind=binfeat.KernelMachineRegressor, **weights)
 
 @pytest.mark.parametrize("features", ["exact", "binning", *hard("local", "fourier")])
 def test_drift_is_found_and_attributed(features):
-    numbers = ["width", "age", "dose"] if features == "fourier" else ["width", "age", "dose", "colour"]
+    numbers = ["width", "age", "dose"] if features == "fourier" else ["width", "age", "dose", "color"]
     model, new = fitted(features, frame_of(400, 0)[numbers]), frame_of(300, 1)[numbers]
     found = model.check(new)
     assert not found
@@ -46,7 +46,7 @@ def test_drift_is_found_and_attributed(features):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda new: new.assign(colour=np.where(new["colour"] == "red", "blue", new["colour"])),
+        lambda new: new.assign(color=np.where(new["color"] == "red", "blue", new["color"])),
         lambda new: new.assign(age=new["age"].where(np.arange(len(new)) % 2 == 0)),
     ],
     ids=["categories", "missing values"],
@@ -68,7 +68,7 @@ def test_classifiers_with_grids_store_no_rows():
 
 
 def test_discrete_tables_have_no_false_alarm():
-    frames = [frame_of(600, seed)[["width", "dose", "colour"]].assign(age=seed) for seed in (0, 1)]
+    frames = [frame_of(600, seed)[["width", "dose", "color"]].assign(age=seed) for seed in (0, 1)]
     coarse = [frame.assign(width=frame["width"].round(), dose=frame["dose"] > 0, age=0.0) for frame in frames]
     assert fitted("exact", coarse[0]).check(coarse[1]).drift.p_value > 0.01
 

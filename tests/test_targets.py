@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from hard import hard
-from machines import FIXED, assert_same_state
+from kernel_models import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
@@ -50,9 +50,9 @@ def test_logarithms_of_log_normal_targets(seed, scale):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(400, 4))
     y = np.exp(scale * (np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)))
-    machine = KernelMachineRegressor(**EXACT).fit(X, y)
-    assert machine.target_transform_ == "log"
-    assert machine.predict(rng.uniform(-1, 1, size=(2000, 4))).min() > 0
+    model = KernelMachineRegressor(**EXACT).fit(X, y)
+    assert model.target_transform_ == "log"
+    assert model.predict(rng.uniform(-1, 1, size=(2000, 4))).min() > 0
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_logarithms_of_log_normal_targets(seed, scale):
 def test_a_transform_has_to_lower_the_error(gain, noise, nats, wins):
     plain = targets.Targets.of(targets.TargetTransform("none"), np.arange(9.0))
     losses = 1 - gain + noise * np.resize([-1.0, 1.0], 20)
-    assert targets.beats((plain, losses, nats), (plain, np.ones(20), 0.0)) == wins
+    assert targets.is_better((plain, losses, nats), (plain, np.ones(20), 0.0)) == wins
 
 
 def test_arcsinh_of_a_constant():
@@ -80,10 +80,10 @@ def test_arcsinh_of_a_constant():
 def test_means_by_residuals(rng):
     """The mean of a log-normal law is exp(1/2) times its median."""
     y = np.exp(rng.normal(size=20_000))
-    standardised = targets.Targets.of(targets.TargetTransform("log"), y)
-    prediction = np.zeros((1, 1)) - standardised.mean / standardised.std  # log y = 0
-    means = standardised.of_means(standardised.encode(y) - prediction)
-    np.testing.assert_allclose(standardised.decode(prediction), 1.0)
+    standardized = targets.Targets.of(targets.TargetTransform("log"), y)
+    prediction = np.zeros((1, 1)) - standardized.mean / standardized.std  # log y = 0
+    means = standardized.of_means(standardized.encode(y) - prediction)
+    np.testing.assert_allclose(standardized.decode(prediction), 1.0)
     standard_error = y.std() / np.sqrt(len(y))
     shortfall = 0.05  # 32 parts flatten the tail
     assert abs(means.decode(prediction)[0] - np.exp(0.5)) < 4 * standard_error + shortfall
@@ -109,33 +109,33 @@ def test_predictions_stay_near_all_targets(rng):
 def test_logarithms_of_positive_skewed_targets(skewed):
     X, *values = skewed
     y, clean = (own**1.5 for own in values)  # without logarithms, predictions are below 0
-    machine, plain = (
+    model, plain = (
         KernelMachineRegressor(**EXACT, target_transform=way).fit(X[:400], y[:400]) for way in ("auto", None)
     )
-    assert machine.target_transform_ == "log"
+    assert model.target_transform_ == "log"
     assert (plain.target_transform_, "target transform" in plain.summary()) == ("none", False)
-    assert machine.predict(X).min() > 0 > plain.predict(X).min()
-    assert 1 - machine.score(X[400:], clean[400:]) < (1 - plain.score(X[400:], clean[400:])) / 1.5
-    chosen = dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True))
+    assert model.predict(X).min() > 0 > plain.predict(X).min()
+    assert 1 - model.score(X[400:], clean[400:]) < (1 - plain.score(X[400:], clean[400:])) / 1.5
+    chosen = dict(zip(model.decisions_["what"], model.decisions_["choice"], strict=True))
     assert chosen["target transform"] == "log"
     assert chosen["predictions"] in ("means", "medians")
 
 
 def test_targets_that_are_not_skewed_are_left(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED).fit(X, y)
-    assert machine.target_transform_ == "none"
-    assert "target transform" not in machine.summary()
+    model = KernelMachineRegressor(**FIXED).fit(X, y)
+    assert model.target_transform_ == "none"
+    assert "target transform" not in model.summary()
     rare = KernelMachineRegressor(**FIXED).fit(X, y > np.quantile(y, 0.95))  # two values: all transforms are equivalent
     assert "target transform" not in rare.summary()
 
 
 def test_skewed_targets_that_no_transform_helps(rng):
     X = rng.normal(size=(400, 2))
-    machine = KernelMachineRegressor(**EXACT).fit(X, X[:, 0] + 4 * (X[:, 1] > 1.5))
-    assert machine.target_transform_ == "none"
-    assert "target transform  none" in " ".join(machine.summary().split("   "))
-    assert "predictions" not in machine.summary()
+    model = KernelMachineRegressor(**EXACT).fit(X, X[:, 0] + 4 * (X[:, 1] > 1.5))
+    assert model.target_transform_ == "none"
+    assert "target transform  none" in " ".join(model.summary().split("   "))
+    assert "predictions" not in model.summary()
 
 
 @pytest.mark.hard
@@ -144,8 +144,8 @@ def test_errors_are_in_the_units_of_the_target(skewed):
     X, y, _ = skewed
     chosen = []
     for scoring in ("neg_mean_squared_log_error", None):
-        machine = KernelMachineRegressor(**EXACT, scoring=scoring).fit(X, y)
-        chosen.append(dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True)))
+        model = KernelMachineRegressor(**EXACT, scoring=scoring).fit(X, y)
+        chosen.append(dict(zip(model.decisions_["what"], model.decisions_["choice"], strict=True)))
     assert [one["target transform"] for one in chosen] == ["log", "log"]
     assert [one["predictions"] for one in chosen] == ["medians", "means"]
 
@@ -153,9 +153,9 @@ def test_errors_are_in_the_units_of_the_target(skewed):
 @pytest.mark.parametrize("features", ["fourier", *hard("binning")])
 def test_models_of_features(skewed, features):
     X, y, clean = skewed
-    machine = KernelMachineRegressor(features=features, random_state=0).fit(X[:500], y[:500])
-    assert machine.target_transform_ == "log"
-    assert machine.score(X[500:], clean[500:]) > 0.6
+    model = KernelMachineRegressor(features=features, random_state=0).fit(X[:500], y[:500])
+    assert model.target_transform_ == "log"
+    assert model.score(X[500:], clean[500:]) > 0.6
 
 
 def test_several_targets(skewed):
@@ -170,17 +170,17 @@ def test_several_targets(skewed):
 def test_a_source_of_blocks_is_decided_on_its_sample(skewed, sampled_rows):
     X, y, clean = skewed
     sampled_rows(400)
-    machine = KernelMachineRegressor(features="binning", random_state=0).fit(blocks(X, y, block_rows=100))
-    assert machine.target_transform_ == "log"
-    assert machine.predict(X).min() > 0
-    assert machine.score(X, clean) > 0.6
+    model = KernelMachineRegressor(features="binning", random_state=0).fit(blocks(X, y, block_rows=100))
+    assert model.target_transform_ == "log"
+    assert model.predict(X).min() > 0
+    assert model.score(X, clean) > 0.6
 
 
 def test_little_time_tries_nothing_more(skewed):
     X, y, _ = skewed
-    machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
-    assert machine.target_transform_ in ("none", "log")
-    assert np.isfinite(machine.predict(X)).all()
+    model = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
+    assert model.target_transform_ in ("none", "log")
+    assert np.isfinite(model.predict(X)).all()
 
 
 # Transformers of the caller.
@@ -189,27 +189,27 @@ def test_little_time_tries_nothing_more(skewed):
 @pytest.mark.parametrize("transformer", [FunctionTransformer(np.log, np.exp), *hard(StandardScaler())])
 def test_transformers_of_the_caller(skewed, transformer):
     X, y, clean = skewed
-    machine = KernelMachineRegressor(**EXACT, target_transform=transformer).fit(X, y)
-    assert machine.target_transform_ == type(transformer).__name__
+    model = KernelMachineRegressor(**EXACT, target_transform=transformer).fit(X, y)
+    assert model.target_transform_ == type(transformer).__name__
     assert not hasattr(transformer, "n_features_in_")  # a clone is fitted
-    assert machine.target_transformer_.n_features_in_ == 1
-    assert np.corrcoef(machine.predict(X), clean)[0, 1] > 0.8
-    machine.set_params(target_transform=None).fit(X, y)
-    assert not hasattr(machine, "target_transformer_")
+    assert model.target_transformer_.n_features_in_ == 1
+    assert np.corrcoef(model.predict(X), clean)[0, 1] > 0.8
+    model.set_params(target_transform=None).fit(X, y)
+    assert not hasattr(model, "target_transformer_")
 
 
 def test_round_trips(skewed):
     sio = pytest.importorskip("skops.io")
     X, y, _ = skewed
     for way in ("auto", QuantileTransformer(n_quantiles=50)):
-        machine = KernelMachineRegressor(**FIXED, target_transform=way).fit(X[:200], y[:200])
-        data = sio.dumps(machine)
+        model = KernelMachineRegressor(**FIXED, target_transform=way).fit(X[:200], y[:200])
+        data = sio.dumps(model)
         trusted = sio.get_untrusted_types(data=data)
         assert trusted == ["binfeat.KernelMachineRegressor"]
-        for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
-            np.testing.assert_array_equal(loaded.predict(X[:50]), machine.predict(X[:50]))
+        for loaded in (pickle.loads(pickle.dumps(model)), sio.loads(data, trusted=trusted)):
+            np.testing.assert_array_equal(loaded.predict(X[:50]), model.predict(X[:50]))
             if way == "auto":
-                assert_same_state(loaded, machine)
+                assert_same_state(loaded, model)
 
 
 WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform, got"
@@ -242,10 +242,10 @@ def test_many_zeros_are_no_density(rng):
     X = rng.normal(size=(2500, 3))
     some = rng.uniform(size=2500) < 1 / (1 + np.exp(0.6 - X[:, 0]))
     y = np.where(some, np.exp(1 + 0.8 * X[:, 1] + 0.5 * rng.normal(size=2500)), 0.0)
-    machine = KernelMachineRegressor(random_state=0).fit(X[:1500], y[:1500])
+    model = KernelMachineRegressor(random_state=0).fit(X[:1500], y[:1500])
     plain = KernelMachineRegressor(random_state=0, target_transform=None).fit(X[:1500], y[:1500])
-    assert machine.score(X[1500:], y[1500:]) > plain.score(X[1500:], y[1500:]) - 0.02
-    assert machine.predict(X[1500:]).sum() == pytest.approx(y[1500:].sum(), rel=0.15)
+    assert model.score(X[1500:], y[1500:]) > plain.score(X[1500:], y[1500:]) - 0.02
+    assert model.predict(X[1500:]).sum() == pytest.approx(y[1500:].sum(), rel=0.15)
 
 
 @pytest.mark.parametrize("unit", ["datetime64[ns]", "timedelta64[s]"])

@@ -166,7 +166,7 @@ def test_words_after_grouped_digits_are_named(tmp_path, monkeypatch):
         read(path)
 
 
-def test_a_machine_of_a_german_table(tmp_path):
+def test_a_model_of_a_german_table(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2)) * 2000
     y = X[:, 0] / 1000 + np.sin(X[:, 1] / 1000)
@@ -175,10 +175,10 @@ def test_a_machine_of_a_german_table(tmp_path):
     )
     frame.to_csv(tmp_path / "g.csv", sep=";", decimal=",", index=False)
     given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
-    machine = KernelMachineRegressor(**given).fit(blocks(tmp_path / "g.csv", target="y"))
+    model = KernelMachineRegressor(**given).fit(blocks(tmp_path / "g.csv", target="y"))
     (own,) = blocks(tmp_path / "g.csv", target="y")
     known = KernelMachineRegressor(**given).fit(blocks(pd.DataFrame({"a": X[:, 0].round(3), "b": X[:, 1]}), y))
-    np.testing.assert_allclose(machine.predict(own[0]), known.predict(own[0]), rtol=1e-6)
+    np.testing.assert_allclose(model.predict(own[0]), known.predict(own[0]), rtol=1e-6)
 
 
 LINES = "1,2\n" * 50

@@ -417,9 +417,9 @@ def test_a_fork_leaves_limits_of_other_threads_behind(two_for_blas):
         assert blas_now() == {2}
 
 
-def test_small_matrices_are_factorised_by_one_thread():
+def test_small_matrices_are_factorized_by_one_thread():
     before = [blas["num_threads"] for blas in _threads._blas().info()]
     for n, expected in ((10, [1] * len(before)), (5000, before)):
-        with _threads.threads_to_factorise(n):
+        with _threads.threads_to_factorize(n):
             assert [blas["num_threads"] for blas in _threads._blas().info()] == expected
     assert [blas["num_threads"] for blas in _threads._blas().info()] == before

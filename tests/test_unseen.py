@@ -24,7 +24,7 @@ def frame_of(n_rows, seed=0):
         {
             "size": rng.uniform(1, 3, size=n_rows),
             "gaps": np.where(np.arange(n_rows) % 7 == 0, np.nan, rng.normal(size=n_rows)),
-            "colour": rng.choice(["red", "blue"], size=n_rows),
+            "color": rng.choice(["red", "blue"], size=n_rows),
             "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(30, size=n_rows), unit="D"),
             "same": 5.0,
         }
@@ -32,7 +32,7 @@ def frame_of(n_rows, seed=0):
 
 
 @pytest.fixture(scope="module")
-def machine():
+def model():
     frame = frame_of(N)
     with limited(n_steps=3):
         return binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(frame, frame["size"])
@@ -52,8 +52,8 @@ def of_strings():
         return binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(words, frame["size"]), words
 
 
-def found_in(machine, X):
-    return {(each.column, each.found): (each.n_rows, each.examples, each.known) for each in machine.check(X)}
+def found_in(model, X):
+    return {(each.column, each.found): (each.n_rows, each.examples, each.known) for each in model.check(X)}
 
 
 def counted(X, known):
@@ -77,9 +77,9 @@ def counted(X, known):
     return counts
 
 
-def test_rows_of_fit_have_nothing_new(machine, of_arrays):
+def test_rows_of_fit_have_nothing_new(model, of_arrays):
     frame = frame_of(N)
-    found = machine.check(frame)
+    found = model.check(frame)
     assert not found
     assert len(found) == 0
     assert found.n_rows == N
@@ -91,23 +91,23 @@ def test_rows_of_fit_have_nothing_new(machine, of_arrays):
     assert not of_arrays.check(frame[["size", "gaps"]].to_numpy())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        machine.predict(frame)
+        model.predict(frame)
 
 
-def test_findings_are_those_of_the_twin(machine, rng):
+def test_findings_are_those_of_the_twin(model, rng):
     frame = frame_of(300, seed=1)
     for name in frame:
         frame.loc[rng.random(300) < 0.1, name] = None
     frame.loc[rng.random(300) < 0.1, "size"] = 1e30
     frame.loc[rng.random(300) < 0.1, "gaps"] = -40.0
-    frame.loc[rng.random(300) < 0.1, "colour"] = "green"
+    frame.loc[rng.random(300) < 0.1, "color"] = "green"
     frame.loc[rng.random(300) < 0.1, "day"] = pd.Timestamp("2030-05-06")
     frame.loc[rng.random(300) < 0.1, "same"] = 5.1
-    found = found_in(machine, frame)
+    found = found_in(model, frame)
     assert {key: n_rows for key, (n_rows, *_) in found.items()} == counted(frame, frame_of(N))
     assert len(found) == 9
     assert found["Column 'size'", "far outside"][1] == ("1e+30",)
-    assert found["Column 'colour'", "unseen categories"][1:] == (("'green'",), "2 categories")
+    assert found["Column 'color'", "unseen categories"][1:] == (("'green'",), "2 categories")
     assert found["Column 'day'", "far outside"][1:] == (("2030-05-06",), "2026-01-01 to 2026-01-30")
     assert found["Column 'same'", "far outside"][1:] == (("5.1",), "5 to 5")
 
@@ -131,26 +131,26 @@ def test_what_is_far_outside_is_as_far_as_it_may_be(of_arrays, form):
 
 def test_targets_are_not_followed_to_anywhere(rng):
     X = rng.uniform(size=(200, 3))
-    machine = binfeat.KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X, X @ [1.0, 2.0, 3.0])
-    assert machine.predict([[1.5] * 3])[0] > 7.0
-    assert machine.predict([[1e6] * 3])[0] < 12.5
+    model = binfeat.KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X, X @ [1.0, 2.0, 3.0])
+    assert model.predict([[1.5] * 3])[0] > 7.0
+    assert model.predict([[1e6] * 3])[0] < 12.5
 
 
-def test_the_table_of_findings(machine):
-    frame = frame_of(3, seed=1).assign(colour=["green", None, "red"])
-    text = str(machine.check(frame))
+def test_the_table_of_findings(model):
+    frame = frame_of(3, seed=1).assign(color=["green", None, "red"])
+    text = str(model.check(frame))
     assert [line.split()[0] for line in text.splitlines()[:4]] == ["column", "Column", "Column", "The"]
     assert "'green'" in text
-    assert repr(machine.check(frame)) == text
-    assert [each.n_rows for each in machine.check(frame)] == [1, 1]
-    assert machine.check(frame)[1].found == "unseen categories"
+    assert repr(model.check(frame)) == text
+    assert [each.n_rows for each in model.check(frame)] == [1, 1]
+    assert model.check(frame)[1].found == "unseen categories"
 
 
 @pytest.mark.parametrize("convert", [pl.from_pandas, lambda frame: pl.from_pandas(frame).lazy(), lambda frame: frame])
-def test_any_frame(machine, convert):
-    frame = frame_of(20, seed=1).assign(colour="green")
-    assert found_in(machine, convert(frame)) == {
-        ("Column 'colour'", "unseen categories"): (20, ("'green'",), "2 categories")
+def test_any_frame(model, convert):
+    frame = frame_of(20, seed=1).assign(color="green")
+    assert found_in(model, convert(frame)) == {
+        ("Column 'color'", "unseen categories"): (20, ("'green'",), "2 categories")
     }
 
 
@@ -167,27 +167,27 @@ def test_arrays_and_sparse_matrices(of_arrays):
             own.predict(rows)
 
 
-def test_numbers_as_strings_are_read_and_said(machine):
+def test_numbers_as_strings_are_read_and_said(model):
     frame = frame_of(20, seed=1)
     strings = frame.assign(size=frame["size"].astype(str))
-    assert found_in(machine, strings)["Column 'size'", "numbers as strings"][0] == 20
-    own = pickle.loads(pickle.dumps(machine))
+    assert found_in(model, strings)["Column 'size'", "numbers as strings"][0] == 20
+    own = pickle.loads(pickle.dumps(model))
     with pytest.warns(UserWarning, match="numbers as strings, in 20 rows"):
         found = own.predict(strings)
-    np.testing.assert_array_equal(found, machine.predict(frame))
+    np.testing.assert_array_equal(found, model.predict(frame))
 
 
 @pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
-def test_words_among_numbers_are_listed_and_refused_by_predictions(machine, convert):
+def test_words_among_numbers_are_listed_and_refused_by_predictions(model, convert):
     sizes = frame_of(20, seed=1)["size"].astype(str)
     sizes[[3, 4, 11]] = "Z9", "", "Z9"
     frame = convert(frame_of(20, seed=1).assign(size=sizes))
-    found = found_in(machine, frame)
+    found = found_in(model, frame)
     assert found.pop(("Column 'size'", "no numbers")) == (3, ("'Z9'", "''"), "numbers")
     assert found.pop(("Column 'size'", "numbers as strings"))[0] == 17
     assert not any(column == "Column 'size'" for column, _ in found)
     with pytest.raises(ValueError, match="Column 'size' of X must contain numbers"):
-        machine.predict(frame)
+        model.predict(frame)
 
 
 @pytest.mark.parametrize(
@@ -199,36 +199,36 @@ def test_words_among_numbers_are_listed_and_refused_by_predictions(machine, conv
     ],
 )
 def test_words_among_strings_that_said_numbers_or_dates_are_listed(of_strings, column, values, examples, known):
-    machine, frame = of_strings
+    model, frame = of_strings
     rows = frame[column].astype(object).to_numpy(copy=True)
     rows[[2, 5]] = values
     with_words = frame.assign(**{column: rows})
-    assert found_in(machine, with_words) == {(f"Column '{column}'", "no numbers"): (2, examples, known)}
+    assert found_in(model, with_words) == {(f"Column '{column}'", "no numbers"): (2, examples, known)}
     with pytest.raises((TypeError, ValueError), match=f"Column '{column}' of X|infinity; it is in column '{column}'"):
-        machine.predict(with_words)
+        model.predict(with_words)
 
 
 @pytest.mark.parametrize("day", [None, np.nan, datetime.date(2026, 2, 1), datetime.datetime(2026, 2, 1), "2026-02-01"])
-def test_a_row_alone_with_dates_as_objects_or_without_any(machine, day):
+def test_a_row_alone_with_dates_as_objects_or_without_any(model, day):
     """As in a service: its types are not informative."""
     frame = frame_of(N).assign(size=np.nan)
     frame.loc[::5, "day"] = pd.NaT
-    machine = clone(machine).fit(frame, np.arange(N))
+    model = clone(model).fit(frame, np.arange(N))
     row = {**frame.iloc[1].to_dict(), "size": None, "day": day}
     typed = frame.iloc[[1]].assign(day=pd.to_datetime(pd.Series([day], index=[1])))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = machine.predict(pd.DataFrame([row]))
-    np.testing.assert_array_equal(found, machine.predict(typed))
-    assert not machine.check(pd.DataFrame([row]))
+        found = model.predict(pd.DataFrame([row]))
+    np.testing.assert_array_equal(found, model.predict(typed))
+    assert not model.check(pd.DataFrame([row]))
 
 
-def test_dates_of_a_time_zone_and_numbers_are_no_dates_as_objects(machine):
+def test_dates_of_a_time_zone_and_numbers_are_no_dates_as_objects(model):
     for value in (datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC), 3):
         frame = frame_of(2).assign(day=np.array([value, "2026-01-07"], dtype=object))
-        assert found_in(machine, frame)["Column 'day'", "no numbers"][0] == 1
+        assert found_in(model, frame)["Column 'day'", "no numbers"][0] == 1
         with pytest.raises(ValueError, match="Column 'day' of X must contain dates"):
-            machine.predict(frame)
+            model.predict(frame)
 
 
 def test_infinity_is_listed(of_arrays):
@@ -239,52 +239,52 @@ def test_infinity_is_listed(of_arrays):
 
 def test_words_in_a_column_that_was_missing_everywhere_are_words(rng):
     X = pd.DataFrame({"a": rng.normal(size=30), "b": np.full(30, np.nan)})
-    machine = binfeat.KernelMachineRegressor(random_state=0).fit(X, X["a"])
-    found = found_in(machine, X.assign(b=["Z9", *[None] * 29]))
+    model = binfeat.KernelMachineRegressor(random_state=0).fit(X, X["a"])
+    found = found_in(model, X.assign(b=["Z9", *[None] * 29]))
     assert found == {("Column 'b'", "no numbers"): (1, ("'Z9'",), "numbers")}
 
 
 def test_strings_of_fit_are_numbers_and_dates(of_strings):
-    machine, frame = of_strings
-    assert len(machine.check(frame)) == 0
+    model, frame = of_strings
+    assert len(model.check(frame)) == 0
     typed = frame.assign(size=frame["size"].astype(float), day=pd.to_datetime(frame["day"]))
-    assert len(machine.check(typed)) == 0
+    assert len(model.check(typed)) == 0
     far = frame.assign(size=["99.5", *frame["size"][1:]], day=[*frame["day"][:-1], "2031-01-01"])
     ends = [f"{end:.6g}" for end in (typed["size"].min(), typed["size"].max())]
-    assert found_in(machine, far) == {
+    assert found_in(model, far) == {
         ("Column 'size'", "far outside"): (1, ("99.5",), " to ".join(ends)),
         ("Column 'day'", "far outside"): (1, ("2031-01-01",), "2026-01-01 to 2026-01-30"),
     }
     missing = frame.assign(size=[None, *frame["size"][1:]])
-    for each in (machine, pickle.loads(pickle.dumps(machine)).compact()):
+    for each in (model, pickle.loads(pickle.dumps(model)).compact()):
         assert found_in(each, missing) == {("Column 'size'", "missing values"): (1, ("NaN",), "none")}
 
 
-def test_other_columns_are_listed_and_refused_by_predictions(machine):
+def test_other_columns_are_listed_and_refused_by_predictions(model):
     frame = frame_of(20, seed=1)
     for other, example in ((frame.assign(more=1), "'more'"), (frame[frame.columns[::-1]], "another order")):
-        assert found_in(machine, other)["All columns", "other columns"] == (20, (example,), "not so")
+        assert found_in(model, other)["All columns", "other columns"] == (20, (example,), "not so")
         with pytest.raises(ValueError, match="feature names"):
-            machine.predict(other)
+            model.predict(other)
     with pytest.raises(ValueError, match="missing"):
-        machine.check(frame.drop(columns="day"))
+        model.check(frame.drop(columns="day"))
 
 
 METHODS = {
-    "predict": lambda machine, X: machine.predict(X),
-    "std": lambda machine, X: machine.predict(X, return_std=True),
-    "quantiles": lambda machine, X: machine.predict_quantiles(X),
-    "interval": lambda machine, X: machine.predict_interval(X),
-    "samples": lambda machine, X: machine.sample_y(X),
-    "shapley": lambda machine, X: machine.shapley_values(X),
+    "predict": lambda model, X: model.predict(X),
+    "std": lambda model, X: model.predict(X, return_std=True),
+    "quantiles": lambda model, X: model.predict_quantiles(X),
+    "interval": lambda model, X: model.predict_interval(X),
+    "samples": lambda model, X: model.sample_y(X),
+    "shapley": lambda model, X: model.shapley_values(X),
 }
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_warns_once(machine, method):
+def test_every_method_warns_once(model, method):
     """A fitted model warns once for all methods; "error" and "ignore" apply to each call."""
     frame = frame_of(10, seed=1).assign(size=77.0)
-    own = pickle.loads(pickle.dumps(machine))
+    own = pickle.loads(pickle.dumps(model))
     with pytest.warns(UserWarning, match="Column 'size': far outside, in 10 rows, such as 77") as told:
         METHODS[method](own, frame)
     assert len([one for one in told if "differs from the training rows" in str(one.message)]) == 1
@@ -292,13 +292,13 @@ def test_every_method_warns_once(machine, method):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         METHODS[method](own, frame)
-        METHODS[method](pickle.loads(pickle.dumps(machine)).set_params(on_unseen="ignore"), frame)
+        METHODS[method](pickle.loads(pickle.dumps(model)).set_params(on_unseen="ignore"), frame)
     with pytest.raises(ValueError, match=r"on_unseen is 'error'. Column 'size': far outside"):
         METHODS[method](own.set_params(on_unseen="error"), frame)
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_far", "colour", "warns"),
+    ("n_rows", "n_far", "color", "warns"),
     [
         (1, 1, "red", False),
         (300, 1, "red", False),
@@ -309,34 +309,34 @@ def test_every_method_warns_once(machine, method):
         (1, 0, "green", True),
     ],
 )
-def test_few_differences_do_not_warn(machine, n_rows, n_far, colour, warns):
+def test_few_differences_do_not_warn(model, n_rows, n_far, color, warns):
     """More than 1 % of the rows and at least two, or a category that no training row has."""
     frame = frame_of(n_rows, seed=1)
     known = frame_of(N)
     frame = pd.DataFrame({name: known[name].iloc[np.arange(n_rows) % N].to_numpy() for name in frame})
     frame.loc[frame.index < n_far, "size"] = 77.0
-    frame.loc[0, "colour"] = colour if colour == "green" else frame.loc[0, "colour"]
-    own = pickle.loads(pickle.dumps(machine))
+    frame.loc[0, "color"] = color if color == "green" else frame.loc[0, "color"]
+    own = pickle.loads(pickle.dumps(model))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         own.predict(frame)
     assert any("differs from the training rows" in str(one.message) for one in seen) == warns
-    assert len(own.check(frame)) == (n_far > 0) + (colour == "green")
+    assert len(own.check(frame)) == (n_far > 0) + (color == "green")
 
 
 def test_rare_words_of_texts_are_no_news(few_steps):
     """In a sparse matrix, values are far outside only if they exceed the range of all columns."""
     X = sparse.csr_array(sparse.random(200, 40, density=0.05, random_state=0))
-    machine = binfeat.KernelMachineRegressor(**PARAMETERS).fit(X, X.sum(axis=1))
+    model = binfeat.KernelMachineRegressor(**PARAMETERS).fit(X, X.sum(axis=1))
     rare = sparse.csr_array(X).copy()
     rare = X.copy()
     rare.data[:] = X.data.max()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        machine.predict(rare)
-        assert not machine.check(rare)
+        model.predict(rare)
+        assert not model.check(rare)
     with pytest.warns(UserWarning, match="far outside"):
-        machine.predict(10 * X)
+        model.predict(10 * X)
 
 
 def test_of_several_blocks_it_is_said_once(of_arrays):
@@ -354,15 +354,15 @@ def test_of_several_blocks_it_is_said_once(of_arrays):
 
 
 @pytest.mark.parametrize("features", ["exact", "local", "binning", "fourier"])
-def test_every_kind_of_machine_and_files(features, few_steps):
+def test_every_kind_of_model_and_files(features, few_steps):
     X = frame_of(N)[["size", "gaps"]].to_numpy()
     n_grids = {"solver_params": {"n_grids": 8}} if features == "binning" else {}
-    machine = binfeat.KernelMachineClassifier(features=features, **n_grids, **PARAMETERS).fit(X, X[:, 0] > 2)
+    model = binfeat.KernelMachineClassifier(features=features, **n_grids, **PARAMETERS).fit(X, X[:, 0] > 2)
     X = X[:9].copy()
     X[:2, 0] = 1e30
     methods = "predict", "predict_proba", "decision_function", *(["apply"] if features == "local" else [])
     for method in methods:
-        loaded = pickle.loads(pickle.dumps(machine))
+        loaded = pickle.loads(pickle.dumps(model))
         with pytest.warns(UserWarning, match=r"far outside, in 2 rows, such as 1e\+30"):
             assert not pd.isna(getattr(loaded, method)(X)).any()
 
@@ -370,9 +370,9 @@ def test_every_kind_of_machine_and_files(features, few_steps):
 def test_columns_of_nothing_but_gaps_and_of_ids(rng):
     frame = pd.DataFrame({"x": rng.normal(size=N), "empty": np.nan, "id": [f"row {i}" for i in range(N)]})
     with pytest.warns(UserWarning, match="different value in nearly every row"):
-        machine = binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(frame, frame["x"])
-    assert not machine.check(frame.assign(id="another"))
-    found = found_in(machine, frame.assign(empty=0.0))
+        model = binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(frame, frame["x"])
+    assert not model.check(frame.assign(id="another"))
+    found = found_in(model, frame.assign(empty=0.0))
     assert found == {("Column 'empty'", "far outside"): (N, ("0",), "missing everywhere")}
 
 
@@ -380,15 +380,15 @@ def test_far_outside_little_is_known(rng):
     X = rng.normal(size=(300, 2))
     y = 7 + np.sin(2 * X[:, 0]) + X[:, 1] + rng.normal(size=300) / 5
     given = {"features": "exact", "kernel": "rbf", "gamma": "scale", "alpha": 0.1, "on_unseen": "ignore"}
-    machine = binfeat.KernelMachineRegressor(**given).fit(X, y)
+    model = binfeat.KernelMachineRegressor(**given).fit(X, y)
     far = np.array([[1e9, -1e9], [1e9, -1e12]])
-    outside, std = machine.predict(far, return_std=True)
+    outside, std = model.predict(far, return_std=True)
     assert outside[0] == outside[1]
     assert abs(outside[0] - y.mean()) < 0.5 * y.std()
-    assert std.min() > 2 * machine.predict(X, return_std=True)[1].max()
+    assert std.min() > 2 * model.predict(X, return_std=True)[1].max()
 
 
-def test_a_wrong_policy_is_refused(machine):
+def test_a_wrong_policy_is_refused(model):
     for wrong in ("warning", None, 3):
         with pytest.raises(ValueError, match="on_unseen must be 'warn', 'ignore' or 'error', got"):
-            clone(machine).set_params(on_unseen=wrong).fit(frame_of(N), np.arange(N))
+            clone(model).set_params(on_unseen=wrong).fit(frame_of(N), np.arange(N))

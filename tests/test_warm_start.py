@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hard import hard
 from interrupts import interrupted
-from machines import assert_same_state, with_options
+from kernel_models import assert_same_state, with_options
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
@@ -19,15 +19,15 @@ WARM = {"warm_start": True, "random_state": 0}
 FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "solver_params": {"n_grids": 20}}
 
 
-def first_line(machine):
-    return re.split(r"\s{2,}", machine.summary().splitlines()[1])
+def first_line(model):
+    return re.split(r"\s{2,}", model.summary().splitlines()[1])
 
 
 @pytest.mark.parametrize("features", ["exact", "binning", *hard("fourier")])
 def test_more_rows(few_steps, table, features):
     X, y, labels = table
-    for machine, own in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
-        warm = machine(features=features, **with_options(WARM, max_grids=40)).fit(X[:150], own[:150])
+    for model, own in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
+        warm = model(features=features, **with_options(WARM, max_grids=40)).fit(X[:150], own[:150])
         before, score = clone(warm), warm.score(X[300:], own[300:])
         vars(before).update(vars(warm))
         warm.fit(X[:300], own[:300])
@@ -60,71 +60,71 @@ def test_rows_farther_outside_than_before(table):
 
 def test_more_grids(few_grids, table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="binning", gamma="scale", **with_options(WARM, max_grids=20)).fit(X, y)
-    before = machine.held_out_error_[0]
-    machine.set_params(solver_params={"max_grids": 80}).fit(X, y)
-    assert machine.learning_curve_[0, 0] == 20
-    assert machine.n_grids_ > 20
-    assert machine.held_out_error_[0] < 1.02 * before
+    model = KernelMachineRegressor(features="binning", gamma="scale", **with_options(WARM, max_grids=20)).fit(X, y)
+    before = model.held_out_error_[0]
+    model.set_params(solver_params={"max_grids": 80}).fit(X, y)
+    assert model.learning_curve_[0, 0] == 20
+    assert model.n_grids_ > 20
+    assert model.held_out_error_[0] < 1.02 * before
 
 
 def test_a_sum_of_kernels_and_its_penalty_go_on(few_steps, rng):
     X = rng.normal(size=(400, 2))
     y = np.sin(3 * X[:, 0]) + (X[:, 1] > 0)
-    machine = KernelMachineRegressor(**WARM, features="exact", gamma=[3.0, 0.3]).fit(X, y)
-    kernel, alpha, expected = machine.kernel_, machine.alpha_, machine.predict(X)
+    model = KernelMachineRegressor(**WARM, features="exact", gamma=[3.0, 0.3]).fit(X, y)
+    kernel, alpha, expected = model.kernel_, model.alpha_, model.predict(X)
     assert "+" in kernel
-    machine.fit(X, y)
-    assert (machine.kernel_, machine.alpha_) == (kernel, pytest.approx(alpha))
-    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-3)
+    model.fit(X, y)
+    assert (model.kernel_, model.alpha_) == (kernel, pytest.approx(alpha))
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-3)
 
 
 def test_linear_kernels_of_older_files_are_searched_anew(few_steps, table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="exact", kernel="laplacian", **WARM).fit(X[:100], y[:100])
-    machine._exact = machine._exact | {"nus": np.array([-1.0])}
-    machine.fit(X[:100], y[:100])
-    assert first_line(machine)[1].startswith("none: linear kernels")
+    model = KernelMachineRegressor(features="exact", kernel="laplacian", **WARM).fit(X[:100], y[:100])
+    model._exact = model._exact | {"nus": np.array([-1.0])}
+    model.fit(X[:100], y[:100])
+    assert first_line(model)[1].startswith("none: linear kernels")
 
 
 @pytest.mark.parametrize(("name", "value"), [("gamma", np.arange(1, 5) / 10), *hard(("kernel", "hat"))])
 def test_other_parameters_are_searched_anew(table, name, value):
     (X, y, _), change = table, {name: value}
-    machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y).set_params(**change).fit(X, y)
-    assert first_line(machine)[:2] == ["warm start", f"none: {name} changed"]
+    model = KernelMachineRegressor(**FIXED, **WARM).fit(X, y).set_params(**change).fit(X, y)
+    assert first_line(model)[:2] == ["warm start", f"none: {name} changed"]
     cold = KernelMachineRegressor(**{**FIXED, **change}, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(machine.predict(X), cold.predict(X))
+    np.testing.assert_array_equal(model.predict(X), cold.predict(X))
 
 
-def test_rows_that_take_another_kind_of_machine(table, limits):
+def test_rows_that_take_another_kind_of_model(table, limits):
     X, y, _ = table
     few = {"n_steps": 3, "sample_grids": (5, 20), "n_fourier": 64}
     limits(**few, exact_rows=250)
-    machine = KernelMachineRegressor(**with_options(WARM, max_grids=20)).fit(X[:200], y[:200])
-    assert machine.fit(X, y).features_ != "exact"
-    assert first_line(machine)[:2] == ["warm start", "none: too many rows for an exact model"]
-    machine.fit(X[:200], y[:200])
-    assert first_line(machine)[1] == "none: the rows are few enough for an exact model"
-    machine.set_params(features="fourier").fit(X, y)
+    model = KernelMachineRegressor(**with_options(WARM, max_grids=20)).fit(X[:200], y[:200])
+    assert model.fit(X, y).features_ != "exact"
+    assert first_line(model)[:2] == ["warm start", "none: too many rows for an exact model"]
+    model.fit(X[:200], y[:200])
+    assert first_line(model)[1] == "none: the rows are few enough for an exact model"
+    model.set_params(features="fourier").fit(X, y)
     limits(**few, fourier_bytes=1000)
-    assert first_line(machine.fit(X, y))[1] == "none: too many rows for Fourier features"
+    assert first_line(model.fit(X, y))[1] == "none: too many rows for Fourier features"
 
 
 def test_columns_classes_and_targets_are_refused(table):
     X, y, labels = table
-    machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
-    expected = machine.predict(X)
+    model = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
+    expected = model.predict(X)
     with pytest.raises(ValueError, match="X has 3 features, but KernelMachineRegressor is expecting 4"):
-        machine.fit(X[:, :3], y)
+        model.fit(X[:, :3], y)
     with pytest.raises(ValueError, match="warm_start=True needs the columns of the earlier fit, columns 4"):
-        machine.fit(blocks(X[:, :3], y))
+        model.fit(blocks(X[:, :3], y))
     with pytest.raises(ValueError, match="warm_start=True needs the number of targets of the earlier fit, 1; got 2"):
-        machine.fit(X, np.stack([y, y], axis=1))
-    np.testing.assert_array_equal(machine.predict(X), expected)
-    machine = KernelMachineClassifier(**FIXED, **WARM).fit(X, labels)
+        model.fit(X, np.stack([y, y], axis=1))
+    np.testing.assert_array_equal(model.predict(X), expected)
+    model = KernelMachineClassifier(**FIXED, **WARM).fit(X, labels)
     for other in (np.digitize(y, [0, 1]), np.stack([y > 0, y > 1], axis=1)):
         with pytest.raises(ValueError, match=r"needs the classes of the earlier fit, \['no', 'yes'\]; got"):
-            machine.fit(X, other)
+            model.fit(X, other)
     with pytest.raises(TypeError, match="warm_start must be True or False"):
         KernelMachineRegressor(warm_start=1).fit(X, y)
 
@@ -135,13 +135,13 @@ def test_frames_files_and_transforms(few_steps, table):
     frame["e"] = np.where(X[:, 1] > 0, "u", "v")
     frame.loc[::7, "c"] = np.nan
     skewed = np.exp(2 * y)
-    machine = KernelMachineRegressor(**WARM).fit(frame[:200], skewed[:200])
-    assert machine.target_transform_ == "log"
-    gamma, machine = machine.gamma_, pickle.loads(pickle.dumps(machine))
-    machine.fit(frame.replace({"e": {"v": "w"}}), skewed)  # a new category
-    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-12)  # converted to units of the rows and back
-    assert machine.target_transform_ == "log"
-    assert machine.predict(frame).min() > 0
+    model = KernelMachineRegressor(**WARM).fit(frame[:200], skewed[:200])
+    assert model.target_transform_ == "log"
+    gamma, model = model.gamma_, pickle.loads(pickle.dumps(model))
+    model.fit(frame.replace({"e": {"v": "w"}}), skewed)  # a new category
+    np.testing.assert_allclose(model.gamma_, gamma, rtol=1e-12)  # converted to units of the rows and back
+    assert model.target_transform_ == "log"
+    assert model.predict(frame).min() > 0
     own = KernelMachineRegressor(target_transform=FunctionTransformer(np.log, np.exp), **WARM, **FIXED)
     own.fit(X[:200], skewed[:200]).fit(X, skewed)
     assert own.target_transform_ == "FunctionTransformer"
@@ -150,18 +150,18 @@ def test_frames_files_and_transforms(few_steps, table):
 
 def test_blocks(few_steps, table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="binning", **with_options(WARM, max_grids=20)).fit(X[:200], y[:200])
-    gamma = machine.gamma_
-    machine.fit(blocks(X, y, block_rows=150))
-    np.testing.assert_array_equal(machine.gamma_, gamma)
-    assert first_line(machine)[0] == "warm start"
+    model = KernelMachineRegressor(features="binning", **with_options(WARM, max_grids=20)).fit(X[:200], y[:200])
+    gamma = model.gamma_
+    model.fit(blocks(X, y, block_rows=150))
+    np.testing.assert_array_equal(model.gamma_, gamma)
+    assert first_line(model)[0] == "warm start"
 
 
-def test_ctrl_c_leaves_the_earlier_machine(table):
+def test_ctrl_c_leaves_the_earlier_model(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
-    before = clone(machine)
-    vars(before).update(vars(machine))
+    model = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
+    before = clone(model)
+    vars(before).update(vars(model))
     with interrupted(growth.Growth, "grow"), pytest.raises(KeyboardInterrupt):
-        machine.fit(X, y)
-    assert_same_state(machine, before)
+        model.fit(X, y)
+    assert_same_state(model, before)

@@ -28,29 +28,29 @@ def compiled():
     ours = [each for each in kernels if each.py_func.__module__.startswith("binfeat")]
     return {(each.py_func.__qualname__, signature) for each in ours for signature in each.signatures}
 
-if sys.argv[2] == "kernels":  # without what machines of random features need, which takes long to compile
+if sys.argv[2] == "kernels":  # without what models of random features need, which takes long to compile
     _warm_up._of_features = lambda _: []
 binfeat.warm_up("models")
 before, folder = compiled(), Path(sys.argv[1])
 n_predicted = 0
 for path in sorted(folder.glob("*.skops")):
-    machine = binfeat.load(path).set_params(on_unseen="ignore")
-    if sys.argv[2] == "kernels" and machine.features_ not in ("exact", "local"):
+    model = binfeat.load(path).set_params(on_unseen="ignore")
+    if sys.argv[2] == "kernels" and model.features_ not in ("exact", "local"):
         continue
     few = np.load(folder / "X.npy")
     if path.stem == "frame":
         few = pd.read_csv(folder / "frame.csv", parse_dates=["day"])
     many = pd.concat([few] * 8000) if path.stem == "frame" else np.tile(few, (8000, 1))
     for rows in (few[:1], few, many[:400], many):
-        machine.predict(rows)
+        model.predict(rows)
         n_predicted += len(rows)
-        if hasattr(machine, "predict_quantiles"):
-            machine.predict_quantiles(rows[:500], [0.4, 0.6])
-            machine.predict_interval(rows[:500], coverage=0.5, method="deviations")
+        if hasattr(model, "predict_quantiles"):
+            model.predict_quantiles(rows[:500], [0.4, 0.6])
+            model.predict_interval(rows[:500], coverage=0.5, method="deviations")
             if path.stem not in ("fourier", "binning"):
-                machine.predict(rows[:500], return_std=True)
+                model.predict(rows[:500], return_std=True)
         else:
-            machine.predict_proba(rows)
+            model.predict_proba(rows)
 print(len(before), n_predicted, sorted(compiled() - before))
 """
 

@@ -133,7 +133,7 @@ def scorer_of(estimator: BaseEstimator) -> Callable[..., float]:
     return check_scoring(estimator, scoring=default if scoring is None else scoring)
 
 
-def surely_less(losses: np.ndarray, others: np.ndarray, n_deviations: float = 1.0) -> bool:
+def is_significantly_less(losses: np.ndarray, others: np.ndarray, n_deviations: float = 1.0) -> bool:
     """Return True if mean losses are lower than others on the same rows by this number of paired standard errors."""
     gain = others - losses
     return bool(gain.mean() > n_deviations * gain.std() / np.sqrt(gain.size))

@@ -30,21 +30,21 @@ class _Compilations(event.Listener):
                 _log.warning(_FIRST)
             name, _, _digest = kernel.__name__.rpartition("_")
             _log.info("compiling %s, which the cache does not have yet", name)
-            for tell in tuple(self._listeners):
-                tell()
+            for listener in tuple(self._listeners):
+                listener()
 
     def on_end(self, event):
         pass
 
     @contextmanager
-    def told_to(self, *listeners):
+    def notifying(self, *listeners):
         """Call the listeners at each compilation in this context, in any thread."""
         self._listeners += listeners
         try:
             yield
         finally:
-            for tell in listeners:
-                self._listeners.remove(tell)
+            for listener in listeners:
+                self._listeners.remove(listener)
 
     @contextmanager
     def announced(self):

@@ -184,7 +184,7 @@ def _table(values, start, stop, n_rows):
 def add_cells(kinds, shares, bounds, jumps, Q, Q_codes, X, cells, starts, S, S_codes, coef, slopes, intercepts, out):
     """Add what the cells of each row say of it: an intercept, a linear function, kernel values times coefficients.
 
-    Neighbouring rows of one cell are taken together. What is added to a row, tree by tree, is the same alone.
+    Neighboring rows of one cell are taken together. What is added to a row, tree by tree, is the same alone.
 
     Parameters
     ----------

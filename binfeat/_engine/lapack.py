@@ -61,7 +61,7 @@ def _sizes(A):
 
 
 @jit
-def factorise(A, potrf):
+def factorize(A, potrf):
     """Replace the upper triangle of A by U with ``A = U' U``.
 
     Parameters

@@ -84,7 +84,7 @@ def partial_squares(a, weights, out):
 
 
 @parallel_jit(work="values")
-def centre(means, weights, values):
+def center(means, weights, values):
     """Subtract the mean of each target, and multiply by the weights.
 
     Parameters
@@ -96,11 +96,11 @@ def centre(means, weights, values):
     n_blocks = (values.shape[1] + BLOCK - 1) // BLOCK
     for task in prange(values.shape[0] * n_blocks):
         k, block = _block(task, n_blocks, values.shape[1])
-        _centre(means[k], weights[min(k, weights.shape[0] - 1), block], values[k, block])
+        _center(means[k], weights[min(k, weights.shape[0] - 1), block], values[k, block])
 
 
 @jit
-def _centre(mean, weights, values):
+def _center(mean, weights, values):
     for i in range(values.shape[0]):
         values[i] = (values[i] - mean) * weights[i]
 

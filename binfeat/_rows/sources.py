@@ -246,15 +246,15 @@ class SourceSummary:
     """First pass over all blocks of a source: checks that they match, and collects their targets and weights.
 
     ``check(X, reset)`` is called with every non-empty block, and returns it as an array or CSR; `reset` is True for the
-    first of these blocks. ``look(X)``, or ``look(X, sample_weight)`` if the source has weights, returns a summand for a
-    checked block; `sum` is the total.
+    first of these blocks. ``inspect(X)``, or ``inspect(X, sample_weight)`` if the source has weights, returns a summand
+    for a checked block; `sum` is the total.
 
     Raises TypeError, ValueError or OSError if the source is an iterator or has no rows, or for an invalid block, with
     the position of the block.
     """
 
     def __init__(
-        self, source: Source, check: Callable[[Table, bool], Table], look: Callable[..., Any] | None = None
+        self, source: Source, check: Callable[[Table, bool], Table], inspect: Callable[..., Any] | None = None
     ) -> None:
         check_source(source)
         self._source, self._check, self.n_rows = source, check, 0
@@ -268,8 +268,8 @@ class SourceSummary:
                     X = check(X, not kept)
                 self._note(X, not kept)
                 dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # frames have no dtype
-                if look is not None:
-                    found = look(X, *others[1:])
+                if inspect is not None:
+                    found = inspect(X, *others[1:])
                     self.sum = found if self.sum is None else self.sum + found
             self.n_rows += X.shape[0]
             kept.append([np.array(values) for values in others])

@@ -15,7 +15,7 @@ class StreamedFeatures(ComputedFeatures):
     """Features of the rows of a source, read and computed again in blocks for every product.
 
     `compute` converts a block of `rows` to an array, CSR or a BinMatrix; `dense` is True for arrays.
-    Targets `y` and `sample_weight` are from the source; `taken` contains the numbers of the selected rows.
+    Targets `y` and `sample_weight` are from the source; `selected` contains the numbers of the selected rows.
     """
 
     streamed = True
@@ -29,11 +29,11 @@ class StreamedFeatures(ComputedFeatures):
         dense: bool,
         y: np.ndarray | None = None,
         sample_weight: np.ndarray | None = None,
-        taken: np.ndarray | None = None,
+        selected: np.ndarray | None = None,
     ) -> None:
-        self._rows, self._compute, self._taken = rows, compute, taken
+        self._rows, self._compute, self._selected = rows, compute, selected
         self.dense, self.y, self.sample_weight = dense, y, sample_weight
-        super().__init__(np.dtype(dtype), (rows.n_rows if taken is None else taken.size, n_columns))
+        super().__init__(np.dtype(dtype), (rows.n_rows if selected is None else selected.size, n_columns))
 
     @classmethod
     def of(cls, summary: SourceSummary, compute: Callable[[Any], Features], n_columns: int, *, dense: bool) -> Self:
@@ -43,18 +43,19 @@ class StreamedFeatures(ComputedFeatures):
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Yield pairs of a slice of rows and their features."""
-        blocks = (self._compute(X) for X in self._rows) if self._taken is None else self._taken_blocks(self._taken)
+        rows = self._selected
+        blocks = (self._compute(X) for X in self._rows) if rows is None else self._selected_blocks(rows)
         stop = 0
         for Z in blocks:
             start, stop = stop, stop + Z.shape[0]
             yield slice(start, stop), Z
 
-    def _taken_blocks(self, taken: np.ndarray) -> Iterator[Features]:
+    def _selected_blocks(self, selected: np.ndarray) -> Iterator[Features]:
         start = 0
         for X in self._rows:
-            first, last = np.searchsorted(taken, (start, start + X.shape[0]))
+            first, last = np.searchsorted(selected, (start, start + X.shape[0]))
             if first < last:
-                yield self._compute(X[taken[first:last] - start])
+                yield self._compute(X[selected[first:last] - start])
             start += X.shape[0]
 
     def take(self, rows: np.ndarray) -> "StreamedFeatures":
@@ -62,5 +63,5 @@ class StreamedFeatures(ComputedFeatures):
         rows = np.asarray(rows)
         if (np.diff(rows) < 0).any():
             raise ValueError("Rows of a source can be selected in ascending order only; sort the row numbers.")
-        taken = rows if self._taken is None else self._taken[rows]
-        return StreamedFeatures(self._rows, self._compute, self.shape[1], self.dtype, self.dense, taken=taken)
+        selected = rows if self._selected is None else self._selected[rows]
+        return StreamedFeatures(self._rows, self._compute, self.shape[1], self.dtype, self.dense, selected=selected)

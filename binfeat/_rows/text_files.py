@@ -61,12 +61,12 @@ class TextFiles:
         with self.naming_fault(names[0]):
             return ds.dataset(list(names), format=self._file_format(self.codes), partitioning=partitioning)
 
-    def _file_format(self, texts: Sequence[str]) -> "FileFormat":
+    def _file_format(self, string_columns: Sequence[str]) -> "FileFormat":
         import pyarrow as pa
         import pyarrow.dataset as ds
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
-        kinds = dict.fromkeys(texts, pa.string())
+        kinds = dict.fromkeys(string_columns, pa.string())
         options = ConvertOptions(column_types=kinds, strings_can_be_null=True, decimal_point=self.format.decimal)
         encoding = "utf8" if self.format.encoding == "utf-8" else self.format.encoding
         return ds.CsvFileFormat(
@@ -146,7 +146,7 @@ def _groups(decimal: str) -> str:
     return f"[{GROUPS.replace(decimal, '')}]"
 
 
-def _grouped(heads: "list[pa.RecordBatch]", texts: list[str], decimal: str) -> list[str]:
+def _grouped(heads: "list[pa.RecordBatch]", string_columns: list[str], decimal: str) -> list[str]:
     """Return columns of strings that are all numbers, some with thousands separators."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -155,7 +155,7 @@ def _grouped(heads: "list[pa.RecordBatch]", texts: list[str], decimal: str) -> l
     groups = rf"^\s*[+-]?[1-9]\d{{0,2}}({_groups(decimal)}\d{{3}})+{fraction}"
     number = rf"{groups}|^\s*[+-]?(0|[1-9]\d*){fraction}"
     found = []
-    for name in texts:
+    for name in string_columns:
         values = pa.chunked_array([head.column(name) for head in heads], pa.string())
         has_groups = pc.any(pc.match_substring_regex(values, groups)).as_py()
         if has_groups and pc.all(pc.match_substring_regex(values, number)).as_py():

@@ -12,7 +12,7 @@ from binfeat._common.printable import printable_lines
 from binfeat._rows.datasets import is_table_name
 from binfeat.cli import models, tables
 from binfeat.cli.messages import say, shown_progress
-from binfeat.cli.outputs import finding_news, opened, require_output, write
+from binfeat.cli.outputs import opened, require_output, warning_of_differences, write
 from binfeat.cli.tables import TextOptions
 from binfeat.density.detector import OutlierDetector
 from binfeat.models.classifier import KernelMachineClassifier
@@ -55,7 +55,7 @@ def fit(
 def predict(model: Path, paths: list[Path], text: TextOptions, out: Path | None) -> None:
     """Write predictions for the rows of a table in files, to the file `out` or to standard output."""
     fitted, blocks = opened(model, paths, text, out)
-    with finding_news(fitted, blocks) as blocks:
+    with warning_of_differences(fitted, blocks) as blocks:
         write(_predictions(fitted, blocks), out)
 
 
@@ -97,7 +97,7 @@ def explain(model: Path, paths: list[Path], text: TextOptions, background: Path 
     if background is not None:
         table = tables.for_model(tables.open_table([background], text), fitted)
         others, _ = tables.sample(table, _MOST_BACKGROUND)
-    with finding_news(fitted, blocks) as blocks:
+    with warning_of_differences(fitted, blocks) as blocks:
         write((_explained(fitted, X, others) for X in blocks), out)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from binfeat._common.printable import printable
-from binfeat.cli.messages import one_line, say, spoken_warnings
+from binfeat.cli.messages import one_line, printed_warnings, say
 from binfeat.cli.streams import Terminated, drop_output, open_closed_streams, terminable
 
 # Errors of files, their contents, missing packages and memory. Any other error is a bug of the command.
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     open_closed_streams()
     arguments = vars(_parser().parse_args(argv))
     name = arguments.pop("command")
-    with spoken_warnings():
+    with printed_warnings():
         try:
             if is_closed and arguments.get("out", name) is None:
                 raise ValueError("standard output is closed. Pass an output file by --out.")

@@ -25,7 +25,7 @@ def one_line(words: object) -> str:
 
 
 @contextmanager
-def spoken_warnings() -> Iterator[None]:
+def printed_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"warning: {one_line(message)}")
         yield

@@ -59,7 +59,7 @@ def opened(
 
 
 @contextmanager
-def finding_news(fitted: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[Iterator[pa.Table]]":
+def warning_of_differences(fitted: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[Iterator[pa.Table]]":
     """Yield the blocks, and print one warning at the end if they differ from the training rows."""
     policy = NoveltyPolicy(fitted)
     if fitted.on_unseen == "warn":

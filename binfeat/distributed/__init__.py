@@ -8,7 +8,7 @@ the required packages by ``pip install "binfeat[dask]"``.
 
 from binfeat.distributed.binning import BinBlocks, RandomBinning
 from binfeat.distributed.fourier import RandomFourier
-from binfeat.distributed.machine import KernelMachineClassifier, KernelMachineRegressor
+from binfeat.distributed.kernel_models import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.distributed.outliers import OutlierDetector
 from binfeat.distributed.relevance import learn_gamma
 from binfeat.distributed.ridge import CGRidge, CGRidgeClassifier

@@ -105,7 +105,7 @@ class DaskCells:
         if not cells:
             return []
         n_tasks = min(len(cells), max(1, _MOST_PIECES // len(self._lengths)))
-        blocks, function, call = self._parts.alive().blocks, shared(function), delayed(_called)
+        blocks, function, call = self._parts.checked().blocks, shared(function), delayed(_called)
         tasks = []
         for numbers in np.array_split(np.arange(len(cells)), n_tasks):
             own = [cells[number] for number in numbers]
@@ -158,7 +158,7 @@ class DaskTrainingRows:
     ) -> None:
         self._chunks, self._lengths, self._encoding, self._n_jobs = chunks, lengths, shared(encoding), n_jobs
         self._whole = replace(chunks, blocks=parts, check=None)
-        self._parts = replace(self._whole, blocks=persist(self._whole.alive().each(_without, own=[held_out])))
+        self._parts = replace(self._whole, blocks=persist(self._whole.checked().each(_without, own=[held_out])))
         self.n_rows, self.n_targets = sum(lengths), n_targets
 
     def count(self, grids: Grids, first_grid: int) -> Bins:
@@ -166,7 +166,7 @@ class DaskTrainingRows:
         blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids), self._n_jobs))
         numbered = replace(self._whole, blocks=blocks)
         bins = rank_bins(reduce_in_tree(numbered.each(itemgetter(0)), unite_bins)).coded
-        self._keep(self._parts.alive().each(_with_grids, shared(bins), own=[blocks]))
+        self._keep(self._parts.checked().each(_with_grids, shared(bins), own=[blocks]))
         return bins
 
     def for_solver(self, features: Map, dtype: np.dtype) -> DaskRows:
@@ -179,7 +179,7 @@ class DaskTrainingRows:
         return DaskRows(parts, self._lengths, features.n_components, self.n_targets, dtype, dense)
 
     def weigh_held_out(self) -> None:
-        self._keep(self._parts.alive().each(_with_weights, own=[self._whole.blocks]))
+        self._keep(self._parts.checked().each(_with_weights, own=[self._whole.blocks]))
 
     def _keep(self, parts: list[Delayed]) -> None:
         self._parts = replace(self._whole, blocks=persist(parts))

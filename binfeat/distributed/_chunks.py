@@ -73,7 +73,7 @@ class Chunks:
             for i, (block, *own_arguments) in enumerate(zip(self.blocks, *own, strict=True))
         ]
 
-    def alive(self) -> Self:
+    def checked(self) -> Self:
         """Return these chunks; RuntimeError if a block belongs to a closed client."""
         for block in self.blocks:
             require_live(block, self.name)
@@ -128,7 +128,7 @@ def chunks_of(X: Any, name: str) -> Chunks:
     TypeError for other collections, RuntimeError if X belongs to a closed client.
     """
     if hasattr(X, "_as_chunks"):
-        return X._as_chunks(name).alive()
+        return X._as_chunks(name).checked()
     require_live(X, name)
     if isinstance(X, da.Array) and X.ndim in (1, 2):
         X = X.rechunk({1: -1}) if X.ndim == 2 else X
@@ -322,7 +322,7 @@ def _explaining_losses() -> Iterator[None]:
 
 
 @contextmanager
-def letting_go() -> Iterator[None]:
+def releasing_data() -> Iterator[None]:
     """Release data on workers when an error is raised, because its traceback would keep local variables alive."""
     try:
         yield

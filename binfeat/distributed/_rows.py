@@ -39,7 +39,7 @@ class DaskRows(Rows):
         self.traffic: list[tuple[int, int]] = []
 
     def _each(self, function: Callable[..., Any], own: Iterable[Sequence] = (), common: tuple = ()) -> list[Delayed]:
-        return Chunks(self._parts, "X").alive().each(function, own=own, common=common)
+        return Chunks(self._parts, "X").checked().each(function, own=own, common=common)
 
     @property
     def design(self) -> "_Predictions":

@@ -75,17 +75,17 @@ def _filled_sparse(X: sparse.csr_array, scale: np.ndarray) -> sparse.csr_array:
 
 
 def nearest_of(
-    rows: ScaledRows, order: np.ndarray, neighbours: np.ndarray, met: np.ndarray, n_jobs: int | None
+    rows: ScaledRows, order: np.ndarray, neighbors: np.ndarray, met: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
     """Return a mask of the candidates that are the 7 nearest rows, or copies of a row (in addition).
 
-    `order` contains the row number of each place, `neighbours` (n_rows, n_candidates) the places of candidates, and
+    `order` contains the row number of each place, `neighbors` (n_rows, n_candidates) the places of candidates, and
     `met` is False for unused entries and for the row itself.
     """
-    near = np.empty(neighbours.shape, dtype=bool)
+    near = np.empty(neighbors.shape, dtype=bool)
 
     def choose(part: slice) -> None:
-        squares = rows.squares(order[part], order[neighbours[part]])
+        squares = rows.squares(order[part], order[neighbors[part]])
         squares[~met[part]] = np.inf
         copies = squares == 0
         squares[copies] = np.inf

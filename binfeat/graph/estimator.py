@@ -20,8 +20,8 @@ from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.input_checks import ARRAY_CHECKS
 from binfeat.features.binning.random_binning import RandomBinning
-from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
-from binfeat.graph.scale import doubt_units, gamma_by_occupancy, without_copies
+from binfeat.graph.neighbors import NeighborGraph, NeighborMeans
+from binfeat.graph.scale import gamma_by_occupancy, warn_of_units, without_copies
 from binfeat.graph.similarity import ColumnMeans, Graph, SimilarityGraph
 
 _N_GRIDS = 256
@@ -95,7 +95,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             warnings.filterwarnings("ignore", "Grids are too")  # bins of one row have no weight
             if isinstance(made, RandomBinning) and is_word(made.gamma, "scale"):
                 sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
-                doubt_units(sample, check_categorical(made.categorical_features, self), names)
+                warn_of_units(sample, check_categorical(made.categorical_features, self), names)
                 made.set_params(gamma=gamma_by_occupancy(made, without_copies(sample)))
             Z = made.fit_transform(X)
         if Z.shape[0] < 2:
@@ -108,7 +108,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made, Z, graph
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        return NeighbourGraph(Z, seed_of(self.random_state))
+        return NeighborGraph(Z, seed_of(self.random_state))
 
     def _keep_map(self, made: Any) -> None:
         self.features_, self.n_features_in_ = made, made.n_features_in_
@@ -119,7 +119,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     def _means_for(self, X: Any) -> np.ndarray:
         """Return means of the values in `_means` over the training rows most similar to the rows of X."""
         check_is_fitted(self)
-        known: Any = NeighbourMeans if "rows" in self._means else ColumnMeans
+        known: Any = NeighborMeans if "rows" in self._means else ColumnMeans
         return known.from_arrays(self._means).of_rows(self.features_.transform(self._check(X)))
 
     def __sklearn_tags__(self) -> Tags:

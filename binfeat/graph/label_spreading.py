@@ -26,7 +26,7 @@ from binfeat._rows.sources import is_source
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.graph.distances import ScaledRows
 from binfeat.graph.estimator import GraphEstimator
-from binfeat.graph.neighbours import NeighbourGraph
+from binfeat.graph.neighbors import NeighborGraph
 from binfeat.graph.saved import check_spread_labels
 from binfeat.graph.similarity import Graph
 from binfeat.linear import cg
@@ -34,7 +34,7 @@ from binfeat.linear.result import Result, SolverOptions
 
 __all__ = ["LabelSpreading"]
 
-_UNLABELLED = -1
+_UNLABELED = -1
 
 
 class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
@@ -174,13 +174,13 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         if is_source(X):
             raise TypeError("X must be a table in memory, got a source of blocks.")
         X = self._check(X, reset=True)
-        labelled, labels = self._check_y(X, y)
+        labeled, labels = self._check_y(X, y)
         progress = Progress(self, X, y)
         progress.begin()
         made, Z, graph = self._graph(X, self.gamma)
         Y = np.zeros((Z.shape[0], self.classes_.size), order="F")
-        Y[np.flatnonzero(labelled), np.searchsorted(self.classes_, labels)] = 1.0
-        system = _SpreadingSystem(graph, alpha, Y, labelled if clamp else None)
+        Y[np.flatnonzero(labeled), np.searchsorted(self.classes_, labels)] = 1.0
+        system = _SpreadingSystem(graph, alpha, Y, labeled if clamp else None)
         options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))
         result = cg.solve(system, np.ones(Y.shape[1]), options)
         self._keep_map(made)
@@ -190,22 +190,22 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
         rows = ScaledRows.of(X, made.gamma_, made._categorical)
-        return NeighbourGraph(Z, seed_of(self.random_state), rows)
+        return NeighborGraph(Z, seed_of(self.random_state), rows)
 
     def _check_y(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of the labeled rows, and their labels; set the classes."""
         require_y(type(self).__name__, y)
         y = column_or_1d(label_array(y), warn=True)
         check_consistent_length(X, y)
-        labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)
-        if y.dtype.kind == "U" and (y == str(_UNLABELLED)).any():
+        labeled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELED, dtype=bool)
+        if y.dtype.kind == "U" and (y == str(_UNLABELED)).any():
             raise ValueError("y contains the string '-1'. Pass an object array with the integer -1 for unlabeled rows.")
-        if not labelled.any():
+        if not labeled.any():
             raise ValueError("y must have labels of at least two classes, but all rows are unlabeled (-1).")
-        labels = check_labels(y[labelled])
+        labels = check_labels(y[labeled])
         self.classes_ = np.unique(labels)
         require_two(self.classes_)
-        return labelled, labels
+        return labeled, labels
 
     def _keep(self, graph: Graph, scores: np.ndarray, result: Result, tol: float | None) -> None:
         shares = np.maximum(scores, 0.0)
@@ -268,7 +268,7 @@ class _SpreadingSystem:
 
     def apply(self, V: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
         """Return ``-alpha S V`` in the rows that are not held."""
-        image = self._graph.normalised(V)
+        image = self._graph.normalized(V)
         image *= -self._alpha
         if self._free is not None:
             image *= self._free

@@ -10,7 +10,7 @@ from binfeat._common.gamma_scale import Moments
 from binfeat._common.validation import CheckedRows
 from binfeat._common.warned import warn
 from binfeat.features.binning.random_binning import RandomBinning
-from binfeat.graph.neighbours import N_NEAREST
+from binfeat.graph.neighbors import N_NEAREST
 
 # Geometric mean, over rows and grids, of the rows in a row's bin. Among 2, 3, 6 and 10, clusters of digits,
 # optdigits, satimage, rings and moons are best with 3; with 2, small groups of rows of satimage are separated.
@@ -21,7 +21,7 @@ _HALVINGS = 3  # bisections of the last factor 2
 _UNLIKE = 5.0  # times the median standard deviation, above which one input determines the similarity of rows
 
 
-def doubt_units(X: CheckedRows, categorical: np.ndarray, names: Sequence[str] | None) -> None:
+def warn_of_units(X: CheckedRows, categorical: np.ndarray, names: Sequence[str] | None) -> None:
     """Warn if one gamma for all inputs makes similarity depend on a single input with a larger unit."""
     numbers = np.flatnonzero(~categorical)
     spreads = Moments.of(X).std[numbers]

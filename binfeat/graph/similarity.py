@@ -40,7 +40,7 @@ class Graph:
         """Return ``D^-1/2 V`` for unit vectors V (n_rows, k), scaled to a weighted mean square of 1."""
         return V * (np.sqrt(self.degrees.sum()) * self._inverse)
 
-    def normalised(self, V: np.ndarray) -> np.ndarray:
+    def normalized(self, V: np.ndarray) -> np.ndarray:
         """Return ``D^-1/2 W D^-1/2 V`` for V (n_rows, k)."""
         image = self._product(V * self._inverse)
         image *= self._inverse

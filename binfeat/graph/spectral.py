@@ -15,7 +15,7 @@ from binfeat._rows.sources import is_source
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.graph.eigenvectors import Eigenvectors, leading_eigenvectors
 from binfeat.graph.estimator import GraphEstimator, rows_of_sample
-from binfeat.graph.neighbours import NeighbourGraph, NeighbourMeans
+from binfeat.graph.neighbors import NeighborGraph, NeighborMeans
 from binfeat.graph.similarity import Graph
 
 _MOST_ROWS = 50_000  # maximum of a sample: 10^6 rows then need 2 products, 13 with a sample of 10,000
@@ -68,7 +68,7 @@ class SpectralEstimator(GraphEstimator):
             self._check_size(Z.shape[0])
             start = _start_from_sample(Z, graph, n_components + 1, **options)
             options_of_all = {**options, "start": start, "callback": lambda: not progress.step("iteration")}
-            found = leading_eigenvectors(graph.normalised, graph.known, n_components, **options_of_all)
+            found = leading_eigenvectors(graph.normalized, graph.known, n_components, **options_of_all)
             gaps.append(-np.diff(np.append(1.0, found.values)[n_components:]).sum())
             if gaps[-1] == max(gaps):
                 kept = made, graph, found
@@ -119,16 +119,14 @@ def _start_from_sample(
     """
     n_rows = Z.shape[0]
     n_sample = min(_MOST_ROWS, n_rows // _TIMES_AS_MANY)
-    if n_sample < max(_LEAST_ROWS, n_wanted + 1) or not (
-        isinstance(Z, BinMatrix) and isinstance(graph, NeighbourGraph)
-    ):
+    if n_sample < max(_LEAST_ROWS, n_wanted + 1) or not (isinstance(Z, BinMatrix) and isinstance(graph, NeighborGraph)):
         return None
     rows = Z.take(rows_of_sample(n_rows, seed, n_sample))
-    sample = NeighbourGraph(rows, seed)
+    sample = NeighborGraph(rows, seed)
     options: dict[str, Any] = {"tol": max(tol, _NEAR), "max_iter": max_iter, "seed": seed, "n_jobs": n_jobs}
     start = _start_from_sample(rows, sample, n_wanted, **options)
-    found = leading_eigenvectors(sample.normalised, sample.known, n_wanted, start=start, **options)
-    means = NeighbourMeans.of_values(_few_grids(rows), sample.by_root_degree(found.vectors), seed)
+    found = leading_eigenvectors(sample.normalized, sample.known, n_wanted, start=start, **options)
+    means = NeighborMeans.of_values(_few_grids(rows), sample.by_root_degree(found.vectors), seed)
     return means.of_rows(_few_grids(Z)) * graph.known[:, None]
 
 

@@ -67,7 +67,7 @@ def factor(
     for _ in range(8):
         with np.errstate(over="ignore"):  # rows with tiny weights
             place[...] = diagonal + np.minimum(U.dtype.type(alpha) * shift, most)
-        if factorise(U, n_jobs):
+        if factorize(U, n_jobs):
             triangles.clear_below_diagonal(U)
             return U, alpha
         triangles.mirror_below_diagonal(U)
@@ -212,18 +212,18 @@ def pair_weights(B: np.ndarray, c: np.ndarray, g: np.ndarray, shares: np.ndarray
     return float(lapack.pair_weights(B, c, g, shares.astype(B.dtype, copy=False), probes, *routines))
 
 
-def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
+def factorize(A: np.ndarray, n_jobs: int | None = 1) -> bool:
     """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; False unless A is positive definite.
 
     Large matrices are factorized in tiles of a fixed size by threads, because sums of BLAS depend on its threads.
     """
     potrf = _routine("potrf", A.dtype)
     if len(A) < _MANY:
-        return bool(lapack.factorise(A, potrf))
+        return bool(lapack.factorize(A, potrf))
     cuts = slices(len(A), _SIDE)
     with one_blas_thread():
         for k, own in enumerate(cuts):
-            if not lapack.factorise(A[own, own], potrf):
+            if not lapack.factorize(A[own, own], potrf):
                 return False
             _eliminate(A, own, cuts[k + 1 :], n_jobs)
     return True

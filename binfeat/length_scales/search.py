@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.arrays import Scratch, quotients
-from binfeat._common.held_out import surely_less
+from binfeat._common.held_out import is_significantly_less
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat.kernels.base import Kernel
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
@@ -147,13 +147,13 @@ class SearchPlan:
         return self.n_steps - self.n_steps // 3
 
     @property
-    def race(self) -> int:
+    def kernel_selection(self) -> int:
         """Step after which radial kernels are compared."""
         return min(self.early + SEARCH.look_steps, self.n_steps)
 
     def n_looks(self, needs_kernel: bool) -> int:
-        """Number of readings of the clock in a race, if a kernel is needed or none is."""
-        ends = 0, *([self.half] if needs_kernel else []), self.early, self.race, self.n_steps
+        """Number of readings of the clock in a search, if a kernel is needed or none is."""
+        ends = 0, *([self.half] if needs_kernel else []), self.early, self.kernel_selection, self.n_steps
         return sum(map(n_chunks, ends[:-1], ends[1:]))
 
 
@@ -325,7 +325,7 @@ class LengthScaleSearch:
             return
         tries = [losses(factor) for factor in factors]
         best = int(np.argmin([own[::2].mean() for own in tries]))
-        if surely_less(tries[best][1::2], mean[1::2], 2.0):
+        if is_significantly_less(tries[best][1::2], mean[1::2], 2.0):
             self._steps = self._steps.times(factors[best])
 
     def left_out(self, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -299,7 +299,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         if check_flag(self.probability, "probability") and not isinstance(rows, ProcessRows):
             raise ValueError("probability=True needs rows in memory or a source of blocks; set it to False on Dask.")
 
-    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Fit the calibration to validation scores, from solves on the training rows with the selected penalty."""
         if not self.probability:
             return

@@ -113,7 +113,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _check_rows(self, rows: Rows) -> None:
         """Raise ValueError if a parameter does not support rows of this kind."""
 
-    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Learn attributes that depend on the coefficients, from rows of this process."""
 
     def _options(self) -> SolverOptions:
@@ -139,7 +139,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._fit_coefficients(rows, parts, Progress(self, X, y), flat)
         if isinstance(rows, ProcessRows) and self.status_ != "stopped":
             try:
-                self._learn_more(rows, y, groups, flat)
+                self._fit_attributes(rows, y, groups, flat)
             except KeyboardInterrupt:
                 self.status_ = "interrupted"
                 raise

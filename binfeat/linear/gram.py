@@ -13,7 +13,7 @@ from binfeat._common.subsets import slices
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import Features, is_computed
 from binfeat._rows.rows import Part, Rows
-from binfeat._threads import threads_to_factorise
+from binfeat._threads import threads_to_factorize
 from binfeat.linear.result import Penalties, Result, SolverOptions, refuse_overflow
 
 _BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features per block; sums of blocks are added up in float64
@@ -95,7 +95,7 @@ class GramSystem:
             yield self._result(W, penalties)
 
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
-        with threads_to_factorise(len(self.matrix)):
+        with threads_to_factorize(len(self.matrix)):
             return linalg.eigh(self.matrix, check_finite=False, driver="evd")
 
     def _by_eigen(self, values: np.ndarray, vectors: np.ndarray, alpha: np.ndarray) -> np.ndarray:
@@ -111,7 +111,7 @@ class GramSystem:
             shifted = self.matrix.copy().T  # Fortran order, so that LAPACK makes no copy
             shifted[np.diag_indices_from(shifted)] += penalty
             try:
-                with threads_to_factorise(len(shifted)):
+                with threads_to_factorize(len(shifted)):
                     factor = linalg.cho_factor(shifted, overwrite_a=True, check_finite=False)
                 W[:, targets] = linalg.cho_solve(factor, self.right[:, targets], check_finite=False)
             except linalg.LinAlgError:  # singular: use the minimum-norm solution

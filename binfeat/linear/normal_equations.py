@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from binfeat._common.validation import float_dtype
-from binfeat._engine.vectors import centre
+from binfeat._engine.vectors import center
 from binfeat._rows.products import gram_diagonal, product, transposed_product
 from binfeat._rows.rows import Part, Rows
 from binfeat._rows.vectors import column_dots, column_sums
@@ -43,18 +43,18 @@ class NormalEquations:
         self._means: np.ndarray | None = None  # without intercept
         self._typed_means: np.ndarray | Any = None
         self.diagonal = squares[0] if squares else np.ones((rows.shape[1], weight.size))
-        self._recentres = False
+        self._recenters = False
         if fit_intercept:
             if squares:
                 of_means = columns**2
                 of_means /= total
                 self.diagonal -= of_means
                 np.maximum(self.diagonal, 0.0, out=self.diagonal)
-            self._recentres = not (rows.whole and squares) or self._is_far(of_means)
+            self._recenters = not (rows.whole and squares) or self._is_far(of_means)
             columns /= total
             self._means, self._typed_means = columns, columns.astype(self.dtype, copy=False)
-        if self._recentres:
-            self._recentre(self.right, rest, slice(None))
+        if self._recenters:
+            self._recenter(self.right, rest, slice(None))
 
     def _is_far(self, of_means: np.ndarray) -> bool:
         """Return True if a column that is not constant is many standard deviations away from zero."""
@@ -69,8 +69,8 @@ class NormalEquations:
         else:
             pivot = column_dots(W, self._of(self._typed_means, targets))
         image, rest = self._rows.sum(_product, W, pivot, targets)
-        if self._recentres:
-            self._recentre(image, rest, targets)
+        if self._recenters:
+            self._recenter(image, rest, targets)
         return image
 
     def intercept(self, W: np.ndarray) -> np.ndarray:
@@ -81,7 +81,7 @@ class NormalEquations:
         """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""
         return solve_path(self, alphas, options, start)
 
-    def _recentre(self, image: np.ndarray, rest: np.ndarray, targets: np.ndarray | slice) -> None:
+    def _recenter(self, image: np.ndarray, rest: np.ndarray, targets: np.ndarray | slice) -> None:
         image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)
 
     @staticmethod
@@ -122,15 +122,15 @@ def _back(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.
         if pivot.any():
             values -= pivot
     else:
-        _centre(part, values, pivot, targets)
+        _center(part, values, pivot, targets)
     out = part.space("image", (part.Z.shape[1], values.shape[1]), values.dtype)
     transposed_product(part.Z, values, out)
     return [out, values.sum(axis=0, dtype=np.float64)]
 
 
-def _centre(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> None:
+def _center(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> None:
     weights, total = part.typed_weights, part.total_weight
     if weights.shape[1] > 1:
         weights, total = np.asfortranarray(weights[:, targets]), total[targets]
     pivot = column_dots(values, weights) / total if pivot is None else pivot
-    centre(pivot, weights.T, values.T, n_jobs=part.n_jobs)
+    center(pivot, weights.T, values.T, n_jobs=part.n_jobs)

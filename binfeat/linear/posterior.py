@@ -16,7 +16,7 @@ from binfeat._common.arrays import quotients
 from binfeat._common.subsets import slices
 from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import ProcessRows
-from binfeat._threads import threads_to_factorise
+from binfeat._threads import threads_to_factorize
 from binfeat.linear import cg
 from binfeat.linear.gram import GramSystem
 from binfeat.linear.normal_equations import NormalEquations
@@ -95,7 +95,7 @@ def _sampled(
 def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePosterior:
     """Return the posterior from the Cholesky factor; the last root represents the mean of the targets."""
     shifted = system.matrix + alpha * np.eye(len(system.matrix))
-    with threads_to_factorise(len(shifted)):
+    with threads_to_factorize(len(shifted)):
         factor = linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
         root = linalg.lapack.dtrtri(factor, lower=1)[0]
     coef, intercept = root, -root @ system.means

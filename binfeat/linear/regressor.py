@@ -230,7 +230,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         ):
             raise ValueError(f"n_posterior_samples requires one positive alpha for all targets, got {self.alpha!r}.")
 
-    def _learn_more(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Draw samples of the posterior, and estimate the variance of the noise."""
         if self.n_posterior_samples is None:
             return

@@ -30,7 +30,7 @@ from binfeat.models.kernel_algebra.loss import MARGINS
 from binfeat.models.served.estimator import ServedModelBase
 from binfeat.models.settings import Settings
 from binfeat.models.table.columns import RawTable
-from binfeat.models.table.findings import doubt_classes
+from binfeat.models.table.findings import warn_of_rare_classes
 from binfeat.report.method import Reporting
 
 
@@ -264,7 +264,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         for column in columns:
             classes, counts = np.unique(column, return_counts=True)
             require_two(classes)
-            doubt_classes(classes, counts)
+            warn_of_rare_classes(classes, counts)
         self._check_scoring(columns)
         weights = weights_by_class(sample_weight, self.class_weight, y)
         return y, None if weights is None else weights.ravel()

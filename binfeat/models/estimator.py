@@ -37,7 +37,7 @@ from binfeat.models.solvers.all_rows import SourceRows, check_beyond_memory
 from binfeat.models.solvers.choice import fitted_with
 from binfeat.models.solvers.sizes import require_table_bytes
 from binfeat.models.table.columns import RawTable
-from binfeat.models.table.findings import NoveltyPolicy, Report, doubt_limit
+from binfeat.models.table.findings import NoveltyPolicy, Report, warn_of_time_limit
 from binfeat.models.table.targets import Targets
 from binfeat.models.training_data import TrainingTable, problem_of, seen_rows
 
@@ -135,7 +135,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         progress = Progress(self, given.X, given.y)
         run = Run(settings, self._limits, clock, progress)
         problem, previous, rows = problem_of(self, given, run)
-        with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, run.compiling):
+        with blas_threads(self.n_jobs), compilations.notifying(progress.compiling, run.compiling):
             fitted = fit(problem, previous, given.all_rows, run)
         seen = None if given.is_sample else seen_rows(problem, rows)
         attributes = attributes_of(replace(fitted, seen=seen))
@@ -146,7 +146,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         self._fitted_with, self._derived = fitted_with(self), Derived()
         if run.interrupt is not None:
             raise run.interrupt
-        doubt_limit(settings.max_seconds, clock.used)
+        warn_of_time_limit(settings.max_seconds, clock.used)
         progress.end()
         return self
 

@@ -10,7 +10,7 @@ from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._rows.sources import is_source
 from binfeat._threads import blas_threads
-from binfeat.models.fitted.exact import Spread
+from binfeat.models.fitted.exact import NoiseModel
 from binfeat.models.fitted.features import FeaturePosterior
 from binfeat.models.fitted.fitted import Posterior
 from binfeat.models.fitted.saved import check_regressor
@@ -100,9 +100,9 @@ class NumbersModelBase(ServedModelBase):
         )
         if not levels.size:
             raise ValueError("quantiles must contain at least one level between 0 and 1, got none.")
-        spread = self._spread_of_noise()
-        offsets = self._widening(len(spread.residuals)) * spread.quantiles(levels)
-        scores, sizes = np.split(self._columns_of(X, spread.sizes), 2, axis=1)
+        noise_model = self._require_noise_model()
+        offsets = self._widening(len(noise_model.residuals)) * noise_model.quantiles(levels)
+        scores, sizes = np.split(self._columns_of(X, noise_model.sizes), 2, axis=1)
         return self._own_targets.stacked([scores + sizes * offset for offset in offsets])
 
     def predict_interval(
@@ -146,9 +146,9 @@ class NumbersModelBase(ServedModelBase):
         coverage = check_share(coverage, "coverage")
         check_choice(method, "method", ("auto", "quantiles", "deviations"))
         self._require_squares()
-        spread, levels = self._fitted.spread, np.array([1 - coverage, 1 + coverage]) / 2
+        noise_model, levels = self._fitted.noise_model, np.array([1 - coverage, 1 + coverage]) / 2
         if method == "quantiles" or (
-            method == "auto" and spread is not None and spread.differ and spread.tells(levels)
+            method == "auto" and noise_model is not None and noise_model.differ and noise_model.has_quantiles(levels)
         ):
             return self.predict_quantiles(X, levels)
         scores, variances = self._scores_and_variances(X)
@@ -170,13 +170,13 @@ class NumbersModelBase(ServedModelBase):
         chosen = is_word(self.alpha, "auto") + 3 * is_word(self.kernel, "auto") + scales
         return {"_n_chosen": int(chosen)}
 
-    def _spread_of_noise(self) -> Spread:
+    def _require_noise_model(self) -> NoiseModel:
         """Return the noise model; ValueError for models saved by older versions."""
         self._require_squares()
-        spread = self._fitted.spread
-        if spread is None:
+        noise_model = self._fitted.noise_model
+        if noise_model is None:
             raise ValueError("This model was saved by an older version without quantiles. Fit it again.")
-        return spread
+        return noise_model
 
     def _require_squares(self) -> None:
         """Raise a ValueError if `loss` is a deviance."""

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from binfeat._common.held_out import sums_by_group, surely_less
+from binfeat._common.held_out import is_significantly_less, sums_by_group
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._common.warned import warn
@@ -16,27 +16,27 @@ from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError
 from binfeat.length_scales.matrices import is_radial
 from binfeat.length_scales.search import LengthScaleSearch
-from binfeat.models.fitted.exact import ExactFunction, Spread
+from binfeat.models.fitted.exact import ExactFunction, NoiseModel
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
+from binfeat.models.search.high_dimensional import HighDimensionalSearch
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
-from binfeat.models.search.wide import WideSearch
 from binfeat.models.solvers.all_rows import AllRows, RowsOf
 from binfeat.models.solvers.candidate import Solution
 from binfeat.models.solvers.choice import Candidate, SolverChoice, known_kernels, known_solver, solver_again, suits
 from binfeat.models.solvers.exact import ExactSolver
-from binfeat.models.solvers.sizes import TUNING_ROWS, is_wide
+from binfeat.models.solvers.sizes import TUNING_ROWS, is_high_dimensional
 from binfeat.models.table.targets import (
     LINK,
     Targets,
     TargetTransform,
     TransformTrial,
     as_columns,
-    beats,
+    is_better,
     likelihood,
     transforms_to_try,
 )
@@ -51,9 +51,9 @@ def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -
     choice = SolverChoice.of(problem, all_rows(problem, run), run)
     if previous is not None and not suits(previous, choice):
         previous = None
-    search: KernelSearch | WideSearch | None = None
-    if previous is None and choice.takes_exact and is_wide(problem, run.settings):
-        search = WideSearch(problem, run)
+    search: KernelSearch | HighDimensionalSearch | None = None
+    if previous is None and choice.takes_exact and is_high_dimensional(problem, run.settings):
+        search = HighDimensionalSearch(problem, run)
     elif previous is None:
         search = KernelSearch(problem, run, *choice.kernel_kinds, choice.rows.n_train)
     run.begin((search.n_stages if search else 0) + choice.n_stages(run.settings.learns_gamma and previous is None))
@@ -80,7 +80,7 @@ def _solver(choice: SolverChoice, kernels: ScaledKernels, previous: Fitted | Non
 
 def _solved_in_a_second(choice: SolverChoice, kernels: ScaledKernels, previous: Fitted | None) -> Solution:
     """Return a model of few rows, which takes about a second."""
-    problem, run = choice.problem, choice.run.hurried()
+    problem, run = choice.problem, choice.run.finishing()
     train, held_out = problem.train[: run.limits.hurried_rows], problem.held_out[: run.limits.hurried_out]
     some = replace(problem, train=train, held_out=held_out)
     rows = AllRows(some, run)
@@ -152,8 +152,8 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     relevances = kernels.relevances(problem, main, run.limits.sample_rows, settings.seed)
     groups = None if settings.has_cv else rows_of(problem.groups, rows)
     error = _error(problem.losses(rows)(predictions), groups)
-    has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels)
-    spread = _spread(problem, kernels, solution, run) if has_noise and run.limits.mechanisms.noise_model else None
+    has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels) and run.limits.mechanisms.noise_model
+    noise_model = _noise_model(problem, kernels, solution, run) if has_noise else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
     errors, gammas = kernels.history(main.kernel)
@@ -178,13 +178,13 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         status=status if run.interrupt is None else "interrupted",
         samples=solution.samples,
         errors=solution.errors,
-        spread=spread,
+        noise_model=noise_model,
         rises=_rises(problem, kernels, solution, run),
     )
 
 
 def _with_link(problem: Problem, loss: Deviance) -> Problem:
-    loss, flat = loss.standardised(problem.answers, problem.own_weights), problem.y.ndim == 1
+    loss, flat = loss.standardized(problem.answers, problem.own_weights), problem.y.ndim == 1
     targets = Targets.of_moments(TargetTransform(LINK), np.asarray(loss.center), np.asarray(loss.std), flat)
     return replace(problem, loss=loss, targets=targets)
 
@@ -210,7 +210,7 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
         return problem.targets
     plain, *others = trials
     likeliest = sorted(others, key=lambda trial: -trial[2])
-    targets, losses, _ = next((trial for trial in likeliest if beats(trial, plain)), plain)
+    targets, losses, _ = next((trial for trial in likeliest if is_better(trial, plain)), plain)
     run.note("target transform", targets.transform.name, losses.mean())
     return targets
 
@@ -288,8 +288,8 @@ def _error(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     """Return the mean loss and its standard error (NaN for one), with correlated groups (Liang & Zeger 1986)."""
     apart = sums_by_group(losses - losses.mean(), groups)
     n = apart.size
-    spread = np.sqrt(n / (n - 1) * (apart**2).sum()) / losses.size if n > 1 else np.nan
-    return np.array([losses.mean(), spread])
+    standard_error = np.sqrt(n / (n - 1) * (apart**2).sum()) / losses.size if n > 1 else np.nan
+    return np.array([losses.mean(), standard_error])
 
 
 def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> np.ndarray | None:
@@ -304,7 +304,7 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
 
 
-def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
+def _noise_model(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> NoiseModel:
     """Fit kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
 
     Residuals are validation residuals of the solution. Only the penalty is learned again. Sizes of a group are
@@ -328,7 +328,7 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     expected[places[logs.rows]] = targets.decode(logs.predictions)
     differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
     run.note("noise", "differs between rows" if differ else "about constant", solution.error)
-    return Spread(
+    return NoiseModel(
         **(function.arrays() | {"coef": function.coef * targets.std[:, np.newaxis]}),
         intercept=logs.intercept * targets.std + targets.mean,
         differ=differ,
@@ -341,7 +341,7 @@ def _differ(problem: Problem, logs: Solution) -> np.ndarray:
     predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
     groups = rows_of(problem.groups, logs.rows)
     predicted, constant = sums_by_group(predicted, groups), sums_by_group(constant, groups)
-    return np.array(predicted.mean() < _CLEAR_ERROR * constant.mean() and surely_less(predicted, constant))
+    return np.array(predicted.mean() < _CLEAR_ERROR * constant.mean() and is_significantly_less(predicted, constant))
 
 
 def _problem_of_sizes(

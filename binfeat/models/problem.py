@@ -9,7 +9,7 @@ import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors, of_mean_one
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels
-from binfeat._threads import one_blas_thread, threads_to_factorise
+from binfeat._threads import one_blas_thread, threads_to_factorize
 from binfeat.length_scales.leave_one_out import Root, Weights
 from binfeat.models.kernel_algebra.loss import Loss, SquaredError, Squares
 from binfeat.models.kernel_algebra.solve import coefficients, minimum_left_out
@@ -92,18 +92,18 @@ class Problem:
         return replace(self, loss=loss, squares=loss.squares(self.answers, scores, self.own_weights), beyond=beyond)
 
     @property
-    def is_judged_by_squares(self) -> bool:
+    def uses_squared_errors(self) -> bool:
         """Return True if `losses` are squared errors."""
         return self.scoring is None and self.loss.is_squares
 
     @cached_property
     def negligible(self) -> float:
         """Mean squared error below which no gain is possible; 0 with another criterion."""
-        return _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min()) if self.is_judged_by_squares else 0.0
+        return _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min()) if self.uses_squared_errors else 0.0
 
     def losses(self, rows: np.ndarray) -> Losses:
         """Return the validation losses of predicted targets for some rows."""
-        if self.is_judged_by_squares:
+        if self.uses_squared_errors:
             return SquaredErrors(self.Y[rows], rows_of(self.weights, rows))
         if self.scoring is None:
             Y, weights = self.answers[rows], of_mean_one(rows_of(self.own_weights, rows))
@@ -120,8 +120,8 @@ class Problem:
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Return leave-one-out predictions (n_rows, n_targets) of an exact model, from its kernel matrix."""
-        with threads_to_factorise(len(rows)):
-            return minimum_left_out(self.loss, K, alpha, *_minimised(self, rows), root, rows_of(self.groups, rows))
+        with threads_to_factorize(len(rows)):
+            return minimum_left_out(self.loss, K, alpha, *_minimized(self, rows), root, rows_of(self.groups, rows))
 
     def predicted(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Return predictions (n_others, n_targets) for other rows, by an exact model of some rows.
@@ -129,8 +129,8 @@ class Problem:
         K contains kernel values of all pairs of both, with the rows of the model first.
         """
         n_rows = len(rows)
-        with threads_to_factorise(n_rows):
-            coef = coefficients(self.loss, K[:n_rows, :n_rows], alpha, *_minimised(self, rows), root)
+        with threads_to_factorize(n_rows):
+            coef = coefficients(self.loss, K[:n_rows, :n_rows], alpha, *_minimized(self, rows), root)
             return (K[n_rows:, :n_rows] + np.float32(1.0)) @ coef
 
     def weighty(self, rows: np.ndarray | slice) -> np.ndarray | slice:
@@ -165,7 +165,7 @@ class Problem:
         return replace(known, train=train, held_out=held_out, beyond=None, groups=None)
 
 
-def _minimised(problem: Problem, rows: np.ndarray) -> tuple[Weights, np.ndarray]:
+def _minimized(problem: Problem, rows: np.ndarray) -> tuple[Weights, np.ndarray]:
     """Return weights (n_rows,) and targets for solving some rows, relative to the same mean weight."""
     if problem.loss.is_squares:
         return problem.relative_weights(rows), problem.Y[rows]

@@ -45,7 +45,7 @@ class Clock:
         """Return the remaining seconds of a phase, infinity without a limit."""
         return phase.value * self._seconds - self.used
 
-    def gone(self, phase: Phase) -> float:
+    def share_used(self, phase: Phase) -> float:
         """Return the used share of the time of a phase, from 0 to 1."""
         return min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
 
@@ -131,8 +131,8 @@ class Run:
         own = self.settings if settings is None else settings
         return Run(own, limits, self.clock, Silent(goes_on=True), is_quiet=True)
 
-    def hurried(self) -> "Run":
+    def finishing(self) -> "Run":
         """Return the context of a fit that should end in about a second."""
         run = copy(self)
-        run.clock, run._progress, run._may_go_on = Clock(self.limits.hurried_seconds), Silent(goes_on=False), True
+        run.clock, run._progress, run._may_go_on = Clock(self.limits.finish_seconds), Silent(goes_on=False), True
         return run

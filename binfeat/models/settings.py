@@ -44,9 +44,9 @@ class Limits:
 
     exact_rows: int = 10_000  # rows of an exact model; local models of more rows are faster and nearly as accurate
     exact_work: float = 2e10  # pairs of rows times inputs of an exact model
-    wide_work: float = 1e12  # pairs of rows times inputs if inputs are many; kernels are then products of matrices
+    high_dimensional_work: float = 1e12  # pairs of rows times inputs if inputs are many: kernels by matrix products
     cell_rows: int = 1500  # rows of a cell of a local model
-    hurried_seconds: float = 1.0  # seconds of a fit after Ctrl-C
+    finish_seconds: float = 1.0  # seconds of a fit after Ctrl-C
     hurried_rows: int = 3000  # rows that any time limit keeps, and training rows after Ctrl-C
     hurried_out: int = 1000  # validation rows after Ctrl-C
     n_steps: int = 60  # steps of a search for length scales
@@ -171,7 +171,7 @@ class SizeLimits:
 
     pair_seconds: float = 8e-9  # seconds per pair of rows in an exact solution
     input_seconds: float = 3e-10  # seconds per input of a pair of rows
-    wide_input_seconds: float = 2e-11  # the same for many inputs, with kernels by matrix products
+    high_dimensional_input_seconds: float = 2e-11  # the same for many inputs, with kernels by matrix products
     loss_steps: int = 20  # approximate steps to the minimum of a loss
     choice_pair_bytes: int = 9  # bytes per pair of rows in choices, for several matrices
     most_trees: int = 8  # maximum of trees of a local model

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-Machine: TypeAlias = KernelMachineRegressor | KernelMachineClassifier
+KernelModel: TypeAlias = KernelMachineRegressor | KernelMachineClassifier
 OptionalAxes: TypeAlias = "Axes | None"
 
 
@@ -31,14 +31,14 @@ def canvas(display: object, ax: OptionalAxes, figsize: tuple[float, float]) -> "
     return ax.figure, ax
 
 
-def require_model(machine: object, attribute: str) -> None:
+def require_model(estimator: object, attribute: str) -> None:
     """Raise TypeError for anything but a kernel model, NotFittedError for a model that is not fitted."""
-    if not isinstance(machine, KernelMachineBase):
+    if not isinstance(estimator, KernelMachineBase):
         raise TypeError(
-            "machine must be a KernelMachineRegressor or KernelMachineClassifier (for a pipeline, pass its last step); "
-            f"got {type(machine).__name__}."
+            "estimator must be a KernelMachineRegressor or KernelMachineClassifier (for a pipeline, pass its last "
+            f"step); got {type(estimator).__name__}."
         )
-    check_is_fitted(machine, attribute)
+    check_is_fitted(estimator, attribute)
 
 
 def names_of(feature_names: ArrayLike | None, values: np.ndarray, what: str) -> list[str]:

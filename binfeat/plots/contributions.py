@@ -111,8 +111,8 @@ class ContributionDisplay:
         names = names_of(self.feature_names, values, "input")
         order = np.argsort(-values, kind="stable")[: check_integer(max_features, "max_features", 1)]
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.0, 1.4 + 0.3 * len(order)))
-        colours = np.where(values[order] > 0, _ABNORMAL, _NORMAL)
-        self.bars_ = self.ax_.barh(np.arange(order.size), values[order], **{"color": colours, **bar_kwargs})
+        colors = np.where(values[order] > 0, _ABNORMAL, _NORMAL)
+        self.bars_ = self.ax_.barh(np.arange(order.size), values[order], **{"color": colors, **bar_kwargs})
         self.ax_.set_yticks(np.arange(order.size), [as_text(names[j]) for j in order])
         self.ax_.invert_yaxis()
         self.ax_.axvline(0, color="0.6", linewidth=0.8)

@@ -68,7 +68,7 @@ class IntervalDisplay:
     @classmethod
     def from_estimator(
         cls,
-        machine: KernelMachineRegressor,
+        estimator: KernelMachineRegressor,
         X: Any,
         y: ArrayLike,
         *,
@@ -80,7 +80,7 @@ class IntervalDisplay:
 
         Parameters
         ----------
-        machine : KernelMachineRegressor
+        estimator : KernelMachineRegressor
             Model fitted to one target.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
             Test rows.
@@ -97,17 +97,17 @@ class IntervalDisplay:
         Raises
         ------
         TypeError
-            If `machine` is not a KernelMachineRegressor.
+            If `estimator` is not a KernelMachineRegressor.
         ValueError
-            If `machine` has several targets.
+            If `estimator` has several targets.
         """
-        if not isinstance(machine, NumbersModelBase):
-            raise TypeError(f"machine must be a KernelMachineRegressor, got {type(machine).__name__}.")
-        check_is_fitted(machine, "feature_coef_")
-        intervals = machine.predict_interval(X, coverage)
+        if not isinstance(estimator, NumbersModelBase):
+            raise TypeError(f"estimator must be a KernelMachineRegressor, got {type(estimator).__name__}.")
+        check_is_fitted(estimator, "feature_coef_")
+        intervals = estimator.predict_interval(X, coverage)
         if intervals.ndim > 2:
-            raise ValueError(f"machine must have one target, got {intervals.shape[1]}.")
-        return cls(machine.predict(X), y, intervals, coverage=coverage).plot(ax, max_rows=max_rows)
+            raise ValueError(f"estimator must have one target, got {intervals.shape[1]}.")
+        return cls(estimator.predict(X), y, intervals, coverage=coverage).plot(ax, max_rows=max_rows)
 
     def plot(self, ax: OptionalAxes = None, *, max_rows: int = 200, **scatter_kwargs: Any) -> Self:
         """Draw bars and dots, and return the display.
@@ -145,8 +145,8 @@ class IntervalDisplay:
         shown = thinned(np.argsort(x, kind="stable"), check_integer(max_rows, "max_rows", 1))
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
         self.bars_ = self.ax_.vlines(x[shown], low[shown], high[shown], color=_BARS, linewidth=1.2, zorder=1)
-        colours = np.where(inside[shown], _INSIDE, _OUTSIDE)
-        style = {"s": 14, "linewidths": 0, "color": colours, "zorder": 2, **scatter_kwargs}
+        colors = np.where(inside[shown], _INSIDE, _OUTSIDE)
+        style = {"s": 14, "linewidths": 0, "color": colors, "zorder": 2, **scatter_kwargs}
         self.points_ = self.ax_.scatter(x[shown], y[shown], **style)
         self.ax_.set(xlabel=as_text(self.x_name), ylabel="Target")
         self.ax_.set_title(f"{self.inside_:.3f} of {x.size:,} rows inside{nominal}", loc="left", fontsize="medium")

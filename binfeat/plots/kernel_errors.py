@@ -160,12 +160,12 @@ class KernelErrorDisplay:
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
         style = {"s": 9, "alpha": 0.35, "linewidths": 0, "rasterized": exact.size > 5000, **scatter_kwargs}
         self.points_ = self.ax_.scatter(exact, error, **style)
-        colour = np.asarray(self.points_.get_facecolor())[0, :3]
-        centres, low, mean, high = _quantile_bands(exact, error)
+        color = np.asarray(self.points_.get_facecolor())[0, :3]
+        centers, low, mean, high = _quantile_bands(exact, error)
         self.band_ = self.ax_.fill_between(
-            centres, low, high, color=colour, alpha=0.16, linewidth=0, zorder=0.5, label="90 % of pairs"
+            centers, low, high, color=color, alpha=0.16, linewidth=0, zorder=0.5, label="90 % of pairs"
         )
-        (self.line_,) = self.ax_.plot(centres, mean, color=colour * 0.6, linewidth=2, label="mean error")
+        (self.line_,) = self.ax_.plot(centers, mean, color=color * 0.6, linewidth=2, label="mean error")
         self.ax_.axhline(0.0, color="0.25", linewidth=0.8, zorder=0.6)
         widest = 1.1 * np.abs(error).max()
         limits = (-widest, widest) if widest > 0 else (-1e-3, 1e-3)
@@ -234,6 +234,6 @@ def _spread_out(exact: np.ndarray, n_pairs: int, rng: np.random.Generator) -> np
 def _quantile_bands(exact: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean exact value, and the 5 % quantile, mean and 95 % quantile of errors, in bands of equal counts."""
     parts = equal_groups(exact, _BANDS, 25)
-    centres, means = np.transpose([(exact[part].mean(), error[part].mean()) for part in parts])
+    centers, means = np.transpose([(exact[part].mean(), error[part].mean()) for part in parts])
     low, high = np.transpose([np.quantile(error[part], (0.05, 0.95)) for part in parts])
-    return centres, low, means, high
+    return centers, low, means, high

@@ -9,7 +9,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import as_text
 from binfeat._common.validation import check_numbers
-from binfeat.plots.canvas import Machine, OptionalAxes, canvas, require_model
+from binfeat.plots.canvas import KernelModel, OptionalAxes, canvas, require_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,7 @@ class LearningCurveDisplay:
     steps: ArrayLike | None = None
 
     @classmethod
-    def from_estimator(cls, machine: Machine, *, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
+    def from_estimator(cls, estimator: KernelModel, *, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
         """Draw the error of a fitted kernel model during `fit`, and return the display.
 
         The left part is the leave-one-out error before each step of the search for length scales. The right part is
@@ -79,7 +79,7 @@ class LearningCurveDisplay:
 
         Parameters
         ----------
-        machine : KernelMachineRegressor or KernelMachineClassifier
+        estimator : KernelMachineRegressor or KernelMachineClassifier
             Fitted model.
         ax, **line_kwargs : as in `plot`
 
@@ -90,10 +90,10 @@ class LearningCurveDisplay:
         Raises
         ------
         TypeError
-            If `machine` is not a kernel model.
+            If `estimator` is not a kernel model.
         """
-        require_model(machine, "learning_curve_")
-        return cls(**_curve_of(machine)).plot(ax, **line_kwargs)
+        require_model(estimator, "learning_curve_")
+        return cls(**_curve_of(estimator)).plot(ax, **line_kwargs)
 
     def plot(self, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
         """Draw the curve, and return the display. Axes are logarithmic if values span a factor of 8 or more.
@@ -146,17 +146,17 @@ class LearningCurveDisplay:
         return x, error, steps
 
 
-def _curve_of(machine: Machine) -> dict[str, Any]:
+def _curve_of(model: KernelModel) -> dict[str, Any]:
     """Return the arguments of `LearningCurveDisplay` for a kernel model."""
-    steps, curve = machine.length_scale_errors_, machine.learning_curve_
+    steps, curve = model.length_scale_errors_, model.learning_curve_
     if len(steps) < 2 and len(curve) < 2:
-        decisions = machine.decisions_
+        decisions = model.decisions_
         names = {"x_labels": decisions["what"], "x_name": "Decision", "error_name": "Error after the decision"}
         return {"x": np.arange(len(decisions)), "error": decisions["error"], **names}
-    if machine.scoring is not None and len(steps):
+    if model.scoring is not None and len(steps):
         steps, curve = (steps[:0], curve) if len(curve) > 1 else (steps, curve[:0])
-    is_random = machine.features_ not in ("exact", "local")  # their errors are leave-one-out errors, unless `cv` is set
-    name = "Validation error" if machine.scoring is None else "Negative validation score"
+    is_random = model.features_ not in ("exact", "local")  # their errors are leave-one-out errors, unless `cv` is set
+    name = "Validation error" if model.scoring is None else "Negative validation score"
     found: dict[str, Any] = {"x": curve[:, 0], "error": curve[:, 1], "error_name": name}
     if not len(steps):
         return found
@@ -165,9 +165,9 @@ def _curve_of(machine: Machine) -> dict[str, Any]:
     elif is_random:
         name = "Leave-one-out, then validation error"
     found |= {"steps": steps, "x_name": "Step of the search", "error_name": name}
-    if len(curve) and (machine.n_grids_ or machine.n_trees_):
-        return {**found, "x_name": f"Step of the search, then {'grids' if machine.n_grids_ else 'trees'}"}
-    return {**found, "x_labels": [machine.features_] * len(curve)}
+    if len(curve) and (model.n_grids_ or model.n_trees_):
+        return {**found, "x_name": f"Step of the search, then {'grids' if model.n_grids_ else 'trees'}"}
+    return {**found, "x_labels": [model.features_] * len(curve)}
 
 
 def _draw_points(

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_relevances
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_model
+from binfeat.plots.canvas import KernelModel, OptionalAxes, canvas, names_of, require_model
 
 
 @dataclass(eq=False, repr=False)
@@ -48,7 +48,7 @@ class RelevanceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        machine: Machine,
+        estimator: KernelModel,
         *,
         feature_names: ArrayLike | None = None,
         max_features: int = 20,
@@ -58,7 +58,7 @@ class RelevanceDisplay:
 
         Parameters
         ----------
-        machine : KernelMachineRegressor or KernelMachineClassifier
+        estimator : KernelMachineRegressor or KernelMachineClassifier
             Fitted model.
         feature_names : array-like of str of shape (n_inputs,), default=None
             Names of the inputs. None uses the column names of `fit`, if any.
@@ -71,12 +71,12 @@ class RelevanceDisplay:
         Raises
         ------
         TypeError
-            If `machine` is not a kernel model.
+            If `estimator` is not a kernel model.
         """
-        require_model(machine, "feature_relevances_")
+        require_model(estimator, "feature_relevances_")
         if feature_names is None:
-            feature_names = getattr(machine, "feature_names_in_", None)
-        return cls(machine.feature_relevances_, feature_names).plot(ax, max_features=max_features)
+            feature_names = getattr(estimator, "feature_names_in_", None)
+        return cls(estimator.feature_relevances_, feature_names).plot(ax, max_features=max_features)
 
     def plot(self, ax: OptionalAxes = None, *, max_features: int = 20, **bar_kwargs: Any) -> Self:
         """Draw the bars in descending order, and return the display.

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.drawing import draw_swarm, draw_waterfall
 from binfeat._common.validation import check_choice, check_integer, check_numbers
-from binfeat.plots.canvas import Machine, OptionalAxes, canvas, names_of, require_model
+from binfeat.plots.canvas import KernelModel, OptionalAxes, canvas, names_of, require_model
 
 
 @dataclass(eq=False, repr=False)
@@ -53,7 +53,7 @@ class ShapleyDisplay:
     @classmethod
     def from_estimator(
         cls,
-        machine: Machine,
+        estimator: KernelModel,
         X: Any,
         *,
         output: int = 0,
@@ -66,7 +66,7 @@ class ShapleyDisplay:
 
         Parameters
         ----------
-        machine : KernelMachineRegressor or KernelMachineClassifier
+        estimator : KernelMachineRegressor or KernelMachineClassifier
             Fitted model.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
         output : int, default=0
@@ -80,12 +80,12 @@ class ShapleyDisplay:
         Raises
         ------
         TypeError
-            If `machine` is not a kernel model.
+            If `estimator` is not a kernel model.
         ValueError
             If `output` is out of range.
         """
-        require_model(machine, "feature_relevances_")
-        found = machine.shapley_values(X)
+        require_model(estimator, "feature_relevances_")
+        found = estimator.shapley_values(X)
         values, base = found.values, found.base_values
         n_outputs = 1 if base.ndim == 1 else base.shape[1]
         if not 0 <= check_integer(output, "output", 0) < n_outputs:

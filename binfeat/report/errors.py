@@ -52,7 +52,7 @@ class Evaluation:
         if len(table) < _FEWEST:
             raise ValueError(f"X has {len(table)} rows; a report needs at least {_FEWEST} test rows. Pass more rows.")
         kind = ClassificationEvaluation if is_classifier(model) else RegressionEvaluation
-        return kind.judge(model, y, scores, table, seconds)
+        return kind.evaluate(model, y, scores, table, seconds)
 
     @staticmethod
     def _share_seen(model: ServedModelBase, table: np.ndarray, answers: np.ndarray) -> float | None:
@@ -67,7 +67,9 @@ class RegressionEvaluation(Evaluation):
     predicted: np.ndarray
 
     @classmethod
-    def judge(cls, model: ServedModelBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float) -> Self:
+    def evaluate(
+        cls, model: ServedModelBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float
+    ) -> Self:
         y = checked_targets(y)
         Y = as_columns(y)
         if Y.shape != scores.shape:
@@ -107,7 +109,9 @@ class ClassificationEvaluation(Evaluation):
     probabilities: np.ndarray  # (n_rows, n_classes)
 
     @classmethod
-    def judge(cls, model: ServedModelBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float) -> Self:
+    def evaluate(
+        cls, model: ServedModelBase, y: ArrayLike, scores: np.ndarray, table: np.ndarray, seconds: float
+    ) -> Self:
         if model.multilabel_ or isinstance(model.classes_, list):
             raise ValueError(
                 "The model predicts several labels per row, and a report supports test rows only for one label per "

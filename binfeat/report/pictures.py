@@ -17,8 +17,8 @@ from binfeat._common.printable import printable
 from binfeat._common.subsets import equal_groups, evenly_spaced
 from binfeat.report.effects import Effect, Reasons
 
-_BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
-_COLOURS = _BLUE, _ORANGE, "#2f855a", "#6b46c1"
+_BLUE, _ORANGE, _GRAY = "#2b6cb0", "#c05621", "#c3ccd6"
+_COLORS = _BLUE, _ORANGE, "#2f855a", "#6b46c1"
 _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
     "font.size": 9,
     "axes.spines.top": False,
@@ -134,13 +134,13 @@ def effect(ax: Axes, found: Effect, low: float, high: float) -> None:
         counts, edges = np.histogram(found.rows, bins=24, range=ends)
         bars = {"x": edges[:-1], "width": np.diff(edges), "align": "edge"}
     lines = [
-        ax.plot(places, means, color=colour, linewidth=2, zorder=3, **style)[0]
-        for means, colour in zip(found.means.T, _COLOURS)
+        ax.plot(places, means, color=color, linewidth=2, zorder=3, **style)[0]
+        for means, color in zip(found.means.T, _COLORS)
     ]
     margin = 0.05 * (high - low) or 0.5
     height, floor = 5 * margin, low - 6 * margin
     ax.set_ylim(floor, high + margin)
-    ax.bar(height=0.9 * height * counts / max(1, counts.max()), bottom=floor, color=_GREY, **bars)
+    ax.bar(height=0.9 * height * counts / max(1, counts.max()), bottom=floor, color=_GRAY, **bars)
     if found.kind == "dates":
         ax.xaxis_date()
         ax.tick_params(axis="x", rotation=30)
@@ -170,10 +170,10 @@ def observed(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
 
 def residuals(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
     groups = equal_groups(predicted, 15, 10)
-    centres = [predicted[group].mean() for group in groups]
+    centers = [predicted[group].mean() for group in groups]
     quartiles = np.array([np.quantile((y - predicted)[group], (0.25, 0.5, 0.75)) for group in groups]).T
-    ax.fill_between(centres, quartiles[0], quartiles[2], color=_ORANGE, alpha=0.25, linewidth=0, zorder=2)
-    ax.plot(centres, quartiles[1], color=_ORANGE, linewidth=2, zorder=3)
+    ax.fill_between(centers, quartiles[0], quartiles[2], color=_ORANGE, alpha=0.25, linewidth=0, zorder=2)
+    ax.plot(centers, quartiles[1], color=_ORANGE, linewidth=2, zorder=3)
     y, predicted = _some(y, predicted)
     ax.scatter(predicted, y - predicted, s=7, alpha=0.4, linewidths=0, color=_BLUE, rasterized=True)
     ax.axhline(0.0, color="0.3", linewidth=1)

@@ -153,15 +153,15 @@ def _fit(split, group, seed):
     with warnings.catch_warnings(), without(group) as watched:
         warnings.simplefilter("ignore")
         start = perf_counter()
-        machine = ours(X, y, seed).fit(X, y)
+        model = ours(X, y, seed).fit(X, y)
         seconds = perf_counter() - start
-    machine.set_params(on_unseen="ignore")  # predictions far outside the training range warn
-    predictions = machine.predict(split.X_test)
+    model.set_params(on_unseen="ignore")  # predictions far outside the training range warn
+    predictions = model.predict(split.X_test)
     error, floor = error_of(predictions, y_test)
     if is_regression(y):
         return Outcome(error + floor, error + floor, seconds, watched.asked)
-    known = np.isin(y_test, machine.classes_)
-    loss = log_loss_of(machine.classes_, machine.predict_proba(split.X_test)[known], y_test[known])
+    known = np.isin(y_test, model.classes_)
+    loss = log_loss_of(model.classes_, model.predict_proba(split.X_test)[known], y_test[known])
     return Outcome(loss + _LOSS_FLOOR, error + floor, seconds, watched.asked)
 
 

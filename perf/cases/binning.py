@@ -16,7 +16,7 @@ from perf.suite import guarded
 
 N_GRIDS = 50
 QUICK_ROWS = 15_000
-SMALL_ROWS = 30_000  # with fewer, the given widths would be too fine, and fits would warn
+SMALL_ROWS = 30_000  # with fewer, the given length scales would be too fine, and fits would warn
 N_DRAWN, QUICK_DRAWN, DRAWN_INPUTS, DRAWN_GRIDS, DRAWN_GAMMA = 1_000_000, 100_000, 20, 100, 0.05  # for `transform`
 SPARSE_GAMMA = 0.2  # about 4,500 bins per grid on the sparse table
 

@@ -16,7 +16,7 @@ from perf.suite import guarded
 OURS, RBF = "ours", "scikit-learn, rbf"
 SEEDS = 3
 REACH = {"pendigits": 0.70}  # mutual information with the digits
-NEIGHBOURS = 7
+NEIGHBORS = 7
 PEER_ROWS, QUICK_ROWS = 10_000, 400
 SIZES, QUICK_SIZES = (100_000, 1_000_000), (1_000, 2_000)
 
@@ -29,13 +29,13 @@ def run(quick):
     yield from guarded("many rows", _growth, QUICK_SIZES if quick else SIZES)
 
 
-def _machines(X, n_clusters, seed):
+def _models(X, n_clusters, seed):
     options = {"random_state": seed}
     graph = partial(cluster.SpectralClustering, n_clusters, **options)
     return {
         OURS: SpectralClustering(n_clusters, **options),
         RBF: graph(affinity="rbf", gamma=1 / (X.shape[1] * X.var())),
-        f"scikit-learn, {NEIGHBOURS} neighbours": graph(affinity="nearest_neighbors", n_neighbors=NEIGHBOURS),
+        f"scikit-learn, {NEIGHBORS} neighbors": graph(affinity="nearest_neighbors", n_neighbors=NEIGHBORS),
         "k-means": cluster.KMeans(n_clusters, n_init=10, **options),
     }
 
@@ -45,19 +45,19 @@ def _quality(name, load, quick):
     X, y = table(load, QUICK_ROWS if quick else None)
     found = {}
     for seed in range(1 if quick else SEEDS):
-        for machine, made in _machines(X, y.max() + 1, seed).items():
-            found.setdefault(machine, []).append(normalized_mutual_info_score(y, made.fit_predict(X)))
-    means = {machine: float(np.mean(own)) for machine, own in found.items()}
-    for machine, value in means.items():
-        reach = (">=", REACH[name]) if machine == OURS and name in REACH else None
-        yield Row(f"{name}: mutual information, {machine}", value, reach=reach, unit="")
+        for model, made in _models(X, y.max() + 1, seed).items():
+            found.setdefault(model, []).append(normalized_mutual_info_score(y, made.fit_predict(X)))
+    means = {model: float(np.mean(own)) for model, own in found.items()}
+    for model, value in means.items():
+        reach = (">=", REACH[name]) if model == OURS and name in REACH else None
+        yield Row(f"{name}: mutual information, {model}", value, reach=reach, unit="")
     yield Row(f"{name}: mutual information minus {RBF}", means[OURS] - means[RBF], reach=(">=", 0), unit="")
 
 
 def _speed(quick):
     X, y = curved(QUICK_ROWS if quick else PEER_ROWS)
-    machines = _machines(X, y.max() + 1, 0)
-    times = interleave({name: stopwatch(partial(machines[name].fit, X)) for name in machines}, 1 if quick else 2)
+    models = _models(X, y.max() + 1, 0)
+    times = interleave({name: stopwatch(partial(models[name].fit, X)) for name in models}, 1 if quick else 2)
     for name in list(times)[1:]:
         reach = (">=", 10) if name == RBF else None
         yield Row(f"fit, {len(X):,} rows / {name}", times[OURS], times[name], reach)

@@ -14,11 +14,11 @@ from perf.record import Row
 from perf.suite import guarded
 
 OURS, ALONE = "ours", "kernel model on the labeled rows"
-NEIGHBOURS, LABELS = 7, 10
+NEIGHBORS, LABELS = 7, 10
 DRAWS, QUICK_DRAWS, QUICK_ROWS = 10, 1, 500
 MANY, QUICK_MANY = (697_526, 15), (3_000, 15)
-BESIDE_NEIGHBOURS = f"{NEIGHBOURS} neighbours"
-REACH = {ALONE: 0.0, BESIDE_NEIGHBOURS: -2.0}  # points above each reference
+BESIDE_NEIGHBORS = f"{NEIGHBORS} neighbors"
+REACH = {ALONE: 0.0, BESIDE_NEIGHBORS: -2.0}  # points above each reference
 
 
 def run(quick):
@@ -31,32 +31,32 @@ def _quality(name, load, quick):
     """Yield the share of the other rows with the correct class, as means over draws of labeled rows."""
     X, y = table(load, QUICK_ROWS if quick else None)
     found = np.mean([_shares_right(X, y, draw, quick) for draw in range(QUICK_DRAWS if quick else DRAWS)], axis=0)
-    means = dict(zip((OURS, ALONE, BESIDE_NEIGHBOURS), found.tolist(), strict=True))
-    for machine, share in means.items():
-        yield Row(f"{name}: right, {machine}", share, unit="%")
-    for machine, least in REACH.items():
-        yield Row(f"{name}: accuracy minus {machine}", means[OURS] - means[machine], reach=(">=", least), unit="points")
+    means = dict(zip((OURS, ALONE, BESIDE_NEIGHBORS), found.tolist(), strict=True))
+    for model, share in means.items():
+        yield Row(f"{name}: right, {model}", share, unit="%")
+    for model, least in REACH.items():
+        yield Row(f"{name}: accuracy minus {model}", means[OURS] - means[model], reach=(">=", least), unit="points")
 
 
 def _shares_right(X, y, draw, quick):
     rng = np.random.default_rng(draw)
-    labelled = np.concatenate([rng.permutation(np.flatnonzero(y == k))[:LABELS] for k in range(y.max() + 1)])
-    few = few_of(y, labelled)
+    labeled = np.concatenate([rng.permutation(np.flatnonzero(y == k))[:LABELS] for k in range(y.max() + 1)])
+    few = few_of(y, labeled)
     spread = LabelSpreading(random_state=draw).fit(X, few).transduction_
     alone = KernelMachineClassifier(random_state=draw, max_seconds=0.5 if quick else None)
-    neighbours = semi_supervised.LabelSpreading(kernel="knn", n_neighbors=NEIGHBOURS, max_iter=200)
+    neighbors = semi_supervised.LabelSpreading(kernel="knn", n_neighbors=NEIGHBORS, max_iter=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        theirs = neighbours.fit(X, few).transduction_
+        theirs = neighbors.fit(X, few).transduction_
     others = few < 0
-    guesses = spread, alone.fit(X[labelled], y[labelled]).predict(X), theirs
+    guesses = spread, alone.fit(X[labeled], y[labeled]).predict(X), theirs
     return [100 * float((guess == y)[others].mean()) for guess in guesses]
 
 
-def few_of(y, labelled):
+def few_of(y, labeled):
     """Return labels y, with -1 for rows without a label."""
     few = np.full(len(y), -1)
-    few[labelled] = y[labelled]
+    few[labeled] = y[labeled]
     return few
 
 

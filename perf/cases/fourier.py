@@ -142,7 +142,7 @@ def _ridge_on_adult(quick):
         "theirs": stopwatch(partial(theirs.fit, X[:n_rows], y[:n_rows])),
     }
     times = interleave(calls, {"ours": 3, "theirs": 1})
-    errors = [100 * (1 - machine.score(X_test, y_test)) for machine in (ours, theirs)]
+    errors = [100 * (1 - model.score(X_test, y_test)) for model in (ours, theirs)]
     what = "Adult, 2,000 features and 8 alphas / RBFSampler and RidgeClassifierCV"
     yield Row(what, times["ours"], times["theirs"], (">=", 5))
     yield Row("Adult, test error minus RBFSampler's", errors[0] - errors[1], reach=("<=", 0.1), unit="points")

@@ -57,10 +57,10 @@ def _table(name, most_rows, features, quick):
         return
     options = {"features": features or "auto", **(QUICK if quick else {})}
     options["solver_params"] = {**options.get("solver_params", {}), "n_posterior_samples": N_SAMPLES}
-    machine = KernelMachineRegressor(**options, random_state=0).fit(split.X, split.y)
+    model = KernelMachineRegressor(**options, random_state=0).fit(split.X, split.y)
     n = len(split.y_test)
     for coverage in COVERAGES:
-        inside, length = _judged(machine.predict_interval(split.X_test, coverage), split.y_test)
+        inside, length = _evaluated(model.predict_interval(split.X_test, coverage), split.y_test)
         away = abs(inside - coverage) / np.sqrt(coverage * (1 - coverage) / n)
         yield Row(f"{name}, rows inside of {coverage:.0%}", 100 * inside, unit="%")
         yield Row(f"{name}, {coverage:.0%}{_AWAY}", away, unit="s.e.")
@@ -69,7 +69,7 @@ def _table(name, most_rows, features, quick):
             if peer is None:
                 yield skipped(PEER)
                 continue
-            held, theirs = _judged(peer, split.y_test)
+            held, theirs = _evaluated(peer, split.y_test)
             yield Row(f"{name}{_LENGTH}", length, theirs, unit="")
             yield Row(f"{name}, rows inside of 90 %, {PEER}", 100 * held, unit="%")
 
@@ -82,7 +82,7 @@ def noisy(table, most_rows):
     return split.first(most_rows, _MOST_TEST_ROWS)
 
 
-def _judged(intervals, y):
+def _evaluated(intervals, y):
     """Return the share of targets inside, and the mean length."""
     low, high = intervals.T
     return float(np.mean((low <= y) & (y <= high))), float(np.mean(high - low))
@@ -99,11 +99,11 @@ def _peer(split):
     (X, categories), (X_test, _) = map(_numbers, (split.X, split.X_test))
     n_fit = round((1 - _CALIBRATION_SHARE) * len(split.y))
     rest = (1 - LENGTH_AT) / 2
-    machines = []
+    models = []
     for quantile in (rest, 1 - rest, 0.5):
-        machine = lightgbm(_N_TREES, _N_LEAVES, regression=True).set_params(objective="quantile", alpha=quantile)
-        machines.append(machine.fit(X[:n_fit], split.y[:n_fit], categorical_feature=categories))
-    conformal = ConformalizedQuantileRegressor(machines, confidence_level=LENGTH_AT, prefit=True)
+        model = lightgbm(_N_TREES, _N_LEAVES, regression=True).set_params(objective="quantile", alpha=quantile)
+        models.append(model.fit(X[:n_fit], split.y[:n_fit], categorical_feature=categories))
+    conformal = ConformalizedQuantileRegressor(models, confidence_level=LENGTH_AT, prefit=True)
     conformal.conformalize(X[n_fit:], split.y[n_fit:])
     return conformal.predict_interval(X_test)[1][:, :, 0]
 

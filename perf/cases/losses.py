@@ -114,14 +114,14 @@ def _table(name, most_rows, quick, loss):
     options = {**(QUICK if quick else {}), "random_state": 0}
     if is_count:
         options["loss"] = "poisson"
-        ours, peers, judged = _counts, loss_peers.of_counts(split), _of_counts
+        ours, peers, evaluate = _counts, loss_peers.of_counts(split), _of_counts
     elif is_regression(split.y):
-        ours, peers, judged = _quantiles, loss_peers.of_quantiles(split, QUANTILES), _of_numbers
+        ours, peers, evaluate = _quantiles, loss_peers.of_quantiles(split, QUANTILES), _of_numbers
     else:
         options["loss"] = loss
-        ours, peers, judged = _probabilities, loss_peers.of_classes(split), _of_classes
+        ours, peers, evaluate = _probabilities, loss_peers.of_classes(split), _of_classes
     found, seconds = _timed(ours(split, options))
-    figures = judged(split, found)
+    figures = evaluate(split, found)
     if options.get("loss", "squared") != "squared":
         _, of_squares = _timed(ours(split, options | {"loss": "squared"}))
         yield Row(f"{name}{_SLOWER}", seconds, of_squares)
@@ -131,7 +131,7 @@ def _table(name, most_rows, quick, loss):
         except ImportError:
             yield skipped(peer)
             continue
-        for what, figure in judged(split, theirs).items():
+        for what, figure in evaluate(split, theirs).items():
             yield Row(f"{name}, {what} / {peer}", figures[what], figure, unit="")
         yield Row(f"{name}, fit / {peer}", seconds, peer_seconds)
 
@@ -145,8 +145,8 @@ def _quantiles(split, options):
 
 
 def _counts(split, options):
-    machine = KernelMachineRegressor(**options)
-    return lambda: machine.fit(split.X, split.y, sample_weight=split.weights).predict(split.X_test)
+    model = KernelMachineRegressor(**options)
+    return lambda: model.fit(split.X, split.y, sample_weight=split.weights).predict(split.X_test)
 
 
 def _of_classes(split, shares):

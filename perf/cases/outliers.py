@@ -24,7 +24,7 @@ from perf.suite import guarded
 OURS, FOREST = "ours", "IsolationForest"
 QUICK_TABLES, QUICK_ROWS = 2, 500
 MOST_ROWS_OF_SLOW = 20_000  # for peers that compare all pairs of rows
-NEIGHBOURS, N_TREES = 20, 200
+NEIGHBORS, N_TREES = 20, 200
 SIZE, N_INPUTS = 1_000_000, 20
 N_DRAWS, QUICK_DRAWS, N_OLD, N_NEW, LEVEL = 1_000, 5, 150, 100, 0.05
 
@@ -41,8 +41,8 @@ def detectors(seed):
     return {
         OURS: lambda X: -OutlierDetector(random_state=seed).fit(X).score_samples(X),
         FOREST: lambda X: -IsolationForest(n_estimators=N_TREES, random_state=seed).fit(X).score_samples(X),
-        f"LOF, {NEIGHBOURS} neighbours": _local_factor,
-        "11th neighbour": _neighbour,
+        f"LOF, {NEIGHBORS} neighbors": _local_factor,
+        "11th neighbor": _neighbor,
         "SGDOneClassSVM on Nystroem": partial(_one_class, seed),
         "PyOD's ECOD": partial(_pyod, "ecod", "ECOD"),
         "PyOD's HBOS": partial(_pyod, "hbos", "HBOS"),
@@ -50,11 +50,11 @@ def detectors(seed):
 
 
 def _local_factor(X):
-    return -LocalOutlierFactor(NEIGHBOURS).fit(_standardised(X)).negative_outlier_factor_
+    return -LocalOutlierFactor(NEIGHBORS).fit(_standardized(X)).negative_outlier_factor_
 
 
-def _neighbour(X):
-    return NearestNeighbors(n_neighbors=11).fit(_standardised(X)).kneighbors()[0][:, -1]
+def _neighbor(X):
+    return NearestNeighbors(n_neighbors=11).fit(_standardized(X)).kneighbors()[0][:, -1]
 
 
 def _one_class(seed, X):
@@ -68,7 +68,7 @@ def _pyod(module, name, X):
     return getattr(import_module(f"pyod.models.{module}"), name)().fit(X).decision_scores_
 
 
-def _standardised(X):
+def _standardized(X):
     if len(X) > MOST_ROWS_OF_SLOW:
         raise MissingDataError(f"too slow for more than {MOST_ROWS_OF_SLOW:,} rows")
     return StandardScaler().fit_transform(X)

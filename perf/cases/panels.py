@@ -55,13 +55,13 @@ def _panel(name, table, most_rows):
 class _WithoutEffects(RegressorMixin, BaseEstimator):
     """A kernel model without effects of levels."""
 
-    def __init__(self, machine):
-        self.machine = machine
+    def __init__(self, model):
+        self.model = model
 
     def fit(self, X, y):
         with without(("global_part",)):
-            self.machine.fit(X, y)
+            self.model.fit(X, y)
         return self
 
     def predict(self, X):
-        return self.machine.predict(X)
+        return self.model.predict(X)

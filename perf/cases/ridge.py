@@ -91,7 +91,7 @@ def _stopping(Z, y, Z_test, y_test):
         "sparse_cg": stopwatch(partial(sparse_cg.fit, csr, y)),
     }
     times = interleave(calls, {"ours": 5, "sparse_cg": 1})
-    errors = [100 * (1 - machine.score(Z_test, y_test)) for machine in (ours, converged.fit(Z, y))]
+    errors = [100 * (1 - model.score(Z_test, y_test)) for model in (ours, converged.fit(Z, y))]
     yield Row("default fit / RidgeClassifier(sparse_cg)", times["ours"], times["sparse_cg"], (">=", 15))
     yield Row("default fit, iterations", ours.n_iter_, unit="")
     yield Row("a fit to a residual of 1e-2, iterations", _loose_iterations(Z, y), unit="")
@@ -106,8 +106,8 @@ def _loose_iterations(Z, y):
 
 
 def _classes(Z, labels, y, quick):
-    machine = CGRidgeClassifier(alpha=ALPHA)
-    calls = {"all": stopwatch(partial(machine.fit, Z, labels)), "one": stopwatch(partial(machine.fit, Z, y))}
+    model = CGRidgeClassifier(alpha=ALPHA)
+    calls = {"all": stopwatch(partial(model.fit, Z, labels)), "one": stopwatch(partial(model.fit, Z, y))}
     times = interleave(calls, 2 if quick else 4)
     yield Row("7 classes / 1", times["all"], times["one"], ("<=", 3))
 
@@ -149,8 +149,8 @@ def _squared_hinge(Z, y):
     calls = {"ours": stopwatch(partial(ours.fit, Z, y)), "LinearSVC": stopwatch(partial(theirs.fit, csr, y))}
     times = interleave(calls, {"ours": 2, "LinearSVC": 1})
     objectives = [
-        np.sum(np.maximum(0, 1 - y * (csr @ machine.coef_[0])) ** 2) + ALPHA * machine.coef_[0] @ machine.coef_[0]
-        for machine in (ours, theirs)
+        np.sum(np.maximum(0, 1 - y * (csr @ model.coef_[0])) ** 2) + ALPHA * model.coef_[0] @ model.coef_[0]
+        for model in (ours, theirs)
     ]
     what = f"squared hinge, 100,000 rows, objective {objectives[0]:.6g} / LinearSVC, objective {objectives[1]:.6g}"
     yield Row(what, times["ours"], times["LinearSVC"], (">=", 1))

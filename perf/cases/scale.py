@@ -78,17 +78,15 @@ def _fit(folder, options):
     """Fit to a folder of files; return seconds, peak of anonymous bytes, kind of model, and error on new rows."""
     import pyarrow.dataset as ds
 
-    machine = KernelMachineRegressor(
-        solver_params={"max_grids": N_GRIDS}, max_bytes=MAX_BYTES, random_state=0, **options
-    )
+    model = KernelMachineRegressor(solver_params={"max_grids": N_GRIDS}, max_bytes=MAX_BYTES, random_state=0, **options)
     with AnonymousMemory() as memory:
         start = time.perf_counter()
-        machine.fit(blocks(ds.dataset(folder), target="y"))
+        model.fit(blocks(ds.dataset(folder), target="y"))
         seconds = time.perf_counter() - start
     X, y = rows_of(10**6, TEST_ROWS)
-    error = 1 - machine.score(_named(X), y)
-    print(f"{folder.name} rows\n{machine.summary()}", flush=True)
-    return seconds, memory.peak, machine.features_, error
+    error = 1 - model.score(_named(X), y)
+    print(f"{folder.name} rows\n{model.summary()}", flush=True)
+    return seconds, memory.peak, model.features_, error
 
 
 def _named(X):

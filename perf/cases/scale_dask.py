@@ -34,7 +34,7 @@ def add_options(parser):
 
 def run(quick, rows=None):
     n_rows = rows or (QUICK_ROWS if quick else N_ROWS)
-    for what, part in (("ridge", _ridge), ("iteration", _iteration), ("machine", _machine)):
+    for what, part in (("ridge", _ridge), ("iteration", _iteration), ("model", _model)):
         yield from guarded(what, part, n_rows, quick)
 
 
@@ -84,10 +84,10 @@ def _iteration(n_rows, quick):
 
 def _carried(Z, y, n_steps):
     """Return the bytes on the loopback device during this number of iterations of a ridge model."""
-    machine, before = distributed.CGRidge(tol=0, max_iter=n_steps), _loopback()
+    model, before = distributed.CGRidge(tol=0, max_iter=n_steps), _loopback()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.fit(Z, y)
+        model.fit(Z, y)
     return _loopback() - before
 
 
@@ -104,7 +104,7 @@ def ways_of_coefficients(n_workers, n_chunks):
     return 3 + n_workers + n_chunks * (n_workers - 1) / n_workers
 
 
-def _machine(n_rows, quick):
+def _model(n_rows, quick):
     """Yield whole kernel models on Dask and in memory, with their errors on new rows."""
     fitted, options = {}, {**MACHINE, **({"solver_params": {"max_grids": 8}} if quick else {})}
 

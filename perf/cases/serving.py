@@ -47,7 +47,7 @@ FIGURES = {  # columns of the page: rows of a kind, and the unit of the column
 }
 CALLS = 300  # predictions of one row
 SHARED = "import numpy as np, sklearn.linear_model, skops.io; X = np.zeros((1, 20)) + 0.5"  # not counted
-LOAD = "import binfeat; machine = binfeat.load({path!r})"
+LOAD = "import binfeat; model = binfeat.load({path!r})"
 ONE_ROW = {"exact": 100, "local, one tree": 60, "local, four trees": 60}  # goal in us
 
 
@@ -91,34 +91,34 @@ def _served(kind, quick):
     n_rows, given = KINDS[kind]
     X, y = _table()
     n_rows = QUICK_ROWS if quick else n_rows
-    machine = binfeat.KernelMachineRegressor(random_state=0, **given).fit(X[:n_rows], y[:n_rows])
+    model = binfeat.KernelMachineRegressor(random_state=0, **given).fit(X[:n_rows], y[:n_rows])
     with TemporaryDirectory() as folder:
-        path, small = Path(folder) / "machine.skops", Path(folder) / "compact.skops"
-        for own, target in ((machine, path), (machine.compact(), small)):
+        path, small = Path(folder) / "model.skops", Path(folder) / "compact.skops"
+        for own, target in ((model, path), (model.compact(), small)):
             skops.io.dump(own, target)
             what = "file" if target == path else "compact file"
             yield Row(f"{kind}: {what}", target.stat().st_size / 1e6, unit="MB")
         load = LOAD.format(path=str(path))
         timers = {
             "load": new_process(load, SHARED),
-            "both": new_process(f"{load}; machine.predict(X)", SHARED),
+            "both": new_process(f"{load}; model.predict(X)", SHARED),
         }
         times = interleave(timers, 1 if quick else 3)
     yield Row(f"{kind}: load", times["load"])
     yield Row(f"{kind}: load and first prediction", times["both"], reach=("<=", 1.0))
-    yield from _predictions(kind, machine, X[: 10 * QUICK_ROWS] if quick else X)
+    yield from _predictions(kind, model, X[: 10 * QUICK_ROWS] if quick else X)
 
 
 def _table():
     return make_friedman1(n_samples=MOST_ROWS, n_features=20, noise=1.0, random_state=0)
 
 
-def _predictions(kind, machine, X):
+def _predictions(kind, model, X):
     timers = {
-        "one": stopwatch(partial(_one_by_one, machine, X[:1], CALLS)),
-        "different": stopwatch(partial(_one_by_one, machine, X, CALLS)),
-        "100": stopwatch(partial(machine.predict, X[:100])),
-        "all": stopwatch(partial(machine.predict, X)),
+        "one": stopwatch(partial(_one_by_one, model, X[:1], CALLS)),
+        "different": stopwatch(partial(_one_by_one, model, X, CALLS)),
+        "100": stopwatch(partial(model.predict, X[:100])),
+        "all": stopwatch(partial(model.predict, X)),
     }
     times = interleave(timers, 5)
     for name, what in (("one", "the same row, again"), ("different", "one row after the other")):
@@ -128,10 +128,10 @@ def _predictions(kind, machine, X):
     yield Row(f"{kind}: {len(X):,} rows", times["all"])
 
 
-def _one_by_one(machine, X, n_calls):
+def _one_by_one(model, X, n_calls):
     for i in range(n_calls):
         k = i % len(X)
-        machine.predict(X[k : k + 1])
+        model.predict(X[k : k + 1])
 
 
 def _of_a_call(times):
@@ -143,17 +143,17 @@ def _beside(n_rows, quick):
     """Yield fits of a default model and boosting, and predictions in processes that have only loaded a file."""
     X, y = _table()
     makers = {**MACHINES, **(QUICK_MACHINES if quick else {})}
-    machines = {name: makers[who].make(X, y, 0) for name, who in BESIDE.items() if makers[who].installed}
+    models = {name: makers[who].make(X, y, 0) for name, who in BESIDE.items() if makers[who].installed}
     with TemporaryDirectory() as folder:
         fits, paths = {}, {}
-        for name, machine in machines.items():
-            clone(machine).fit(X[:QUICK_ROWS], y[:QUICK_ROWS])  # compiles and imports
-            fits[name] = Times((stopwatch(partial(machine.fit, X[:n_rows], y[:n_rows]))(),))
+        for name, model in models.items():
+            clone(model).fit(X[:QUICK_ROWS], y[:QUICK_ROWS])  # compiles and imports
+            fits[name] = Times((stopwatch(partial(model.fit, X[:n_rows], y[:n_rows]))(),))
             paths[name] = Path(folder) / name
-            paths[name].write_bytes(pickle.dumps(machine))
+            paths[name].write_bytes(pickle.dumps(model))
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
             times = process.submit(_loaded, paths, QUICK_ROWS if quick else MOST_ROWS).result()
-    for name in list(machines)[1:]:
+    for name in list(models)[1:]:
         at = {"panel": "beside", "rows": n_rows, "what": "fit", "peer": name}
         yield Row(f"{n_rows:,} rows: fit / {name}", fits["ours"], fits[name], at=at)
         for what, unit in (("one row", "us"), ("100 rows", "s"), (f"{MOST_ROWS:,} rows", "s")):
@@ -169,8 +169,8 @@ def _loaded(paths, n_rows):
     """Return times of predictions by the models of some files."""
     X, timers = _table()[0][:n_rows], {}
     for name, path in paths.items():
-        machine = pickle.loads(path.read_bytes())
-        timers[name, "one row"] = stopwatch(partial(_one_by_one, machine, X[:1], CALLS))
-        timers[name, "100 rows"] = stopwatch(partial(machine.predict, X[:100]))
-        timers[name, f"{MOST_ROWS:,} rows"] = stopwatch(partial(machine.predict, X))
+        model = pickle.loads(path.read_bytes())
+        timers[name, "one row"] = stopwatch(partial(_one_by_one, model, X[:1], CALLS))
+        timers[name, "100 rows"] = stopwatch(partial(model.predict, X[:100]))
+        timers[name, f"{MOST_ROWS:,} rows"] = stopwatch(partial(model.predict, X))
     return interleave(timers, 5)

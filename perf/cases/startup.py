@@ -9,14 +9,14 @@ from perf.suite import guarded
 
 _TABLE = "import numpy as np; X = np.random.default_rng(0).normal(size=(1_000, 10)); y = X[:, 0] > 0"
 _MAP = "RandomBinning().fit_transform(X)"
-_MACHINE = "KernelMachineClassifier(solver_params={'max_grids': 32}, random_state=0).fit(X, y).predict(X)"
+_MODEL = "KernelMachineClassifier(solver_params={'max_grids': 32}, random_state=0).fit(X, y).predict(X)"
 
 
 def run(quick):
     yield from guarded("cached", _cached, quick)
     if not quick:
         yield from guarded("cold, the map", _cold, "fit_transform", "RandomBinning", _MAP, 3)
-        yield from guarded("cold, the machine", _cold, "machine", "KernelMachineClassifier", _MACHINE, 1)
+        yield from guarded("cold, the kernel model", _cold, "model", "KernelMachineClassifier", _MODEL, 1)
 
 
 def _setup(name):
@@ -31,13 +31,13 @@ def _cached(quick):
         "import and first": new_process(f"from binfeat import RandomBinning; {_MAP}", _TABLE),
     }
     if not quick:
-        timers["machine"] = new_process(_MACHINE, _setup("KernelMachineClassifier"))
+        timers["model"] = new_process(_MODEL, _setup("KernelMachineClassifier"))
     times = interleave(timers, 1 if quick else 9)
     yield Row("import / sklearn.linear_model", times["ours"], times["sklearn"], ("<=", 1.3))
     yield Row("fit_transform, first call in a new process, cached", times["first"], reach=("<=", 0.3))
     yield Row("import and fit_transform, cached", times["import and first"])
     if not quick:
-        yield Row("machine, first fit and predict in a new process, cached", times["machine"])
+        yield Row("model, first fit and predict in a new process, cached", times["model"])
 
 
 def _cold(what, name, statement, repeats):

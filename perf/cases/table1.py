@@ -106,12 +106,12 @@ def of_task(task, step=1, column=None, methods=METHODS):
     for method in methods:
         published = getattr(TABLE_1[task.name], method.column)
         start = perf_counter()
-        machines = [method.choose(split.X, split.y, published.size, step) for split in task.splits]
+        models = [method.choose(split.X, split.y, published.size, step) for split in task.splits]
         seconds = perf_counter() - start
-        yield from _of_method(task, method, machines, published)
-        yield Row(f"{task.name}, {method.name}, choosing ({describe(machines[0])})", seconds)
+        yield from _of_method(task, method, models, published)
+        yield Row(f"{task.name}, {method.name}, choosing ({describe(models[0])})", seconds)
         if method is methods[0]:
-            scalers = [machine.get_params()["scale"] for machine in machines]
+            scalers = [model.get_params()["scale"] for model in models]
     if column is None:
         yield from _of_exact(task, scalers)
     for name, own in TABLE_1[task.name].others.items():
@@ -119,14 +119,14 @@ def of_task(task, step=1, column=None, methods=METHODS):
         yield Row(f"{task.name}, {name} in the paper, training", None, own.seconds)
 
 
-def _of_method(task, method, machines, paper):
+def _of_method(task, method, models, paper):
     """Yield the mean error and the fastest training of a method, over splits or draws of the features."""
     what = f"{task.name}, {method.name}, {'D' if method.column == 'fourier' else 'P'} = {paper.size}"
     draws = 1 if len(task.splits) > 1 or (task.name, method.name) in ONCE else DRAWS
-    pairs = [(machine, split, seed) for machine, split in zip(machines, task.splits) for seed in range(draws)]
+    pairs = [(model, split, seed) for model, split in zip(models, task.splits) for seed in range(draws)]
     with quiet():  # most of a few rows are alone in their bins
-        trial(clone(machines[0]), task.splits[0].quick(min(WARM_UP_ROWS, len(task.splits[0].y) // 2)))
-    trials = [trial(clone(machine).set_params(features__random_state=seed), split) for machine, split, seed in pairs]
+        trial(clone(models[0]), task.splits[0].quick(min(WARM_UP_ROWS, len(task.splits[0].y) // 2)))
+    trials = [trial(clone(model).set_params(features__random_state=seed), split) for model, split, seed in pairs]
     errors = np.array([done.error for done in trials])
     reach = ERRORS.get((task.name, method.name))
     if reach is not None:
@@ -144,8 +144,8 @@ def _of_exact(task, scalers):
     results = {}
     for split, scaler in zip(task.splits, scalers):
         rows = seeded_split(split.X, split.y, len(split.y), 0)  # shuffled: a table can be sorted by class
-        for name, machine, grid, n_rows in exact.machines(scaler, scaled(scaler, rows.X), task.is_regression):
-            best = exact.chosen(machine, grid, rows.X, rows.y)
+        for name, model, grid, n_rows in exact.models(scaler, scaled(scaler, rows.X), task.is_regression):
+            best = exact.chosen(model, grid, rows.X, rows.y)
             own = Split(rows.X[:n_rows], rows.y[:n_rows], split.X_test, split.y_test)
             results.setdefault((name, len(own.y)), []).append(trial(best, own))
     for (name, n_rows), trials in results.items():

@@ -81,7 +81,7 @@ def run(
     seconds=None,
     seeds=None,
     tables=TABLES,
-    machines=None,
+    models=None,
     child=Child,
     folder=FOLDER,
 ):
@@ -90,11 +90,11 @@ def run(
         with tempfile.TemporaryDirectory() as kept_briefly:
             yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, child, Path(kept_briefly))
         return
-    machines = machines or (IN_TIME if seconds else MACHINES)
-    machines = {name: machine for name, machine in machines.items() if not peers or name in (OURS, *peers)}
-    absent = [name for name, machine in machines.items() if not machine.installed]
+    models = models or (IN_TIME if seconds else MACHINES)
+    models = {name: model for name, model in models.items() if not peers or name in (OURS, *peers)}
+    absent = [name for name, model in models.items() if not model.installed]
     yield from (Row(f"{name}: not installed, skipped", None) for name in absent)
-    others = [name for name in peers or () if name not in machines]
+    others = [name for name in peers or () if name not in models]
     yield from (Row(f"{name}: skipped, it fits only with{'out' * bool(seconds)} --seconds", None) for name in others)
     if drawn:
         tables = list(dict.fromkeys(name for seed in drawn for name in draw(seed, count or N_TABLES)))
@@ -103,31 +103,31 @@ def run(
         yield from over_seeds.run(only or tables, seeds, printed, child, folder)
         return
     if seconds:
-        there = {name: machine for name, machine in machines.items() if name not in absent}
+        there = {name: model for name, model in models.items() if name not in absent}
         own = only or (tables if drawn else in_time.TABLES)
         yield from in_time.run(own, there, seconds, splits or 1, printed, child, folder)
         return
-    fitted = () if printed else [OURS] if ours else [name for name in machines if not peers or name in peers]
-    yield from _run(only or tables, machines, fitted, splits or N_SPLITS, child, folder)
+    fitted = () if printed else [OURS] if ours else [name for name in models if not peers or name in peers]
+    yield from _run(only or tables, models, fitted, splits or N_SPLITS, child, folder)
 
 
-def _run(tables, machines, fitted, n_splits, child, folder):
+def _run(tables, models, fitted, n_splits, child, folder):
     """Fit our model again, and peers without stored results; then compare all stored results."""
-    fitted = sorted((name for name in fitted if machines[name].installed), key=lambda name: name != OURS)
+    fitted = sorted((name for name in fitted if models[name].installed), key=lambda name: name != OURS)
     before = kept(folder)
     for table in tables:
         orders = [(who, k) for k in range(n_splits) for who in fitted if who == OURS or (table, who, k) not in before]
         seconds = {k: before[table, OURS, k].fit for k in range(n_splits) if (table, OURS, k) in before}
-        yield from guarded(table, _fit, table, machines, orders, seconds, child, folder)
+        yield from guarded(table, _fit, table, models, orders, seconds, child, folder)
     results = [
         result
         for result in kept(folder).values()
-        if result.table in tables and result.who in machines and result.split < n_splits
+        if result.table in tables and result.who in models and result.split < n_splits
     ]
-    yield from _compare(tables, list(machines), results)
+    yield from _compare(tables, list(models), results)
 
 
-def _fit(table, machines, orders, seconds, child, folder):
+def _fit(table, models, orders, seconds, child, folder):
     """Fit models to splits of a table; a model that fails on a split is not fitted to others.
 
     `seconds` contains the stored seconds of our fits to the splits; new fits replace them.
@@ -136,10 +136,10 @@ def _fit(table, machines, orders, seconds, child, folder):
         return
     failures = {}
     try:
-        with child(table, machines) as process:
+        with child(table, models) as process:
             for who, k in orders:
-                limit = seconds.get(k) if machines[who].takes_our_seconds else None
-                if machines[who].takes_our_seconds and limit is None:
+                limit = seconds.get(k) if models[who].takes_our_seconds else None
+                if models[who].takes_our_seconds and limit is None:
                     yield Row(f"{table}, {who}, split {k}: skipped, no fit of ours says how many seconds", None)
                     continue
                 result = failures[who].on(k) if who in failures else process.fit(who, k, limit)
@@ -155,11 +155,11 @@ def _fit(table, machines, orders, seconds, child, folder):
         yield Row(f"{table}: skipped, {error}", None)
 
 
-def _compare(tables, machines, results):
+def _compare(tables, models, results):
     """Print the figures of each table; yield rows of all tables together, and of each table."""
     by_table = {table: [result for result in results if result.table == table] for table in tables}
     standings = [standing_of(table, own) for table, own in by_table.items() if own]
-    everybody = [who for who in machines if any(result.who == who for result in results)]
+    everybody = [who for who in models if any(result.who == who for result in results)]
     for standing in standings:
         print(standing.text(everybody), flush=True)
         yield from (Row(f"{standing.name}: {who}", None, error=why) for who, why in standing.failed.items())

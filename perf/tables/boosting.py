@@ -43,7 +43,7 @@ def fit_lightgbm(inner, seed, until=np.inf, **settings):
 
     Returns
     -------
-    machine : estimator
+    model : estimator
     loss : float
         The library's loss of the validation rows.
     """
@@ -54,11 +54,11 @@ def fit_lightgbm(inner, seed, until=np.inf, **settings):
             raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list)
 
     kind = lightgbm.LGBMRegressor if is_regression(inner.y) else lightgbm.LGBMClassifier
-    machine = kind(n_jobs=os.cpu_count(), random_state=seed, verbose=-1, **settings)
+    model = kind(n_jobs=os.cpu_count(), random_state=seed, verbose=-1, **settings)
     callbacks = [lightgbm.early_stopping(PATIENCE, verbose=False), stop_in_time]
     weights = {"sample_weight": inner.weights, "eval_sample_weight": [inner.weights_test]}
-    machine.fit(inner.X, inner.y, eval_set=[(inner.X_test, inner.y_test)], callbacks=callbacks, **weights)
-    return machine, next(iter(machine.best_score_["valid_0"].values()))
+    model.fit(inner.X, inner.y, eval_set=[(inner.X_test, inner.y_test)], callbacks=callbacks, **weights)
+    return model, next(iter(model.best_score_["valid_0"].values()))
 
 
 def fit_xgboost(inner, seed, until=np.inf, **settings):
@@ -70,7 +70,7 @@ def fit_xgboost(inner, seed, until=np.inf, **settings):
             return epoch > 0 and perf_counter() > until  # without the first iteration there is no score
 
     kind = xgboost.XGBRegressor if is_regression(inner.y) else xgboost.XGBClassifier
-    machine = kind(
+    model = kind(
         early_stopping_rounds=PATIENCE,
         enable_categorical=True,
         callbacks=[StopInTime()],
@@ -78,8 +78,8 @@ def fit_xgboost(inner, seed, until=np.inf, **settings):
         random_state=seed,
         **settings,
     )
-    machine.fit(inner.X, inner.y, eval_set=[(inner.X_test, inner.y_test)], verbose=False)
-    return machine, machine.best_score
+    model.fit(inner.X, inner.y, eval_set=[(inner.X_test, inner.y_test)], verbose=False)
+    return model, model.best_score
 
 
 def fit_catboost(inner, seed, until=np.inf, **settings):
@@ -92,7 +92,7 @@ def fit_catboost(inner, seed, until=np.inf, **settings):
 
     kind = catboost.CatBoostRegressor if is_regression(inner.y) else catboost.CatBoostClassifier
     names = list(inner.X.select_dtypes(exclude="number").columns) if hasattr(inner.X, "columns") else []
-    machine = kind(
+    model = kind(
         silent=True,
         allow_writing_files=False,
         thread_count=os.cpu_count(),
@@ -102,8 +102,8 @@ def fit_catboost(inner, seed, until=np.inf, **settings):
         **settings,
     )
     held = catboost.Pool(inner.X_test, inner.y_test, cat_features=names, weight=inner.weights_test)
-    machine.fit(inner.X, inner.y, sample_weight=inner.weights, eval_set=held, callbacks=[StopInTime()])
-    return machine, next(iter(machine.best_score_["validation"].values()))
+    model.fit(inner.X, inner.y, sample_weight=inner.weights, eval_set=held, callbacks=[StopInTime()])
+    return model, next(iter(model.best_score_["validation"].values()))
 
 
 def _log(rng, low, high):
@@ -207,7 +207,7 @@ class Boosting:
 
     Attributes
     ----------
-    machine_ : estimator
+    model_ : estimator
     n_trials_ : int
     """
 
@@ -229,17 +229,17 @@ class Boosting:
             settings = {"learning_rate": RATE, **settings}
             n_trees = round(MOST_TREES * max(1, RATE / settings["learning_rate"]))
             until = start + max(LONGEST, self.seconds) if self.first_is_whole and not self.n_trials_ else end
-            machine, loss = fit(inner, self.seed, until, n_estimators=n_trees, **settings)
+            model, loss = fit(inner, self.seed, until, n_estimators=n_trees, **settings)
             self.n_trials_ += 1
             if loss < least or self.n_trials_ == 1:
-                self.machine_, least = machine, loss
+                self.model_, least = model, loss
         return self
 
     def predict(self, X):
-        return self.machine_.predict(self._prepared(X))
+        return self.model_.predict(self._prepared(X))
 
     def predict_proba(self, X):
-        return self.machine_.predict_proba(self._prepared(X))
+        return self.model_.predict_proba(self._prepared(X))
 
     def _prepared(self, X):
         return categories_as_text(X) if self.library == "catboost" else X

@@ -29,7 +29,7 @@ class Child:
     Parameters
     ----------
     table : str
-    machines : dict of str to Peer
+    models : dict of str to Peer
     limit : float
         Seconds.
 
@@ -39,14 +39,14 @@ class Child:
         If the table is not on this computer.
     """
 
-    def __init__(self, table, machines=MACHINES, limit=LIMIT):
-        self._table, self._machines, self._limit = table, machines, limit
+    def __init__(self, table, models=MACHINES, limit=LIMIT):
+        self._table, self._models, self._limit = table, models, limit
         self._start()
 
     def _start(self):
         context = multiprocessing.get_context("spawn")  # threads of OpenMP do not survive a fork
         self._pipe, far_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(far_end, self._table, self._machines), daemon=True)
+        self._process = context.Process(target=_serve, args=(far_end, self._table, self._models), daemon=True)
         self._process.start()
         far_end.close()
         if (missing := self._pipe.recv()) is not None:
@@ -94,13 +94,13 @@ class Child:
         self.close()
 
 
-def fit_each(table, machines, orders, child, folder):
+def fit_each(table, models, orders, child, folder):
     """Fit models to splits of a table, and store the results; yields a row if the table is not on this computer.
 
     Parameters
     ----------
     table : str
-    machines : dict of str to Peer
+    models : dict of str to Peer
     orders : iterable of tuple
         Model, split, its time limit or None, and the name of the stored result.
     child : type
@@ -112,7 +112,7 @@ def fit_each(table, machines, orders, child, folder):
     row : Row
     """
     try:
-        with child(table, machines) as process:
+        with child(table, models) as process:
             for who, split, seconds, name in orders:
                 if (result := process.fit(who, split, seconds)) is not None:
                     result = replace(result, who=name)
@@ -122,7 +122,7 @@ def fit_each(table, machines, orders, child, folder):
         yield Row(f"{table}: skipped, {error}", None)
 
 
-def _serve(pipe, table, machines):
+def _serve(pipe, table, models):
     """Load a table, report that, and fit models on request until the other end of the pipe is closed."""
     warnings.simplefilter("ignore")
     try:
@@ -136,14 +136,14 @@ def _serve(pipe, table, machines):
         while True:
             who, split, seconds = pipe.recv()
             rows = _with_numbered_classes(source.split(split))
-            if not machines[who].takes(rows.X, rows.y):
+            if not models[who].takes(rows.X, rows.y):
                 pipe.send(None)
                 continue
             if who not in warm:
                 with suppress(Exception):  # the measured fit fails as well, with a message
-                    _timed(machines[who], _few(rows), split, seconds and min(seconds, _WARM_UP_SECONDS))
+                    _timed(models[who], _few(rows), split, seconds and min(seconds, _WARM_UP_SECONDS))
                 warm.add(who)
-            pipe.send(_result(table, who, split, machines[who], rows, seconds))
+            pipe.send(_result(table, who, split, models[who], rows, seconds))
 
 
 def _with_numbered_classes(split):
@@ -165,17 +165,17 @@ def _few(split):
     return Split(X, split.y[rows], X, split.y[rows])
 
 
-def _result(table, who, split, machine, rows, seconds):
+def _result(table, who, split, model, rows, seconds):
     result = Result(table, who, split, **_traits(rows))
     try:
-        fit, memory = with_peak(lambda: _timed(machine, rows, split, seconds))
+        fit, memory = with_peak(lambda: _timed(model, rows, split, seconds))
         error, floor = error_of(fit.predictions, rows.y_test)
-        losses = _losses(fit.machine, rows)
+        losses = _losses(fit.model, rows)
     except Exception as error:
         return replace(result, failed=f"{type(error).__name__}: {error}")
     figures = {"error": error, "floor": floor, "fit": fit.seconds, "predict": fit.seconds_of_predict, **losses}
     megabytes = None if memory is None else memory / 1e6
-    return replace(result, memory=megabytes, n_trials=getattr(fit.machine, "n_trials_", None), **figures)
+    return replace(result, memory=megabytes, n_trials=getattr(fit.model, "n_trials_", None), **figures)
 
 
 def _traits(rows):
@@ -191,12 +191,12 @@ def _traits(rows):
     }
 
 
-def _losses(machine, rows):
+def _losses(model, rows):
     """Return losses of probabilities, on test rows of known classes."""
-    if is_regression(rows.y) or not hasattr(machine, "predict_proba"):
+    if is_regression(rows.y) or not hasattr(model, "predict_proba"):
         return {}
     known = rows.y_test >= 0
-    shares, y, classes = np.asarray(machine.predict_proba(rows.X_test))[known], rows.y_test[known], np.unique(rows.y)
+    shares, y, classes = np.asarray(model.predict_proba(rows.X_test))[known], rows.y_test[known], np.unique(rows.y)
     return {
         "log_loss": float(log_loss_of(classes, shares, y)),
         "auc_loss": 1 - float(auc_of(classes, shares, y)),
@@ -207,17 +207,17 @@ def _losses(machine, rows):
 class Timed:
     """A model fitted once: its predictions for the test rows, and its seconds, including preparation."""
 
-    machine: object
+    model: object
     predictions: np.ndarray
     seconds: float
     seconds_of_predict: float
 
 
-def _timed(machine, rows, seed, seconds=None):
+def _timed(model, rows, seed, seconds=None):
     own = {} if seconds is None else {"seconds": seconds}
     gc.collect()
     start = perf_counter()
-    fitted = machine.make(rows.X, rows.y, seed, **own).fit(rows.X, rows.y)
+    fitted = model.make(rows.X, rows.y, seed, **own).fit(rows.X, rows.y)
     middle = perf_counter()
     predictions = np.asarray(fitted.predict(rows.X_test)).ravel()
     return Timed(fitted, predictions, middle - start, perf_counter() - middle)

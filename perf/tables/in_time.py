@@ -10,13 +10,13 @@ from perf.tables.standings import geometric_mean, standing_of
 TABLES = ("cpu_act", "wine_quality_white", "phoneme", "diamonds", "adult", "forest_cover_2")
 
 
-def run(tables, machines, seconds, n_splits, printed, child, folder):
+def run(tables, models, seconds, n_splits, printed, child, folder):
     """Fit our model again, and others without stored results, and compare them; `printed` fits nothing.
 
     Parameters
     ----------
     tables : iterable of str
-    machines : dict of str to Peer
+    models : dict of str to Peer
     seconds : list of float
     n_splits : int
     printed : bool
@@ -35,33 +35,33 @@ def run(tables, machines, seconds, n_splits, printed, child, folder):
             (who, k, own, f"{who}@{own:g}")
             for k in range(n_splits)
             for own in seconds
-            for who in machines
+            for who in models
             if who == OURS or (table, f"{who}@{own:g}", k) not in before
         ]
-        yield from guarded(table, fit_each, table, machines, orders, child, folder)
-    yield from _compared(tables, machines, seconds, n_splits, kept(folder).values())
+        yield from guarded(table, fit_each, table, models, orders, child, folder)
+    yield from _compared(tables, models, seconds, n_splits, kept(folder).values())
 
 
-def _compared(tables, machines, seconds, n_splits, results):
+def _compared(tables, models, seconds, n_splits, results):
     ratios = {}
     for table in tables:
         own = [
             result
             for result in results
-            if result.table == table and result.who.partition("@")[0] in machines and result.split < n_splits
+            if result.table == table and result.who.partition("@")[0] in models and result.split < n_splits
         ]
         own = [result for result in own if float(result.who.partition("@")[2] or -1) in seconds]
         if own:
-            yield from _of_table(standing_of(table, own), machines, seconds, ratios)
+            yield from _of_table(standing_of(table, own), models, seconds, ratios)
     for (who, asked), own in ratios.items():
         yield Row(f"error in {asked:g} s / {who}'s, geometric mean of {len(own)}", geometric_mean(own), unit="")
 
 
-def _of_table(standing, machines, seconds, ratios):
+def _of_table(standing, models, seconds, ratios):
     """Yield the rows of a table, and add our error divided by the error of each other model with the same limit."""
     for who, why in standing.failed.items():
         yield Row(f"{standing.name}: {who}", None, error=why)
-    for who in machines:
+    for who in models:
         for asked in seconds:
             if (entry := standing.entries.get(f"{who}@{asked:g}")) is None:
                 continue

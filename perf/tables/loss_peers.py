@@ -24,13 +24,13 @@ def _catboost(split, **objective):
 
 
 def _catboost_shares(split):
-    machine, X = _catboost(split)
-    return machine.predict_proba(X)[:, np.argsort(machine.classes_)]  # it sorts labels that are digits by their values
+    model, X = _catboost(split)
+    return model.predict_proba(X)[:, np.argsort(model.classes_)]  # it sorts labels that are digits by their values
 
 
 def _catboost_predictions(split, **objective):
-    machine, X = _catboost(split, **objective)
-    return machine.predict(X)
+    model, X = _catboost(split, **objective)
+    return model.predict(X)
 
 
 def _boosting(split, **objective):
@@ -72,8 +72,8 @@ def of_counts(split):
     poisson = {"loss_function": "Poisson"}
 
     def linear():
-        machine = make_pipeline(as_numbers(split.X), PoissonRegressor(alpha=1e-4, max_iter=1000))
-        return machine.fit(split.X, split.y, poissonregressor__sample_weight=split.weights)
+        model = make_pipeline(as_numbers(split.X), PoissonRegressor(alpha=1e-4, max_iter=1000))
+        return model.fit(split.X, split.y, poissonregressor__sample_weight=split.weights)
 
     return {
         "LightGBM": lambda: _lightgbm(split, objective="poisson").predict(split.X_test),

@@ -28,14 +28,14 @@ def run(tables, n_seeds, printed, child, folder):
     ------
     row : Row
     """
-    machines = {f"{OURS}#{seed}": Peer(partial(_seeded, seed), "binfeat") for seed in range(n_seeds)}
-    orders = [(who, 0, None, who) for who in machines]
+    models = {f"{OURS}#{seed}": Peer(partial(_seeded, seed), "binfeat") for seed in range(n_seeds)}
+    orders = [(who, 0, None, who) for who in models]
     for table in () if printed else tables:
-        yield from guarded(table, fit_each, table, machines, orders, child, folder)
+        yield from guarded(table, fit_each, table, models, orders, child, folder)
     results = kept(folder)
     spreads = []
     for table in tables:
-        own = [results[table, who, 0] for who in machines if (table, who, 0) in results]
+        own = [results[table, who, 0] for who in models if (table, who, 0) in results]
         errors = np.array([result.error for result in own if not result.failed])
         if len(errors) == n_seeds:
             spreads.append(100 * float(errors.std(ddof=1) / (errors.mean() + own[0].floor)))

@@ -21,7 +21,7 @@ def parts(content):
     """
     rows = content["rows"]
     found = {
-        "machines": _machines(rows),
+        "models": _models(rows),
         "groups": _groups(rows),
         "seconds": _seconds(rows),
         "seeds": _seeds(rows),
@@ -45,7 +45,7 @@ def _digits(value, digits=2):
     return "" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
-def _machines(rows):
+def _models(rows):
     """Return the table of Elo, ranks, time and memory of each model."""
     lines = []
     for row in sorted(_of_panel(rows, "elo"), key=lambda row: -row["ours"]):

@@ -132,12 +132,12 @@ def _network(name, X, y, seed):
     import pytabkit
 
     kind = getattr(pytabkit, f"{name}_{'Regressor' if is_regression(y) else 'Classifier'}")
-    machine = kind(device="cpu", n_threads=os.cpu_count(), random_state=seed)
+    model = kind(device="cpu", n_threads=os.cpu_count(), random_state=seed)
     medians = SimpleImputer(strategy="median")
     if not hasattr(X, "columns"):
-        return make_pipeline(medians, machine)
+        return make_pipeline(medians, model)
     numbers = make_column_transformer((medians, make_column_selector(dtype_include="number")), remainder="passthrough")
-    return make_pipeline(FunctionTransformer(categories_as_text), numbers.set_output(transform="pandas"), machine)
+    return make_pipeline(FunctionTransformer(categories_as_text), numbers.set_output(transform="pandas"), model)
 
 
 def _rbf_sampler(X, y, seed):
@@ -163,8 +163,8 @@ def _ridge(y):
 
 
 def _svm(X, y, seed):
-    machine = TransformedTargetRegressor(SVR(), transformer=StandardScaler()) if is_regression(y) else SVC()
-    return make_pipeline(as_numbers(X), machine)
+    model = TransformedTargetRegressor(SVR(), transformer=StandardScaler()) if is_regression(y) else SVC()
+    return make_pipeline(as_numbers(X), model)
 
 
 def _gaussian_process(X, y, seed):
@@ -174,8 +174,8 @@ def _gaussian_process(X, y, seed):
     kernel = ConstantKernel() * RBF(np.ones(n_inputs if n_inputs <= _MOST_LENGTH_SCALES else 1))
     if not is_regression(y):
         return make_pipeline(numbers, GaussianProcessClassifier(kernel, random_state=seed))
-    machine = GaussianProcessRegressor(kernel + WhiteKernel(), normalize_y=True, random_state=seed)
-    return make_pipeline(numbers, machine)
+    model = GaussianProcessRegressor(kernel + WhiteKernel(), normalize_y=True, random_state=seed)
+    return make_pipeline(numbers, model)
 
 
 def as_numbers(X):

@@ -125,12 +125,12 @@ def standing_of(name, results):
     -------
     standing : Standing
     """
-    by_machine = {}
+    by_model = {}
     for result in results:
-        by_machine.setdefault(result.who, {})[result.split] = result
-    splits = sorted(set.intersection(*(set(own) for own in by_machine.values())))
+        by_model.setdefault(result.who, {})[result.split] = result
+    splits = sorted(set.intersection(*(set(own) for own in by_model.values())))
     entries, failed = {}, {}
-    for who, own in by_machine.items():
+    for who, own in by_model.items():
         reasons = [own[split].failed for split in splits if own[split].failed]
         if reasons:
             failed[who] = reasons[0]

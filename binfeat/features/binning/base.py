@@ -158,7 +158,7 @@ class BinningBase(FeatureMap):
 
     def _learn(self, table: BinningInput, store: CodeStore | None = None, known: Bins | None = None) -> None:
         """Learn the bins of rows, and write the codes of the rows to the store if there is one."""
-        bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, tell=table.tell)
+        bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, on_block=table.on_block)
         n_coded = 0 if known is None else np.diff(self.bin_offsets_)
         learned = rank_bins(bins, self.min_count, n_coded, self.n_jobs)
         if store is not None:

@@ -39,7 +39,7 @@ class BinMap:
 
     def encode(self, table: BinningInput, n_jobs: int | None = None) -> CodeStore:
         store = CodeStore(table.n_rows, len(self.grids), table.max_bytes, code_dtype_of(self.starts))
-        write_codes(self.tables(n_jobs), self.grids, table.blocks, store.array, n_jobs, table.tell)
+        write_codes(self.tables(n_jobs), self.grids, table.blocks, store.array, n_jobs, table.on_block)
         return store
 
     def codes(self, X: CheckedRows, n_jobs: int | None = None) -> np.ndarray:

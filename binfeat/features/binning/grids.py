@@ -139,12 +139,12 @@ def hash_blocks(
     grids: Grids,
     blocks: Iterable[CheckedRows],
     n_jobs: int | None = None,
-    tell: Callable[[], object] | None = None,
+    on_block: Callable[[], object] | None = None,
 ) -> Iterator[tuple[slice, int, np.ndarray]]:
     """Hash all rows in all grids: in each block of rows, by groups of grids of a size set by the first block.
 
     Yields slices of the grids, the number of the first row, and hashes (n_grids, n_rows), overwritten by the next;
-    calls `tell` after each.
+    calls `on_block` after each.
     """
     memory, first_row, width = np.empty(0, np.uint64), 0, 0
     for X in blocks:
@@ -157,6 +157,6 @@ def hash_blocks(
                 shape = part.stop - part.start, min(step, X.shape[0] - start)
                 hashes = memory[: shape[0] * shape[1]].reshape(shape)
                 yield part, first_row + start, grids[part].hash(X[start : start + step], n_jobs, out=hashes)
-                if tell is not None:
-                    tell()
+                if on_block is not None:
+                    on_block()
         first_row += X.shape[0]

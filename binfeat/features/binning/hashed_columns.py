@@ -26,6 +26,6 @@ def fold_codes(grids: Grids, table: BinningInput, offsets: np.ndarray, n_jobs: i
     """Return a CodeStore of the rows of a `BinningInput` in hashed columns, which begin at `offsets` for each grid."""
     n_slots = int(offsets[1])
     store = CodeStore(table.n_rows, len(grids), table.max_bytes, code_dtype(n_slots))
-    for part, start, hashes in hash_blocks(grids, table.blocks, n_jobs, table.tell):
+    for part, start, hashes in hash_blocks(grids, table.blocks, n_jobs, table.on_block):
         fold(hashes, start, np.uint64(n_slots), store[part], n_jobs=n_jobs)
     return store

@@ -47,7 +47,7 @@ class EarlierFit:
         before = len(self.grids)
         if len(grids) == before:
             return LearnedBins(self.coded, self.rare, np.empty(0, np.uint32), self.coded.starts)
-        found = count_bins(grids[before:], table.blocks, table.n_rows, n_jobs=n_jobs, tell=table.tell)
+        found = count_bins(grids[before:], table.blocks, table.n_rows, n_jobs=n_jobs, on_block=table.on_block)
         added = rank_bins(found, min_count, n_jobs=n_jobs)
         coded, rare = Bins.join([self.coded, added.coded]), Bins.join([self.rare, added.rare])
         return LearnedBins(coded, rare, added.new_codes, added.starts)

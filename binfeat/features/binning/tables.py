@@ -46,7 +46,7 @@ class BinningInput:
         return cls(summary.rows(), summary.n_rows, float_dtype(summary.dtype), *given)
 
     @property
-    def tell(self) -> Callable[[], object] | None:
+    def on_block(self) -> Callable[[], object] | None:
         """Return a function to call after every hashed block, or None."""
         return None if self.progress is None else self.progress.step
 
@@ -133,7 +133,7 @@ def count_bins(
     n_jobs: int | None = None,
     *,
     first_grid: int = 0,
-    tell: Callable[[], object] | None = None,
+    on_block: Callable[[], object] | None = None,
 ) -> Bins:
     """Find the bins of all rows in blocks, number them in order of appearance, and count their rows.
 
@@ -143,7 +143,7 @@ def count_bins(
     known = Bins.none(len(grids)) if known is None else known
     tables: dict[int, _GrowingTables] = {}
     counted: dict[int, Bins] = {}
-    for part, start, hashes in hash_blocks(grids, blocks, n_jobs, tell):
+    for part, start, hashes in hash_blocks(grids, blocks, n_jobs, on_block):
         if part.start not in tables:
             tables[part.start] = _GrowingTables(known.of(part))
         place = slice(first_grid + part.start, first_grid + part.stop)
@@ -166,10 +166,10 @@ def write_codes(
     blocks: Iterable[CheckedRows],
     codes: np.ndarray,
     n_jobs: int | None,
-    tell: Callable[[], object] | None = None,
+    on_block: Callable[[], object] | None = None,
 ) -> None:
     """Write codes (n_grids, n_rows) of rows in blocks."""
-    for part, start, hashes in hash_blocks(grids, blocks, n_jobs, tell):
+    for part, start, hashes in hash_blocks(grids, blocks, n_jobs, on_block):
         tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
 
 

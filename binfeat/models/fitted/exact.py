@@ -189,9 +189,9 @@ class ManyRowsPosterior:
         self.errors = self._left_out(rows.diagonal()) if errors is None else errors
 
     def _left_out(self, diagonal: np.ndarray) -> HeldOutErrors:
-        told = np.flatnonzero(np.isfinite(diagonal))
-        variances = left_out_variances(diagonal[told], self._alpha, self._function.weights[told])
-        return HeldOutErrors.of((self._function.coef[:, told] / diagonal[told]).T, variances)
+        finite = np.flatnonzero(np.isfinite(diagonal))
+        variances = left_out_variances(diagonal[finite], self._alpha, self._function.weights[finite])
+        return HeldOutErrors.of((self._function.coef[:, finite] / diagonal[finite]).T, variances)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         columns, out = self._function.standardizer.columns(X), np.empty(len(X))
@@ -199,8 +199,8 @@ class ManyRowsPosterior:
         def fill(group: tuple[int, np.ndarray]) -> None:
             number, rows = group
             own = np.ascontiguousarray(columns[:, rows])
-            told, shared, F = self._inverse.unknown(own, number)
-            more, *less = (np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (shared, told, F.T))
+            explained, shared, F = self._inverse.unknown(own, number)
+            more, *less = (np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (shared, explained, F.T))
             out[rows] = np.maximum(self._function.kernel_diagonal(own) + 1.0 - sum(less), 0.0) + more
 
         groups = (
@@ -214,8 +214,8 @@ class ManyRowsPosterior:
         common = rng.standard_normal((self._inverse.n_features, n_samples))
         for number, rows in self._groups(columns):
             own = np.ascontiguousarray(columns[:, rows])
-            told, shared, F = self._inverse.unknown(own, number)
-            covariance = self._function.kernel(1)(own, own) + 1.0 - F @ F.T - told.T @ told
+            explained, shared, F = self._inverse.unknown(own, number)
+            covariance = self._function.kernel(1)(own, own) + 1.0 - F @ F.T - explained.T @ explained
             out[rows] = normal_samples(covariance.astype(np.float64), n_samples, rng) + shared.T @ common
         return np.sqrt(float(self.errors.variance_factor) / self._alpha) * out
 
@@ -224,7 +224,7 @@ class ManyRowsPosterior:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Spread(ExactFunction):
+class NoiseModel(ExactFunction):
     """Logarithms of the sizes of residuals, and residuals in units of these sizes.
 
     Residuals are leave-one-out or validation residuals of standardized targets; sizes are predicted for rows that were
@@ -233,7 +233,7 @@ class Spread(ExactFunction):
 
     intercept: Annotated[np.ndarray, np.float64, "targets"]
     differ: Annotated[np.ndarray, np.bool_]  # True if sizes clearly differ between rows
-    residuals: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # divided by their sizes, sorted
+    residuals: Annotated[np.ndarray, FLOATS, "validated", "targets"]  # divided by their sizes, sorted
 
     def sizes(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return the sizes of the residuals of scaled rows, (n_rows, n_targets)."""
@@ -245,20 +245,20 @@ class Spread(ExactFunction):
         Among n + 1 residuals, with the new one last, it has a rank below ``level (n + 1)`` where the level is below
         1/2, and above where it is above (Lei et al. 2018). ValueError if the rows are too few for a level.
         """
-        untold, n_rows = levels[~self._told(levels)], len(self.residuals)
-        if untold.size:
+        missing, n_rows = levels[~self._exist(levels)], len(self.residuals)
+        if missing.size:
             least = 1 / (n_rows + 1)
             raise ValueError(
                 f"{n_rows} residuals determine quantiles from {least:.3g} to {1 - least:.3g}, got "
-                f"{np.round(untold, 9).tolist()}. Fit the model to more rows."
+                f"{np.round(missing, 9).tolist()}. Fit the model to more rows."
             )
         return self.residuals[self._ranks(levels) - 1]
 
-    def tells(self, levels: np.ndarray) -> bool:
+    def has_quantiles(self, levels: np.ndarray) -> bool:
         """Return True if there are enough rows for quantiles of these levels."""
-        return bool(self._told(levels).all())
+        return bool(self._exist(levels).all())
 
-    def _told(self, levels: np.ndarray) -> np.ndarray:
+    def _exist(self, levels: np.ndarray) -> np.ndarray:
         ranks = self._ranks(levels)
         return (ranks >= 1) & (ranks <= len(self.residuals))
 

@@ -13,7 +13,7 @@ from binfeat.features.binning.bin_map import BinMap
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.exact import ExactFunction, ExactPosterior, ManyRowsPosterior, Spread
+from binfeat.models.fitted.exact import ExactFunction, ExactPosterior, ManyRowsPosterior, NoiseModel
 from binfeat.models.fitted.features import FeatureFunction, FeaturePosterior
 from binfeat.models.fitted.importance import rises_of_kernels
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
@@ -51,7 +51,7 @@ class Fitted:
     status: str
     samples: RidgePosterior | None = None  # posterior of the coefficients
     errors: HeldOutErrors | None = None
-    spread: Spread | None = None  # noise model of numeric targets
+    noise_model: NoiseModel | None = None  # of numeric targets
     seen: np.ndarray | None = None  # `kept_hashes` of training rows in memory
     scaler: dict[str, np.ndarray] = field(default_factory=dict)  # scaler of the columns in older files
     rises: np.ndarray | None = None  # (n_inputs,): increase of the loss if an input is shuffled; None: rows are kept
@@ -68,7 +68,7 @@ class Fitted:
     @property
     def with_rows(self) -> KernelFunction | None:
         """Return a function that stores training rows, if any: for predictions, or for sizes of residuals."""
-        return self.function if isinstance(self.function, KernelFunction) else self.spread
+        return self.function if isinstance(self.function, KernelFunction) else self.noise_model
 
     def rows(self, estimator: BaseEstimator, X: object, note: Report = None) -> np.ndarray:
         """Encode and scale rows of a raw table; names and number of the columns are checked by the estimator."""
@@ -182,7 +182,7 @@ def _of_targets(fitted: Fitted) -> dict:
         "_one_target": targets.flat,
         "_posterior": {} if fitted.samples is None else fitted.samples.arrays(),
         "_held_out": {} if fitted.errors is None else fitted.errors.arrays(),
-        "_spread": {} if fitted.spread is None else fitted.spread.arrays(),
+        "_spread": {} if fitted.noise_model is None else fitted.noise_model.arrays(),
     }
 
 
@@ -207,7 +207,7 @@ def _typed(arrays: dict, dtype: type[np.floating]) -> dict:
 
 def fitted_of(model: BaseEstimator) -> Fitted:
     posterior, held_out = getattr(model, "_posterior", {}), _typed(getattr(model, "_held_out", {}), np.float64)
-    linear_map, spread = model._rotation, _typed(getattr(model, "_spread", {}), np.float64)
+    linear_map, noise_model = model._rotation, _typed(getattr(model, "_spread", {}), np.float64)
     return Fitted(
         **{name: getattr(model, f"{name}_") for name in _SAME},
         encoder=TableEncoder.from_arrays(model._columns),
@@ -218,7 +218,7 @@ def fitted_of(model: BaseEstimator) -> Fitted:
         status=vars(model).get("status_", ""),  # a fit in progress removes it
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
-        spread=Spread.from_arrays(spread) if spread else None,
+        noise_model=NoiseModel.from_arrays(noise_model) if noise_model else None,
         seen=getattr(model, "_seen", {}).get("hashes"),
         rises=getattr(model, "_rises", {}).get("of_inputs"),
     )

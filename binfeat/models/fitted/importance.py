@@ -19,7 +19,7 @@ _CELL_ROWS, _CELLS = 1500, 4  # cells for leave-one-out errors of larger models
 _SHUFFLES = 2
 
 # Weights and residuals of rows, and their residuals with other values (n_changed, n_rows) of the columns of a mask.
-_Judged = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]
+_Validated = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]
 
 
 def rises_of_kernels(function: ExactFunction | LocalFunction, source: np.ndarray, n_jobs: int | None) -> np.ndarray:
@@ -29,10 +29,10 @@ def rises_of_kernels(function: ExactFunction | LocalFunction, source: np.ndarray
     cells, and for a local model from the cells of its first tree.
     """
     with one_blas_thread():
-        judged = list(_of_local(function, n_jobs) if isinstance(function, LocalFunction) else _of_exact(function))
+        validated = list(_of_local(function, n_jobs) if isinstance(function, LocalFunction) else _of_exact(function))
     donors = function.support[:, evenly_spaced(function.n_rows, ROWS)]
     live = np.any(function.gammas > 0, axis=0)
-    return _rises(judged, donors, source, live, n_jobs)
+    return _rises(validated, donors, source, live, n_jobs)
 
 
 def rises_of_features(
@@ -68,18 +68,18 @@ def rises_of_features(
 
 
 def _rises(
-    judged: list[_Judged], donors: np.ndarray, source: np.ndarray, live: np.ndarray, n_jobs: int | None
+    validated: list[_Validated], donors: np.ndarray, source: np.ndarray, live: np.ndarray, n_jobs: int | None
 ) -> np.ndarray:
     """Return the increase of the error of the evaluated rows when each input has values of other rows, `donors`.
 
     Columns that are not `live` have no effect. `permutation_importance` of scikit-learn computes the same means within
-    their error, but shuffles among the judged rows only, and requires an estimator for each.
+    their error, but shuffles among the validated rows only, and requires an estimator for each.
     """
-    rises, total = np.zeros(source.max() + 1), sum(weights.sum() for weights, *_ in judged)
+    rises, total = np.zeros(source.max() + 1), sum(weights.sum() for weights, *_ in validated)
 
     def shuffle(j: int) -> None:
         changed, rng = source == j, np.random.default_rng(j)
-        for weights, residuals, after in judged:
+        for weights, residuals, after in validated:
             for _ in range(_SHUFFLES):
                 values = donors[changed][:, rng.permutation(donors.shape[1])[: len(weights)]]
                 squares = after(changed, values) ** 2 - residuals**2
@@ -92,10 +92,10 @@ def _rises(
 def _of_cell(
     function: KernelFunction,
     cell: ExactFunction,
-    n_judged: int,
+    n_validated: int,
     number: int | None = None,
     of_levels: np.ndarray | None = None,
-) -> _Judged:
+) -> _Validated:
     """Return some rows of a cell with leave-one-out predictions; for a small exact model all rows are one cell.
 
     With the inverse G of the cell's kernel matrix and coefficients c, the residual of row i is ``r_i = c_i / G_ii``. A
@@ -105,8 +105,8 @@ def _of_cell(
 
     `number` is the number of the cell in a local model with one tree, and `of_levels` is ``M^-1``.
     """
-    places = evenly_spaced(cell.n_rows, n_judged)
-    weights, judged = cell.weights[places], cell.support[:, places]
+    places = evenly_spaced(cell.n_rows, n_validated)
+    weights, validated = cell.weights[places], cell.support[:, places]
     levels = function.levels if isinstance(function, LocalFunction) else None
     inverse, changes, alpha = _rows_of_inverse(cell, places, levels, of_levels)
     coef, g = cell.coef[:, places].T, inverse[np.arange(len(places)), places]
@@ -116,10 +116,10 @@ def _of_cell(
         rows = columns.T * function.unit + function.center
         return rows, function.scores(rows, np.zeros(len(function.coef)), 1)
 
-    _, before = rows_and_scores(judged)
+    _, before = rows_and_scores(validated)
 
     def after(changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        columns = judged.copy()
+        columns = validated.copy()
         columns[changed] = own
         (rows, scores), values = rows_and_scores(columns), cell.kernel(1)(columns, cell.support)
         if isinstance(function, LocalFunction):
@@ -147,18 +147,18 @@ def _rows_of_inverse(
     return inverse - changes[:, present] @ V.T, changes, alpha
 
 
-def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
+def _of_exact(function: ExactFunction) -> Iterator[_Validated]:
     n_rows, n_inputs = function.n_rows, len(function.support)
-    n_judged = int(np.clip(_TERMS // (n_rows * n_inputs**2), _FEWEST, ROWS))
+    n_validated = int(np.clip(_TERMS // (n_rows * n_inputs**2), _FEWEST, ROWS))
     cells = [np.arange(n_rows)]
     if n_rows > _CELL_ROWS:
         _, cells = cells_of_columns(function.support, function.scales, _CELL_ROWS)
     chosen = evenly_spaced(len(cells), _CELLS)
     for rows in (cells[number] for number in chosen):
-        yield _of_cell(function, function.of_rows(rows), n_judged // len(chosen))
+        yield _of_cell(function, function.of_rows(rows), n_validated // len(chosen))
 
 
-def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Judged]:
+def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Validated]:
     """Yield rows of some cells of the first tree."""
     first, cells = function.first_tree()
     of_levels = None if first.levels is None else inverse_of_levels(first, cells, n_jobs)

@@ -15,7 +15,7 @@ import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.saved_values import FLOATS
-from binfeat._threads import threads_to_factorise
+from binfeat._threads import threads_to_factorize
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
@@ -27,7 +27,7 @@ class HeldOutErrors(ArrayRecord):
     """Leave-one-out or validation residuals, divided by their expected size."""
 
     noise: Annotated[np.ndarray, np.float64, "targets"]  # s2
-    scores: Annotated[np.ndarray, FLOATS, "judged", "targets"]  # absolute residuals in standard deviations, sorted
+    scores: Annotated[np.ndarray, FLOATS, "validated", "targets"]  # absolute residuals in standard deviations, sorted
     variance_factor: Annotated[np.ndarray, np.float64] = field(default_factory=partial(np.ones, ()))
 
     @classmethod
@@ -54,7 +54,7 @@ class HeldOutErrors(ArrayRecord):
 
 def normal_samples(covariance: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
     """Return samples (n_rows, n_samples) with mean 0 and a given covariance, semidefinite up to rounding."""
-    with threads_to_factorise(len(covariance)):
+    with threads_to_factorize(len(covariance)):
         values, vectors = np.linalg.eigh(covariance)
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(covariance), n_samples))
 

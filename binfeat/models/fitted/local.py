@@ -8,7 +8,7 @@ import numpy as np
 
 from binfeat._common.derived import Derived, locked_cached_property
 from binfeat._common.subsets import slices
-from binfeat._threads import side_by_side, threads_to_factorise
+from binfeat._threads import side_by_side, threads_to_factorize
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat.models.fitted.exact import ExactFunction, ExactPosterior
@@ -185,7 +185,7 @@ class LocalPosterior:
         """Return samples (n_columns, n_samples) of deviations of effects, in units of the noise times root alpha."""
         covariance = self._inverse.astype(np.float64)
         np.einsum("ii->i", covariance)[:] *= 1 + _JITTER
-        with threads_to_factorise(len(covariance)):
+        with threads_to_factorize(len(covariance)):
             return np.linalg.cholesky(covariance) @ rng.standard_normal((len(covariance), n_samples))
 
     def _differences(

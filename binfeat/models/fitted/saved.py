@@ -22,7 +22,7 @@ from binfeat._common.saved_values import (
 from binfeat.features.binning.saved import check_grids
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees
-from binfeat.models.fitted.exact import ExactFunction, Spread
+from binfeat.models.fitted.exact import ExactFunction, NoiseModel
 from binfeat.models.fitted.kernel_function import KERNELS, HeldOutErrors, KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.fitted.saved_table import (
@@ -113,24 +113,24 @@ def check_posterior(state: State, sizes: dict[str, int]) -> None:
         check_bounds(state["_held_out"], "scores", least=0.0)
         if "variance_factor" in state["_held_out"]:  # files of older versions have none
             check_bounds(state["_held_out"], "variance_factor", above=0.0)
-        if not sizes["judged"]:
+        if not sizes["validated"]:
             raise ValueError("scores should be of one row or more.")
     elif state["features_"] != "exact" and state["target_transform_"] != LINK:
         raise ValueError("_held_out should have leave-one-out or validation errors.")
 
 
-def check_spread(state: State, sizes: dict[str, int]) -> None:
+def check_noise_model(state: State, sizes: dict[str, int]) -> None:
     """Refuse sizes of residuals that do not fit to the function; files of older versions have none."""
-    spread = state.get("_spread", {})
-    if type(spread) is dict and not spread:
+    noise_model = state.get("_spread", {})
+    if type(noise_model) is dict and not noise_model:
         return
-    _check_names(Spread, spread, "_spread")
+    _check_names(NoiseModel, noise_model, "_spread")
     own = {name: size for name, size in sizes.items() if name in ("inputs", "targets")}
-    check_kernel(spread, own)
-    layout = {"coef": (FLOATS, "targets", "support"), **Spread.layout("intercept", "differ", "residuals")}
-    check_arrays(spread, layout, own, order="C or Fortran")
-    _check_anchors(spread, own)
-    if not own["judged"]:
+    check_kernel(noise_model, own)
+    layout = {"coef": (FLOATS, "targets", "support"), **NoiseModel.layout("intercept", "differ", "residuals")}
+    check_arrays(noise_model, layout, own, order="C or Fortran")
+    _check_anchors(noise_model, own)
+    if not own["validated"]:
         raise ValueError("residuals should be of one row or more.")
 
 
@@ -246,7 +246,7 @@ def check_regressor(state: State) -> None:
     sizes = _check_model(state)
     check_targets(state, sizes)
     check_posterior(state, sizes)
-    check_spread(state, sizes)
+    check_noise_model(state, sizes)
 
 
 def check_classifier(state: State) -> None:

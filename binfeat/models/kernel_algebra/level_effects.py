@@ -20,7 +20,7 @@ from binfeat._threads import one_blas_thread
 from binfeat.length_scales.leave_one_out import (
     SingularKernelError,
     Weights,
-    factorise,
+    factorize,
     invert_triangle,
     precise_inverse_root,
     squared_row_norms,
@@ -221,7 +221,7 @@ class LevelEquations:
 
 def _inverse(M: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return the inverse of a positive definite matrix, which is overwritten."""
-    if not factorise(M, n_jobs):
+    if not factorize(M, n_jobs):
         raise SingularKernelError("the equations of the levels are not positive definite")
     triangles.clear_below_diagonal(M)
     invert_triangle(M)

@@ -235,7 +235,7 @@ class Deviance(Loss):
         if not (y.reshape(len(y), -1).max(axis=0) > 0).all():
             raise ValueError(f"loss={name!r} needs some targets above 0; all are 0.")
 
-    def standardised(self, Y: np.ndarray, weights: np.ndarray | None) -> Self:
+    def standardized(self, Y: np.ndarray, weights: np.ndarray | None) -> Self:
         """Return the loss with the mean of each target at a score of 0, and Newton's steps from there of size 1."""
         own = None if weights is None else weights[:, 0]
         means = np.average(Y, axis=0, weights=own)

@@ -227,7 +227,7 @@ _FEW_EVENTS, _FOLDS = 100, 5
 _Change = tuple[np.ndarray, np.ndarray, np.ndarray]  # changes by a step: coefficients, scores, and gradient
 
 
-def minimise(
+def minimize(
     loss: Loss,
     factored: Callable[[float, np.ndarray], tuple[Solve, float]],  # of K + 1 1' + alpha / weights, and the alpha used
     alpha: float,
@@ -352,7 +352,7 @@ def minimum_left_out(
         return Y - residuals(K, alpha, weights, Y.astype(np.float32), root, groups)
     is_event = loss.events(Y)
     if is_event is None or is_event.sum(axis=0).min() >= _FEW_EVENTS:
-        _, scores, _, alpha = minimise(loss, solver_by(root, K), alpha, weights, Y)
+        _, scores, _, alpha = minimize(loss, solver_by(root, K), alpha, weights, Y)
         return left_out(loss, K, alpha, weights, Y, scores, root, groups)
     folds, out = even_folds(np.asarray(is_event.any(axis=1)), groups, _FOLDS), np.empty(Y.shape)
     for fold in np.unique(folds):
@@ -365,6 +365,6 @@ def minimum_left_out(
 
 def coefficients(loss: Loss, K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root) -> np.ndarray:
     if not loss.is_squares:
-        return minimise(loss, solver_by(root, K), alpha, weights, Y)[0]
+        return minimize(loss, solver_by(root, K), alpha, weights, Y)[0]
     solve, _ = solver_by(root, K)(alpha, weights)
     return solve(Y)

@@ -86,8 +86,8 @@ def advance(
     for until in (*range(done + SEARCH.look_steps, last, SEARCH.look_steps), last):
         if done and not may_step():
             break
-        done, gone = until, run.clock.gone(Phase.SEARCH)
-        options = {"n_steps": plan.n_steps, "most_rows": n_rows, "until": until, "progress": gone}
+        done, share_used = until, run.clock.share_used(Phase.SEARCH)
+        options = {"n_steps": plan.n_steps, "most_rows": n_rows, "until": until, "progress": share_used}
         side_by_side(partial(LengthScaleSearch.run, **options), searches, run.settings.n_jobs)
         run.step()
 
@@ -159,16 +159,16 @@ class KernelSearch:
             )
             for kernel in self._kernels_tried
         ]
-        self._found = self._raced()
+        self._found = self._select_kernels()
         linear_map = self._linear_map()
         if linear_map is None:
             return
         linear_map.run(int(2 / 3 * self._plan.n_steps), self._may_step)
-        if linear_map.pays():
+        if linear_map.is_better():
             self._run.note("linear map", "of all inputs", linear_map.error)
             self._found = [linear_map.found if is_radial(own.kernel.main.kernel) else own for own in self._found]
 
-    def _raced(self) -> list[Trial]:
+    def _select_kernels(self) -> list[Trial]:
         """Run the searches, stop those that fall behind, and return the results, with errors on the same rows."""
         plan, n_jobs = self._plan, self._run.settings.n_jobs
         if self._needed:
@@ -182,7 +182,7 @@ class KernelSearch:
         is_open = self._run.settings.kernel is None and self._run.limits.mechanisms.rbf
         radial = [search for search in self._searches if is_open and is_radial(search.kernel)]
         self._searches = [*self._searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
-        self._advance(plan.race, plan.late_rows)
+        self._advance(plan.kernel_selection, plan.late_rows)
         self._searches = _with_one_radial(self._searches)
         self._advance(plan.n_steps, plan.late_rows)
         errors = side_by_side(lambda search: search.error_on(SEARCH.compared_rows), self._searches, n_jobs)

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.arrays import Scratch
-from binfeat._common.held_out import surely_less
+from binfeat._common.held_out import is_significantly_less
 from binfeat._common.subsets import thinned
 from binfeat.length_scales.kernel_sum import Trial
 from binfeat.length_scales.leave_one_out import (
@@ -77,7 +77,7 @@ class LinearMapSearch:
                 self._step(k / n_steps)
         return self
 
-    def pays(self) -> bool:
+    def is_better(self) -> bool:
         """Return True if both kinds of errors of unseen rows are lower than before the search."""
         return not self._given_up and self._gains(SEARCH.least_gain) and self._predicts_better()
 
@@ -104,7 +104,7 @@ class LinearMapSearch:
         with suppress(SingularKernelError):
             errors = self._errors(self._matrix, self.alpha)
             self.error = float(errors.mean())
-            return surely_less(errors, self._errors_before, n_deviations)
+            return is_significantly_less(errors, self._errors_before, n_deviations)
         return False
 
     @cached_property
@@ -121,7 +121,7 @@ class LinearMapSearch:
         """Return True if, with the map, seen rows predict unseen rows better by a standard error."""
         with suppress(SingularKernelError):
             errors = self._prediction_errors(self._matrix, self.alpha)
-            return surely_less(errors, self._prediction_errors(self._search.matrix, self._search.alpha))
+            return is_significantly_less(errors, self._prediction_errors(self._search.matrix, self._search.alpha))
         return False
 
     def _prediction_errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:

@@ -19,7 +19,7 @@ from binfeat.models.settings import SIZES, Settings
 from binfeat.models.solvers.cells import EachCell
 from binfeat.models.solvers.growth import GridLaw, Growth, TrainingRows
 from binfeat.models.solvers.sizes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
-from binfeat.models.table.findings import doubt_grids
+from binfeat.models.table.findings import warn_of_few_grids
 
 RowsOf = Callable[[Problem, Run], "AllRows"]  # from a problem with all rows, or a sample of them
 
@@ -79,7 +79,7 @@ class AllRows:
         most = int(np.clip(by_bins, 1, wanted))
         if by_bins < wanted:
             self._run.note_memory(f"{most} grids")
-            doubt_grids(most)
+            warn_of_few_grids(most)
         return min(first_grids(self._run, self.n_all), most), most
 
     def most_grids(self, kernels: ScaledKernels, law: GridLaw) -> float:

@@ -135,22 +135,22 @@ class KernelRows:
         every = np.append(train, held_out) if run.settings.refits else train
         is_apart = run.settings.has_cv and problem.groups is None  # separate validation rows
         known = train if is_apart else every
-        judges = held_out[:0]
+        validated = held_out[:0]
         if is_apart and len(train) + len(held_out) <= TUNING_ROWS:
-            judges = held_out
+            validated = held_out
         elif unseen is not None and problem.groups is None:
-            known, judges = np.setdiff1d(known, unseen), unseen
+            known, validated = np.setdiff1d(known, unseen), unseen
         if standardizer is None:
             standardizer = Standardizer.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
-        return cls(problem, X, every, known, judges, standardizer)
+        return cls(problem, X, every, known, validated, standardizer)
 
     @property
-    def judged(self) -> np.ndarray:
+    def validated(self) -> np.ndarray:
         """Rows for evaluating choices."""
         return self.held_out if self.held_out.size else self.known
 
     @property
-    def is_wide(self) -> bool:
+    def is_high_dimensional(self) -> bool:
         """True for so many inputs that the search starts from a linear model, which must not be better."""
         return self.X.shape[1] > MOST_INPUTS
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from binfeat._common.held_out import surely_less
+from binfeat._common.held_out import is_significantly_less
 from binfeat._common.subsets import evenly_spaced
 from binfeat.length_scales.kernel_sum import KernelSum
 from binfeat.models.fitted.cell_trees import CellTrees
@@ -79,11 +79,11 @@ class CellEnsemble:
         rows = np.concatenate(cells)
         more = np.concatenate([own.residuals for own in solved])
         problem, Y = self._rows.problem, self._rows.problem.Y[rows]
-        judge, one, other = without_scoring(problem).losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
-        alone, both = judge(one), judge((one + other) / 2)
-        if self._levels is None and surely_less(alone, both):  # effects of levels from some cells are worse
+        losses_of, one, other = without_scoring(problem).losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
+        alone, both = losses_of(one), losses_of((one + other) / 2)
+        if self._levels is None and is_significantly_less(alone, both):  # effects of levels from some cells are worse
             return 0.0
-        apart = (alone.mean() + judge(other).mean()) / 2
+        apart = (alone.mean() + losses_of(other).mean()) / 2
         return float(max(apart - both.mean(), 0.0) / max(apart, np.finfo(float).tiny))
 
     def grow(self) -> None:

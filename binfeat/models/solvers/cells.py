@@ -16,7 +16,7 @@ from binfeat.length_scales.leave_one_out import (
     times_square,
 )
 from binfeat.models.kernel_algebra.loss import Loss
-from binfeat.models.kernel_algebra.solve import left_out, minimise
+from binfeat.models.kernel_algebra.solve import left_out, minimize
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 CellFunction = Callable[[np.ndarray, np.ndarray, Weights], "SolvedCell"]  # from the parts of a `Cell`
@@ -64,7 +64,7 @@ class CellSolver:
     def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         """Return the model of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""
         if self.loss is not None:
-            one = self._minimised if len(Y) <= self.most else self._minimised_of_equal
+            one = self._minimized if len(Y) <= self.most else self._minimized_of_equal
             return one(self.loss, X, Y, weights)
         if len(Y) > self.most:
             return self._of_equal(X, Y, weights)
@@ -86,7 +86,7 @@ class CellSolver:
         variances = left_out_variances(g[:, 0], alpha, weights)
         return self._by_one_row(score, c, len(Y), v / alpha * (Y - score) / g, variances)
 
-    def _minimised_of_equal(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+    def _minimized_of_equal(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         """Return the model of equal rows for another loss, by one row per label; leave-one-out scores are equal."""
         labels, label = np.unique(Y, axis=0, return_inverse=True)
         v, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self._value_of_equal(X)
@@ -95,7 +95,7 @@ class CellSolver:
             d = own[:, np.newaxis] / alpha  # a constant plus a diagonal (Sherman & Morrison 1950)
             return lambda Z: d * (Z - c * (d.T @ Z) / (1 + c * d.sum())), alpha
 
-        _, scores, _, _ = minimise(loss, inverse, self.alpha, v, labels)
+        _, scores, _, _ = minimize(loss, inverse, self.alpha, v, labels)
         return self._by_one_row(scores[0], c, len(Y), Y - scores[0], np.zeros(len(Y)))
 
     def _value_of_equal(self, X: np.ndarray) -> float:
@@ -108,9 +108,9 @@ class CellSolver:
         scores, coef = np.tile(score, (n_rows, 1)), score / c
         return SolvedCell(coef[np.newaxis], coef, self.alpha, scores, residuals, variances)
 
-    def _minimised(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+    def _minimized(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         K = self.kernel(X, X)
-        coef, scores, gain, alpha = minimise(loss, solver_by(precise_inverse_root, K), self.alpha, weights, Y)
+        coef, scores, gain, alpha = minimize(loss, solver_by(precise_inverse_root, K), self.alpha, weights, Y)
         residuals = Y - left_out(loss, K, alpha, weights, Y, scores, precise_inverse_root)
         return SolvedCell(coef, coef.sum(axis=0), alpha, scores, residuals, np.zeros(len(Y)), gain)
 

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from binfeat._common.held_out import surely_less
+from binfeat._common.held_out import is_significantly_less
 from binfeat._common.labels import AnyLabels
 from binfeat._common.memory import require_bytes
 from binfeat.kernels.families import RBF, Laplacian, Matern
@@ -99,15 +99,15 @@ class SolverChoice:
             return LocalSolver(self.problem, self.run, kernels)
         with self.run.stage("features"):
             first = self._first(kernels)
-            losses = first.judge(self.run)
+            losses = first.validate(self.run)
             if not (self.run.settings.names_features or self._leaves_out_what_is_asked):
                 words = f"random, for cv or groups of more than {TUNING_ROWS:,} rows"
                 self.run.note("features", words, losses.mean())
             rival = self._rival(kernels)
             if rival is None:
                 return first
-            best, error, rival_losses = first, losses.mean(), rival.judge(self.run)
-            if surely_less(rival_losses, losses):
+            best, error, rival_losses = first, losses.mean(), rival.validate(self.run)
+            if is_significantly_less(rival_losses, losses):
                 best, error = rival, rival_losses.mean()
             self.run.note("features", best.features, error)
             return best

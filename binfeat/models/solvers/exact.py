@@ -12,7 +12,7 @@ from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
 from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha, left_out_variances
 from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, RowsInCells
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
-from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimise, solve_kernel
+from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimize, solve_kernel
 from binfeat.models.run import Phase, Run
 from binfeat.models.solvers.all_rows import AllRows
 from binfeat.models.solvers.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
@@ -49,7 +49,7 @@ class ExactSolver(KernelCandidate):
         rows, plan, seconds = self._rows, ALL_ROWS, exact_seconds(*self._problem.table.shape)
         # Between the least penalties by rounding in a set of rows and in the solution.
         least = LEAST_ALPHA * float(np.sqrt(plan.set_rows * len(rows.all)))
-        if len(rows.all) <= TUNING_ROWS or rows.is_wide:
+        if len(rows.all) <= TUNING_ROWS or rows.is_high_dimensional:
             rows, plan, least = self._tuning_rows, FEW_ROWS, least_alpha(len(rows.all))
         return Learner(rows, self._kernels, self._run, plan, least).of(self._known, seconds)
 
@@ -57,7 +57,7 @@ class ExactSolver(KernelCandidate):
     def _tuning_rows(self) -> KernelRows:
         return replace(self._rows, known=thinned(self._rows.known, TUNING_ROWS))
 
-    def _suffice(self, predictions: np.ndarray | None) -> bool:
+    def _can_use(self, predictions: np.ndarray | None) -> bool:
         """Return True if leave-one-out predictions of the tuning are used, because others are impossible or slow."""
         if predictions is None:
             return False
@@ -80,34 +80,34 @@ class ExactSolver(KernelCandidate):
 
     def solution(self, best: Trial) -> Solution:
         """Solve for all rows."""
-        problem, rows = self._problem, self._rows.all
-        best = best if self._suffice(best.predictions) else replace(best, predictions=None)
-        X = self._rows.columns(rows)
+        problem, every = self._problem, self._rows.all
+        best = best if self._can_use(best.predictions) else replace(best, predictions=None)
+        X = self._rows.columns(every)
         with one_blas_thread():  # the order of sums depends on their number
             solved = self._by_loss if problem.loss.needs_matrix else self._by_squares
             found = solved(best, X)
         kernel = replace(best.kernel, alpha=found.alpha)
-        judged, predictions = self._tuning_rows.judged, best.predictions
+        rows, predictions = self._tuning_rows.validated, best.predictions
         if predictions is None:
-            told = np.isfinite(found.left_out).all(axis=1) & np.isin(rows, self._rows.known)
-            judged, predictions = rows[told], found.left_out[told]
+            are_known = np.isfinite(found.left_out).all(axis=1) & np.isin(every, self._rows.known)
+            rows, predictions = every[are_known], found.left_out[are_known]
         return Solution(
             features=self.features,
             kernel=self._for_weights(kernel, problem.mean_weight),
-            function=self._function(kernel, rows, X, found.coef),
+            function=self._function(kernel, every, X, found.coef),
             intercept=found.coef.sum(axis=0, dtype=np.float64),
-            rows=judged,
+            rows=rows,
             predictions=predictions,
-            curve=[(0, float(problem.losses(judged)(predictions).mean()))],
+            curve=[(0, float(problem.losses(rows)(predictions).mean()))],
             status="converged",
             errors=self._errors(best) if self._rows.held_out.size else found.errors,
-            known=(rows, found.scores),
+            known=(every, found.scores),
         )
 
     @property
     def _may_have_levels(self) -> bool:
         settings, rows = self._run.settings, self._rows
-        is_plain = self._problem.loss.is_squares and not rows.is_wide and len(rows.known) == len(rows.all)
+        is_plain = self._problem.loss.is_squares and not rows.is_high_dimensional and len(rows.known) == len(rows.all)
         leaves_rows_out = not settings.has_cv and self._problem.groups is None
         return is_plain and leaves_rows_out and settings.features is None and self._run.limits.mechanisms.global_part
 
@@ -184,7 +184,7 @@ class ExactSolver(KernelCandidate):
         def solves(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
             return factored(kernel(X, X), alpha, own, n_jobs)
 
-        coef, scores, gain, alpha = minimise(problem.loss, solves, best.kernel.alpha, weights, Y)
+        coef, scores, gain, alpha = minimize(problem.loss, solves, best.kernel.alpha, weights, Y)
         warn_of_steps(gain, self._run.settings.loss)
         left_out = scores
         if best.predictions is None:
@@ -224,7 +224,7 @@ def _left_out(
     return residuals, HeldOutErrors.of(residuals[known], variances, float(factor))
 
 
-def _corrected(diagonal: np.ndarray, told: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _corrected(diagonal: np.ndarray, estimated: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return an approximated diagonal of the inverse, corrected by unbiased but noisy values (Hutchinson 1990).
 
     Divided by the weights, the result is a linear function of the approximation, by least squares. It has the correct
@@ -232,7 +232,7 @@ def _corrected(diagonal: np.ndarray, told: np.ndarray, weights: np.ndarray) -> n
     """
     known = np.isfinite(diagonal)
     total, part = weights[known].sum(), diagonal / weights
-    mean, right_mean = diagonal[known].sum() / total, told[known].sum() / total
+    mean, right_mean = diagonal[known].sum() / total, estimated[known].sum() / total
     apart = part - mean
-    slope = quotients(apart[known] @ told[known], weights[known] @ apart[known] ** 2)
+    slope = quotients(apart[known] @ estimated[known], weights[known] @ apart[known] ** 2)
     return weights * (right_mean + np.clip(slope, 0.0, right_mean / mean) * apart)

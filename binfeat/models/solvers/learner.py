@@ -19,10 +19,10 @@ from binfeat.length_scales.leave_one_out import (
 )
 from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.search import MOST_ALPHA, KernelSteps
-from binfeat.models.problem import relative_alpha, rows_of
+from binfeat.models.problem import Problem, relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
+from binfeat.models.search.high_dimensional import high_dimensional_losses
 from binfeat.models.search.kernel_search import ScaledKernels
-from binfeat.models.search.wide import wide_losses
 from binfeat.models.settings import PENALTY_FACTOR
 from binfeat.models.solvers.candidate import KernelRows
 from binfeat.models.solvers.cell_ensemble import CellEnsemble
@@ -88,7 +88,7 @@ class Learner:
         The result has a squared error, and predictions if they are of all rows.
         """
         rows, is_few = self._rows, not self._plan.takes_cells
-        is_open = known is None and not rows.is_wide  # steps with many inputs take long
+        is_open = known is None and not rows.is_high_dimensional  # steps with many inputs take long
         start = self._start(is_open) if known is None else known
         kernel, error, cells = start.kernel, start.error, self._cells(start.kernel)
         is_open &= self._run.limits.mechanisms.fine_tuning and (self._kernels.learned or len(kernel.parts) > 1)
@@ -97,12 +97,13 @@ class Learner:
         moves = [penalty_between(self._least_alpha, np.inf if is_few else MOST_ALPHA)] if self._learns_alpha else []
         if is_few:
             # Leave-one-out errors of groups are too low.
-            if known is None and self._kernels.learned and (rows.is_wide or self._problem.groups is not None):
+            is_uncertain = rows.is_high_dimensional or self._problem.groups is not None
+            if known is None and self._kernels.learned and is_uncertain:
                 moves = 2 * [*moves, (KernelSum.scaled, self.factor)]
             is_again = known is not None and len(rows.known) <= kernel.n_rows
             best = self._selected(kernel, cells, [] if is_again else moves, seconds)
             return replace(best, error=self._squared_error(best, cells))
-        if not self._problem.is_judged_by_squares:
+        if not self._problem.uses_squared_errors:
             kernel = self._selected(kernel, cells[: self.scored_cells], moves, seconds).kernel
         if np.isnan(error):
             some = cells[: self._plan.n_sets]
@@ -111,7 +112,7 @@ class Learner:
 
     def unlearned(self) -> KernelSum:
         """Return the initial kernel, with the penalty of a sample of rows."""
-        kernel = self._start(not self._rows.is_wide).kernel
+        kernel = self._start(not self._rows.is_high_dimensional).kernel
         return (
             replace(kernel, alpha=min(kernel.alpha / self.start_penalty, MOST_ALPHA)) if self._learns_alpha else kernel
         )
@@ -205,7 +206,7 @@ class Learner:
         """Compute positive errors and slopes of the sets of a step, in threads."""
         parameters = np.append(steps.gammas.ravel(), steps.shares)
 
-        def look(lane: int) -> LeaveOneOut | None:
+        def of_lane(lane: int) -> LeaveOneOut | None:
             rng = np.random.default_rng([self._run.settings.seed, number, lane])
             matrix, scratch = self._lanes[lane]
             try:
@@ -213,7 +214,7 @@ class Learner:
             except SingularKernelError:
                 return None
 
-        found = side_by_side(look, range(len(sets)), self._run.settings.n_jobs)
+        found = side_by_side(of_lane, range(len(sets)), self._run.settings.n_jobs)
         return [left_out for left_out in found if left_out is not None and left_out.error > 0]
 
     def _learned(self, start: KernelSum, steps: KernelSteps) -> KernelSum:
@@ -250,7 +251,7 @@ class Learner:
 
     def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:
         """Return the kernel with predictions for the validation rows, or leave-one-out predictions."""
-        problem, known, judged = self._problem, self._rows.known, self._judged(cells)
+        problem, known, validated = self._problem, self._rows.known, self._validated(cells)
         try:
             if self._holds_out:
                 predictions = problem.predicted(known, K[0], kernel.alpha, precise_inverse_root)
@@ -258,16 +259,17 @@ class Learner:
                 left_out = [problem.left_out(*pair, kernel.alpha, precise_inverse_root) for pair in zip(cells, K)]
                 predictions = np.concatenate(left_out)
         except SingularKernelError:
-            return Trial(kernel, np.inf, predictions=np.zeros((len(judged), problem.n_targets)))
-        losses = wide_losses(problem, judged) if self._rows.is_wide else problem.losses(judged)
+            return Trial(kernel, np.inf, predictions=np.zeros((len(validated), problem.n_targets)))
+        losses_of = high_dimensional_losses if self._rows.is_high_dimensional else Problem.losses
+        losses = losses_of(problem, validated)
         return Trial(kernel, float(losses(predictions).mean()), predictions=predictions)
 
     def _squared_error(self, trial: Trial, cells: list[np.ndarray]) -> float:
-        judged = self._judged(cells)
-        squares = SquaredErrors(self._problem.Y[judged], rows_of(self._problem.weights, judged))
+        validated = self._validated(cells)
+        squares = SquaredErrors(self._problem.Y[validated], rows_of(self._problem.weights, validated))
         return float(squares(cast(np.ndarray, trial.predictions)).mean())
 
-    def _judged(self, cells: list[np.ndarray]) -> np.ndarray:
+    def _validated(self, cells: list[np.ndarray]) -> np.ndarray:
         return self._rows.held_out if self._holds_out else np.concatenate(cells)
 
     def _matrices(self, kernel: KernelSum, cells: list[np.ndarray]) -> list[np.ndarray]:

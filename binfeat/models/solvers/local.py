@@ -41,7 +41,7 @@ class _Trees:
     ) -> None:
         self._problem, self._run, self._kernels, self._rows = problem, run, kernels, rows
         self.numbers, self._each_cell = numbers, each_cell
-        self._leaves_out, self.judged_rows = held_out is None, every if held_out is None else held_out
+        self._leaves_out, self.validated_rows = held_out is None, every if held_out is None else held_out
         self.levels: LevelColumns | None = None  # levels with effects shared by all cells
 
     def first(self, kernel: KernelSum, most: int) -> CellEnsemble:
@@ -53,7 +53,7 @@ class _Trees:
 
     def grow(self, ensemble: CellEnsemble) -> None:
         ensemble.grow()
-        rows = self.judged_rows
+        rows = self.validated_rows
         ensemble.error = float(self._problem.losses(rows)(self._predictions(ensemble, rows)).mean())
 
     def of_all_rows(self, like: CellEnsemble) -> CellEnsemble:
@@ -67,9 +67,9 @@ class _Trees:
         settings = self._run.settings
         return CellEnsemble(rows, kernel, most, settings.seed, settings.n_jobs, self._each_cell, self.levels)
 
-    def judgement(self, ensemble: CellEnsemble) -> tuple[np.ndarray, HeldOutErrors]:
+    def validation(self, ensemble: CellEnsemble) -> tuple[np.ndarray, HeldOutErrors]:
         """Return predictions for the rows used for evaluation, and their errors."""
-        rows = self.judged_rows
+        rows = self.validated_rows
         predictions, some = self._predictions(ensemble, rows), evenly_spaced(len(rows), self.n_errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
         return predictions, HeldOutErrors.of(residuals, self._variances(ensemble, rows[some]))
@@ -113,16 +113,16 @@ class LocalSolver(KernelCandidate):
         # Leave-one-out errors are too low for related rows.
         self._holds_out = run.settings.has_cv or problem.groups is not None
         self._curve: list[tuple[int, float]] = []
-        self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before the refit with validation rows
+        self._validation: tuple[np.ndarray, HeldOutErrors] | None = None  # before the refit with validation rows
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
             self._take(rows, run)
-            goes_on = self._enlarge(self._begin(run), rows, run)
+            goes_on = self._double_cells(self._begin(run), rows, run)
             goes_on = self._add_trees(goes_on, run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
-                self._judged = self._trees.judgement(self._ensemble)
+                self._validation = self._trees.validation(self._ensemble)
                 self._ensemble = self._trees.of_all_rows(self._ensemble)
         run.note("features", "local", self._curve[-1][1])
         ensemble = self._ensemble
@@ -200,7 +200,7 @@ class LocalSolver(KernelCandidate):
 
         return descended(start, [penalty_between(self.least_alpha, MOST_ALPHA)], one_tree, may_gain)
 
-    def _enlarge(self, best: CellEnsemble, rows: AllRows, run: Run) -> bool:
+    def _double_cells(self, best: CellEnsemble, rows: AllRows, run: Run) -> bool:
         """Double the rows of a cell while there is time and the error decreases; False if callbacks stop the fit."""
 
         def may_gain(tree: CellEnsemble) -> bool:
@@ -244,13 +244,13 @@ class LocalSolver(KernelCandidate):
 
     def _solution(self, status: str) -> Solution:
         ensemble = self._ensemble
-        predictions, errors = self._trees.judgement(ensemble) if self._judged is None else self._judged
+        predictions, errors = self._trees.validation(ensemble) if self._validation is None else self._validation
         return Solution(
             features=self.features,
             kernel=self._for_weights(ensemble.kernel, self._rows.problem.mean_weight),
             function=ensemble.function(),
             intercept=np.zeros(self._problem.n_targets),
-            rows=self._trees.judged_rows,
+            rows=self._trees.validated_rows,
             predictions=predictions,
             curve=self._curve,
             status=status,

@@ -36,7 +36,7 @@ KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
 
 class FeatureSolver(ABC):
-    """A model of random features; `judge` selects the kernel, unless an earlier fit provides kernel and features."""
+    """A model of random features; `validate` selects the kernel, unless an earlier fit provides kernel and features."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class FeatureSolver(ABC):
     features: ClassVar[str]
 
     @abstractmethod
-    def judge(self, run: Run) -> np.ndarray:
+    def validate(self, run: Run) -> np.ndarray:
         """Return validation losses on a sample, by a smaller model of this kind, and store the plan."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class BinsSolver(FeatureSolver):
     factors = 1.0, 1.4, 2.0, 2.8, 4.0, 5.6  # factors of gamma on all rows: more rows support finer grids
     factor_tol = 3e-2  # tolerance for comparing these
 
-    def judge(self, run: Run) -> np.ndarray:
+    def validate(self, run: Run) -> np.ndarray:
         kernels = self._kernels
         first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
         best = self._fit(kernels.binning, _penalties(run, first), run)
@@ -188,7 +188,7 @@ class FourierSolver(FeatureSolver):
     features: ClassVar[str] = "fourier"
     enough_error = 0.98  # twice as many Fourier features must have at most this share of the error
 
-    def judge(self, run: Run) -> np.ndarray:
+    def validate(self, run: Run) -> np.ndarray:
         kernel = self._kernels.radial
         fourier = _fourier_map(kernel.main, run.limits.n_fourier, run)
         Z, Z_out = (fourier(self._kernels.X[rows]) for rows in self._sample(run))

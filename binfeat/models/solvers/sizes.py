@@ -84,7 +84,7 @@ def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, l
     return least, int(min(SIZES.targets_together * pairs, n_targets))
 
 
-def is_wide(problem: Problem, settings: Settings) -> bool:
+def is_high_dimensional(problem: Problem, settings: Settings) -> bool:
     """Return True for numeric inputs, too many for a search with all kernels."""
     is_open = settings.kernel is None and settings.learns_gamma
     return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
@@ -92,7 +92,7 @@ def is_wide(problem: Problem, settings: Settings) -> bool:
 
 def exact_seconds(n_rows: int, n_inputs: int) -> float:
     """Return the expected seconds of a solution for this number of rows on a slow processor."""
-    of_input = SIZES.wide_input_seconds if n_inputs > MOST_INPUTS else SIZES.input_seconds
+    of_input = SIZES.high_dimensional_input_seconds if n_inputs > MOST_INPUTS else SIZES.input_seconds
     return n_rows**2 * (SIZES.pair_seconds + n_inputs * of_input)
 
 
@@ -107,15 +107,15 @@ def n_solves(problem: Problem) -> int:
 
 def most_exact_rows(problem: Problem, run: Run) -> int:
     """Return the maximum number of rows of an exact model; memory and time grow with their square."""
-    limits, n_inputs, wide = run.limits, problem.table.shape[1], is_wide(problem, run.settings)
+    limits, n_inputs, many = run.limits, problem.table.shape[1], is_high_dimensional(problem, run.settings)
     most = min(limits.exact_rows, MOST_FACTORED) if problem.loss.needs_matrix else limits.exact_rows
-    n_rows = min(most, int(np.sqrt((limits.wide_work if wide else limits.exact_work) / max(1, n_inputs))))
+    n_rows = min(most, int(np.sqrt((limits.high_dimensional_work if many else limits.exact_work) / max(1, n_inputs))))
     taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), n_solves(problem)))  # for these or fewer rows
     by_bytes = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
     if by_bytes < len(problem.table) <= n_rows:
         run.note_memory(f"exact with {by_bytes:,} rows")
     n_rows = min(n_rows, by_bytes)
-    while n_rows and not wide and not run.may_continue(Phase.EXACT, exact_seconds(n_rows, n_inputs)):
+    while n_rows and not many and not run.may_continue(Phase.EXACT, exact_seconds(n_rows, n_inputs)):
         n_rows -= -(-n_rows // 8)
     return n_rows
 

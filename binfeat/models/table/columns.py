@@ -29,8 +29,8 @@ from binfeat.models.table.findings import (
     Findings,
     RawValue,
     day_of,
-    doubt_of,
     few,
+    guess_type,
     key_of,
     numbers_of_digits,
     said_by,
@@ -186,13 +186,13 @@ class Column:
         return Column(values, self.name, kind=self._kind)
 
     def content(self) -> tuple[str, str]:
-        """Return the content of strings (`said_by`), if no value is of another kind, and `doubt_of` them."""
+        """Return the content of strings (`said_by`), if no value is of another kind, and `guess_type` of them."""
         if not (self._is_text and self.holds_strings):
             return "", ""
         known = [value for value in self._distinct[0] if not _is_missing(value)]
         strings = [value for value in known if isinstance(value, str)]
         kind = said_by(strings) if strings else ""
-        return kind if kind == NUMBERS or len(strings) == len(known) else "", doubt_of(strings)
+        return kind if kind == NUMBERS or len(strings) == len(known) else "", guess_type(strings)
 
     def read_as(self, kind: str) -> "Column":
         """Return the column with its strings as numbers or days."""

@@ -139,18 +139,18 @@ def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
 def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
     """Return groups of `some` rows (or of all in some ranges) by a column with repeated numbers; None for others."""
     own = np.sort(values[some])
-    if not _come_again(own):
+    if not _repeat_often(own):
         if values.size == some.size:
             return None
         width = max(1, some.size**2 // (_RANGES * values.size))
         firsts = np.linspace(0, some.size - 1 - width, _RANGES).astype(int)
         some = np.flatnonzero(np.any([(values >= own[k]) & (values <= own[k + width]) for k in firsts], axis=0))
-        if not _come_again(np.sort(values[some])):
+        if not _repeat_often(np.sort(values[some])):
             return None
     return some, np.unique(values[some], return_inverse=True)[1]
 
 
-def _come_again(values: np.ndarray) -> bool:
+def _repeat_often(values: np.ndarray) -> bool:
     """Return True if sorted numbers repeat often enough for codes: 8 numbers or more, of some rows on average.
 
     The most frequent number does not count, so that amounts with many zeros are not codes.
@@ -179,8 +179,8 @@ def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:
     counts = np.bincount(codes)
     n_codes, n_rows = counts.size, codes.size
     means = np.array([np.bincount(codes, column) for column in scores.T]) / counts
-    told = float((counts * means**2).sum())
-    chance = max(0.0, float((scores**2).sum()) - told) / (n_rows - n_codes)
+    between = float((counts * means**2).sum())
+    chance = max(0.0, float((scores**2).sum()) - between) / (n_rows - n_codes)
     jumps = float((np.diff(means) ** 2 / (1 / counts[1:] + 1 / counts[:-1])).sum()) / (n_codes - 1)
-    least = max(_SURE * math.sqrt(2 / n_codes) * chance, _SHARE * (told / (n_codes - 1) - chance))
+    least = max(_SURE * math.sqrt(2 / n_codes) * chance, _SHARE * (between / (n_codes - 1) - chance))
     return jumps - chance > least

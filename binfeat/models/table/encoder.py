@@ -71,7 +71,7 @@ class TableEncoder:
         if note is not None and not (are_known and (table is None or not self.inputs.hold_strings(table))):
             table = self.inputs.table_of(estimator, X) if table is None else table
             words = np.zeros(table.shape, dtype=bool)
-            note(Findings(self.inputs.news(X, table, matrix, words, self.gaps), len(matrix)))
+            note(Findings(self.inputs.differences(X, table, matrix, words, self.gaps), len(matrix)))
         if are_known and self.source.size == self.inputs.n_inputs:
             return _own(matrix)
         encoded = self._complete(matrix, np.isnan(matrix))
@@ -112,7 +112,7 @@ class TableEncoder:
                 fresh = ~np.isnan(values) & ~np.isin(values, known)
                 examples = (f"{value:g}" for value in np.unique(values[fresh]))
                 found += Finding.among(table.columns[j].name, "unseen codes", fresh, examples, f"{known.size:,} codes")
-        found += self.inputs.news(X, table, matrix, words, self.gaps)
+        found += self.inputs.differences(X, table, matrix, words, self.gaps)
         return Findings(found, len(matrix)), self.inputs.clipped(self._complete(matrix, np.isnan(matrix)))
 
     @cached_property

@@ -92,7 +92,7 @@ class Findings(list[Finding]):
         return text if self.drift is None else f"{text}\n{self.drift}"
 
     @property
-    def matter(self) -> bool:
+    def are_relevant(self) -> bool:
         """True for a new category, or a finding in more than 1 % of the rows (at least two)."""
         return any(each.found == "unseen categories" or each.n_rows >= max(2.0, 0.01 * self.n_rows) for each in self)
 
@@ -130,7 +130,7 @@ class NoveltyPolicy:
         return None if self._policy == "ignore" else self.report
 
     def __exit__(self, failed: object, *_: object) -> None:
-        if not (failed or self._model._derived.has_warned) and self.found.matter:
+        if not (failed or self._model._derived.has_warned) and self.found.are_relevant:
             self._model._derived.has_warned = True
             warn(
                 f"X differs from the training rows, so predictions for some of its {self.found.n_rows:,} rows are "
@@ -143,7 +143,7 @@ def few(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(islice(values, 3))
 
 
-def doubt_rows(rows: TableRows, apart: bool) -> None:
+def warn_of_training_rows(rows: TableRows, apart: bool) -> None:
     """Warn of a constant table, of few rows, or of many copies, unless the caller splits the rows (`apart`)."""
     if rows.are_equal:
         warn("All rows of X are equal, so predictions are constant. Pass inputs that differ between rows.")
@@ -160,7 +160,7 @@ def doubt_rows(rows: TableRows, apart: bool) -> None:
         )
 
 
-def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
+def warn_of_rare_classes(classes: np.ndarray, counts: np.ndarray) -> None:
     if counts.min() == 1:
         lone = classes[counts == 1].tolist()
         warn(
@@ -174,13 +174,13 @@ def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
         )
 
 
-def doubt_grids(n_grids: int) -> None:
+def warn_of_few_grids(n_grids: int) -> None:
     """Warn of too few grids, with predictions hardly better than a constant."""
     if n_grids < 10:
         warn(f"Only {n_grids} grids fit into max_bytes, so predictions may be poor. Increase max_bytes.")
 
 
-def doubt_limit(seconds: float | None, used: float) -> None:
+def warn_of_time_limit(seconds: float | None, used: float) -> None:
     """Warn of a time limit that was exceeded by more than a fourth."""
     if seconds is not None and used > 1.25 * seconds:
         warn(
@@ -243,7 +243,7 @@ def key_of(value: RawValue) -> float | str:
     return str(value) if isinstance(value, Decimal) and Decimal(repr(number)) != value else number
 
 
-def doubt_of(strings: Sequence[str]) -> str:
+def guess_type(strings: Sequence[str]) -> str:
     """Return a guess of the intended type of categories, as the end of a sentence, or ""."""
     words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
     if words and _are_few(words, strings):

@@ -50,7 +50,7 @@ def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
 
 
-def _doubt_digits(table: Columns, chosen: np.ndarray) -> None:
+def _warn_of_long_numbers(table: Columns, chosen: np.ndarray) -> None:
     """Warn about numeric columns with numbers that are equal in float64 only."""
     for column in compress(table.columns, ~chosen):
         n_numbers, n_left = column.lost()
@@ -115,7 +115,7 @@ class Inputs:
             chosen = np.array([column.holds_strings for column in table.columns], dtype=bool)
         else:
             chosen = check_categorical(categorical_features, estimator)
-        _doubt_digits(table, chosen)
+        _warn_of_long_numbers(table, chosen)
         blank, n_rows, columns = np.zeros(chosen.size), table.shape[0], zip(table.columns, chosen)
         categories = [_repeated(own, n_rows) if is_chosen else NO_CATEGORIES for own, is_chosen in columns]
         bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), categories, lows=blank, highs=blank)
@@ -166,7 +166,7 @@ class Inputs:
             column.holds_strings for column in compress(table.columns, ~self.are_categories)
         )
 
-    def news(
+    def differences(
         self, X: RawTable, table: Columns, matrix: np.ndarray, words: np.ndarray, gaps: np.ndarray
     ) -> Iterator[Finding]:
         """Yield the findings in another table, given its matrix and a mask of values that are not numbers.

@@ -186,7 +186,7 @@ _SHARED = 0.05  # share of rows with the same value
 TransformTrial = tuple[Targets, np.ndarray, float]
 
 
-def beats(one: TransformTrial, other: TransformTrial) -> bool:
+def is_better(one: TransformTrial, other: TransformTrial) -> bool:
     """Return True if the error in units of y is much lower, or a little lower with a much higher likelihood.
 
     Squared errors of targets with long tails depend on few rows; the likelihood (Box and Cox 1964) on all.

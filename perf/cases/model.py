@@ -17,7 +17,7 @@ QUICK_CURVE = ((50, 31, 0.1, 2.3),)
 
 def pictures(record):
     """Draw the error against the seconds of the fit."""
-    return {"machine.png": plots.curves(record["rows"], "seconds of the fit", "test error (%)")}
+    return {"model.png": plots.curves(record["rows"], "seconds of the fit", "test error (%)")}
 
 
 def run(quick):
@@ -58,18 +58,18 @@ def _defaults(split, quick):
     boosting = HistGradientBoostingClassifier(
         max_iter=n_trees, max_leaf_nodes=255, early_stopping=False, random_state=0
     )
-    ours, theirs = trial(_machine(quick), split), trial(boosting, split)
+    ours, theirs = trial(_model(quick), split), trial(boosting, split)
     yield Row(f"defaults, error / HistGradientBoosting {n_trees} x 255", ours.error, theirs.error, unit="%")
     yield Row(f"defaults, fit / HistGradientBoosting {n_trees} x 255", ours.seconds, theirs.seconds)
-    yield Row("defaults, grids", ours.machine.n_grids_, unit="")
+    yield Row("defaults, grids", ours.model.n_grids_, unit="")
 
 
-def _machine(quick):
+def _model(quick):
     return KernelMachineClassifier(**(QUICK if quick else {}), random_state=0)
 
 
 def _seven_classes(split, quick):
-    ours = trial(_machine(quick), split)
+    ours = trial(_model(quick), split)
     yield Row("7 classes, error", ours.error, reach=("<=", 4.0), unit="%")
     name = "LightGBM 20 x 31" if quick else "LightGBM 200 x 255"
     peer = lightgbm(20, 31) if quick else lightgbm(200, 255)

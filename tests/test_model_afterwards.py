@@ -6,8 +6,8 @@ import joblib
 import numpy as np
 import pytest
 from hard import hard
+from kernel_models import BINS, FIXED, state
 from limits import limited
-from machines import BINS, FIXED, state
 from sklearn.exceptions import NotFittedError
 
 from binfeat import (
@@ -35,9 +35,9 @@ def fitted(request, table):
         return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
 
 
-def outputs(machine, X):
-    found = [machine.predict(X), machine.predict(X[:1])]
-    return [*found, machine.predict_proba(X)] if hasattr(machine, "predict_proba") else found
+def outputs(model, X):
+    found = [model.predict(X), model.predict(X[:1])]
+    return [*found, model.predict_proba(X)] if hasattr(model, "predict_proba") else found
 
 
 def assert_same_outputs(one, other, X):
@@ -46,11 +46,11 @@ def assert_same_outputs(one, other, X):
 
 
 def test_round_trips(fitted, tmp_path):
-    X, machines = fitted
-    for machine in machines:
-        assert_same_outputs(pickle.loads(pickle.dumps(machine)), machine, X)
-        joblib.dump(machine, tmp_path / "machine.joblib")
-        assert_same_outputs(joblib.load(tmp_path / "machine.joblib"), machine, X)
+    X, models = fitted
+    for model in models:
+        assert_same_outputs(pickle.loads(pickle.dumps(model)), model, X)
+        joblib.dump(model, tmp_path / "model.joblib")
+        assert_same_outputs(joblib.load(tmp_path / "model.joblib"), model, X)
 
 
 TRUSTED = {
@@ -61,16 +61,16 @@ TRUSTED = {
 
 def test_skops_round_trip(fitted):
     sio = pytest.importorskip("skops.io")
-    X, machines = fitted
-    for machine in machines:
-        data = sio.dumps(machine)
-        assert sio.get_untrusted_types(data=data) == TRUSTED[type(machine)]
-        assert_same_outputs(sio.loads(data, trusted=TRUSTED[type(machine)]), machine, X)
+    X, models = fitted
+    for model in models:
+        data = sio.dumps(model)
+        assert sio.get_untrusted_types(data=data) == TRUSTED[type(model)]
+        assert_same_outputs(sio.loads(data, trusted=TRUSTED[type(model)]), model, X)
 
 
 def test_attributes_hold_arrays_numbers_and_strings(fitted):
-    for machine in fitted[1]:
-        for name, value in state(machine).items():
+    for model in fitted[1]:
+        for name, value in state(model).items():
             if name in (
                 "_columns",
                 "_scaler",
@@ -93,58 +93,58 @@ def test_attributes_hold_arrays_numbers_and_strings(fitted):
 def test_memory(rng):
     """A model needs 16 bytes per occupied bin, grids, validation rows and their sizes, hashes, and little else."""
     X = rng.normal(size=(5000, 6))
-    machine = KernelMachineRegressor(**{**FIXED, "gamma": 2.0}).fit(X, X[:, 0])
-    grids = sum(a.nbytes for a in (machine._scale, machine._shift, machine._keys, machine._nan_keys))
-    n_bins, held_out = machine.feature_coef_.shape[1], sum(a.nbytes for a in machine._held_out.values())
+    model = KernelMachineRegressor(**{**FIXED, "gamma": 2.0}).fit(X, X[:, 0])
+    grids = sum(a.nbytes for a in (model._scale, model._shift, model._keys, model._nan_keys))
+    n_bins, held_out = model.feature_coef_.shape[1], sum(a.nbytes for a in model._held_out.values())
     assert n_bins > 20_000
     assert held_out <= 3 * 8 * 500 + 100
-    spread = sum(a.nbytes for a in machine._spread.values())
+    spread = sum(a.nbytes for a in model._spread.values())
     assert spread <= 500 * (4 * 6 + 3 * 8) + 1000
-    rest = held_out + spread + machine._seen["hashes"].nbytes + 8 * (20 + 1) + 6500
-    assert len(pickle.dumps(machine)) <= 16 * n_bins + grids + rest
+    rest = held_out + spread + model._seen["hashes"].nbytes + 8 * (20 + 1) + 6500
+    assert len(pickle.dumps(model)) <= 16 * n_bins + grids + rest
 
 
 def test_one_row_is_as_in_a_batch(fitted):
-    X, machines = fitted
-    for machine in machines:
-        name = "predict_proba" if hasattr(machine, "predict_proba") else "predict"
-        own = np.concatenate([getattr(machine, name)(X[i : i + 1]) for i in range(80)])
-        np.testing.assert_allclose(own, getattr(machine, name)(X)[:80], rtol=1e-9, atol=1e-12)
-        if machine.features_ in ("exact", "local", "binning"):
-            scores = np.concatenate([machine._scores(X[i : i + 1]) for i in range(80)])
-            np.testing.assert_array_equal(scores, machine._scores(X)[:80])
+    X, models = fitted
+    for model in models:
+        name = "predict_proba" if hasattr(model, "predict_proba") else "predict"
+        own = np.concatenate([getattr(model, name)(X[i : i + 1]) for i in range(80)])
+        np.testing.assert_allclose(own, getattr(model, name)(X)[:80], rtol=1e-9, atol=1e-12)
+        if model.features_ in ("exact", "local", "binning"):
+            scores = np.concatenate([model._scores(X[i : i + 1]) for i in range(80)])
+            np.testing.assert_array_equal(scores, model._scores(X)[:80])
 
 
 def test_many_rows_in_blocks(table, bytes_of_a_prediction):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="binning", random_state=0).fit(X, y)
-    expected = machine.predict(X)
+    model = KernelMachineRegressor(features="binning", random_state=0).fit(X, y)
+    expected = model.predict(X)
     bytes_of_a_prediction(2**12)
-    np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_summary_and_html(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="binning", random_state=0)
-    assert "KernelMachineRegressor" in machine._repr_html_()
+    model = KernelMachineRegressor(features="binning", random_state=0)
+    assert "KernelMachineRegressor" in model._repr_html_()
     with pytest.raises(NotFittedError):
-        machine.summary()
-    machine.fit(X, y)
-    lines = machine.summary().splitlines()
+        model.summary()
+    model.fit(X, y)
+    lines = model.summary().splitlines()
     assert lines[0].split() == ["decision", "choice", "validation", "error", "seconds"]
-    assert [line.split("  ")[0] for line in lines[1:]] == list(machine.decisions_["what"])
+    assert [line.split("  ")[0] for line in lines[1:]] == list(model.decisions_["what"])
     for what in ("length scales", "kernel", "grids", "penalty"):
-        assert what in machine.decisions_["what"]
-    assert "KernelMachineRegressor" in machine._repr_html_()
+        assert what in model.decisions_["what"]
+    assert "KernelMachineRegressor" in model._repr_html_()
 
 
 def test_held_out_error_and_its_standard_error(table):
     """They follow the formula for the validation rows; a score has no standard error."""
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED, refit=False, cv=[(np.arange(300), np.arange(300, 400))]).fit(X, y)
-    squares = ((machine.predict(X[300:]) - y[300:]) / y.std()) ** 2
+    model = KernelMachineRegressor(**FIXED, refit=False, cv=[(np.arange(300), np.arange(300, 400))]).fit(X, y)
+    squares = ((model.predict(X[300:]) - y[300:]) / y.std()) ** 2
     expected = squares.mean(), squares.std(ddof=1) / 10
-    np.testing.assert_allclose(machine.held_out_error_, expected, rtol=1e-9)
+    np.testing.assert_allclose(model.held_out_error_, expected, rtol=1e-9)
     scored = KernelMachineRegressor(**FIXED, scoring="r2").fit(X, y)
     np.testing.assert_equal(scored.held_out_error_, [scored.decisions_["error"][-1], np.nan])
 

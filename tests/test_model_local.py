@@ -11,7 +11,7 @@ import pytest
 from callbacks import Callback
 from hard import hard
 from interrupts import interrupted
-from machines import assert_same_state, moments, with_options
+from kernel_models import assert_same_state, moments, with_options
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
@@ -35,9 +35,9 @@ def short(limits):
     limits(n_steps=6)
 
 
-def splits_of(machine):
+def splits_of(model):
     """Return the trees of a model for the slow twin."""
-    arrays = machine._local
+    arrays = model._local
     splits = list(zip(arrays["inputs"], arrays["places"], *arrays["children"].T, strict=True))
     return [(splits, root) for root in arrays["roots"]]
 
@@ -51,23 +51,23 @@ def test_predictions_are_those_of_exact_models_in_cells(table, weighted):
     X, y, _ = table
     X, y, new = X[:200], y[:200], X[200:]
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=200) if weighted else None
-    machine = KernelMachineRegressor(**GIVEN).fit(X, y, sample_weight=weights)
-    alpha = float(machine._local["alpha"])  # for weights of mean 1 in the training rows
+    model = KernelMachineRegressor(**GIVEN).fit(X, y, sample_weight=weights)
+    alpha = float(model._local["alpha"])  # for weights of mean 1 in the training rows
     relative = None if weights is None else weights * alpha / 0.3
     mean, std = moments(y, weights)
     Y = ((y - mean) / std).reshape(-1, 1)
-    predictions, residuals = naive.local_machine(X, Y, new, laplacian, alpha, splits_of(machine), relative)
-    np.testing.assert_allclose(machine.predict(new), mean + std * predictions[:, 0], atol=1e-4)
+    predictions, residuals = naive.local_model(X, Y, new, laplacian, alpha, splits_of(model), relative)
+    np.testing.assert_allclose(model.predict(new), mean + std * predictions[:, 0], atol=1e-4)
     squares = np.ones(200) if weights is None else weights / weights.mean()
     error = np.mean(squares * residuals[:, 0] ** 2)
-    np.testing.assert_allclose(machine.held_out_error_[0], error, rtol=1e-3)
-    assert (machine.features_, machine.n_grids_, machine.n_trees_, machine.alpha_) == ("local", 0, 2, 0.3)
-    assert machine.kernel_ == "Laplacian()"
-    np.testing.assert_allclose(machine.gamma_, GAMMA)
-    np.testing.assert_allclose(machine.learning_curve_[-1], [2, error], rtol=1e-3)
+    np.testing.assert_allclose(model.held_out_error_[0], error, rtol=1e-3)
+    assert (model.features_, model.n_grids_, model.n_trees_, model.alpha_) == ("local", 0, 2, 0.3)
+    assert model.kernel_ == "Laplacian()"
+    np.testing.assert_allclose(model.gamma_, GAMMA)
+    np.testing.assert_allclose(model.learning_curve_[-1], [2, error], rtol=1e-3)
 
 
-def test_one_cell_is_an_exact_machine(table):
+def test_one_cell_is_an_exact_model(table):
     X, y, _ = table
     options = with_options(GIVEN, cell_rows=300, n_trees=1)
     local, exact = (
@@ -79,11 +79,11 @@ def test_one_cell_is_an_exact_machine(table):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("Machine", [*hard(KernelMachineRegressor), KernelMachineClassifier])
-def test_threads_and_repeats_change_nothing(table, short, Machine):
+@pytest.mark.parametrize("Estimator", [*hard(KernelMachineRegressor), KernelMachineClassifier])
+def test_threads_and_repeats_change_nothing(table, short, Estimator):
     X, y, labels = table
-    y = y if Machine is KernelMachineRegressor else labels
-    one, two, again = (Machine(**LOCAL, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2, 2))
+    y = y if Estimator is KernelMachineRegressor else labels
+    one, two, again = (Estimator(**LOCAL, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2, 2))
     assert_same_state(one, two)
     assert_same_state(two, again)
     np.testing.assert_array_equal(one.predict(X), two.predict(X))
@@ -92,11 +92,11 @@ def test_threads_and_repeats_change_nothing(table, short, Machine):
 @pytest.mark.hard
 def test_a_cell_alone_has_the_same_bits_for_any_number_of_blas_threads(table):
     X, y, _ = table
-    machines = []
+    models = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, "blas"):
-            machines.append(KernelMachineRegressor(**with_options(LOCAL, cell_rows=400)).fit(X, y))
-    assert_same_state(*machines)
+            models.append(KernelMachineRegressor(**with_options(LOCAL, cell_rows=400)).fit(X, y))
+    assert_same_state(*models)
 
 
 # Cells.
@@ -133,7 +133,7 @@ def test_rows_that_do_not_differ_stay_together():
     assert len(grown(np.ones((30, 2)), 10)[1]) == 1
 
 
-def test_neighbouring_numbers_are_split():
+def test_neighboring_numbers_are_split():
     X = np.repeat([[1.0], [np.nextafter(1.0, 2.0)]], 8, axis=0)
     trees, cells = grown(X, 10)
     assert [len(rows) for rows in cells] == [8, 8]
@@ -156,22 +156,22 @@ def test_joined_trees_find_their_own_cells(rng):
 
 def test_a_cell_of_one_label_is_constant(rng):
     X = rng.uniform(size=(400, 2))
-    machine = KernelMachineClassifier(**{**with_options(GIVEN, n_trees=1), "gamma": [9.0, 0.1]}).fit(X, X[:, 0] > 0.8)
-    arrays = machine._local
-    of_cells = np.split(machine.feature_coef_[0], arrays["starts"][1:-1])
+    model = KernelMachineClassifier(**{**with_options(GIVEN, n_trees=1), "gamma": [9.0, 0.1]}).fit(X, X[:, 0] > 0.8)
+    arrays = model._local
+    of_cells = np.split(model.feature_coef_[0], arrays["starts"][1:-1])
     constant = [not coef.any() for coef in of_cells]
     assert 0 < sum(constant) < len(constant)
     assert set(arrays["cell_intercepts"][constant, 0]) <= {-1.0, 1.0}
-    assert machine.score(X, X[:, 0] > 0.8) > 0.97
+    assert model.score(X, X[:, 0] > 0.8) > 0.97
     same = KernelMachineRegressor(**GIVEN).fit(np.ones((100, 4)), rng.normal(size=100))
     np.testing.assert_array_equal(same._local["rows"], [0, 0])  # in each tree one row replaces all equal ones
 
 
 def test_apply_gives_the_cells(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**GIVEN).fit(X[:200], y[:200])
-    expected = [[naive.cell_of(row, *tree) for tree in splits_of(machine)] for row in X]
-    np.testing.assert_array_equal(machine.apply(X), expected)
+    model = KernelMachineRegressor(**GIVEN).fit(X[:200], y[:200])
+    expected = [[naive.cell_of(row, *tree) for tree in splits_of(model)] for row in X]
+    np.testing.assert_array_equal(model.apply(X), expected)
     with pytest.raises(ValueError, match="apply requires a local model with features_='local', got 'exact'"):
         KernelMachineRegressor(**{**GIVEN, "features": "exact"}).fit(X[:200], y[:200]).apply(X)
 
@@ -216,22 +216,22 @@ def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, short, threads)
     y, new = smooth(X), np.column_stack([rng.normal(size=(3000, 3)), rng.integers(3, size=3000)])
     for target in (y, y > np.median(y)):
         kind = KernelMachineClassifier if target.dtype == bool else KernelMachineRegressor
-        machine = kind(**with_options(LOCAL, n_trees=3), alpha=0.1, categorical_features=[3]).fit(X, target)
-        many = machine._scores(new)
+        model = kind(**with_options(LOCAL, n_trees=3), alpha=0.1, categorical_features=[3]).fit(X, target)
+        many = model._scores(new)
         for some in (slice(0, 1), slice(5, 15), slice(100, 117), slice(7, 2000)):
-            np.testing.assert_array_equal(machine._scores(new[some]), many[some])
+            np.testing.assert_array_equal(model._scores(new[some]), many[some])
         for n_jobs in (1, 2):
-            np.testing.assert_array_equal(machine.set_params(n_jobs=n_jobs)._scores(new), many)
+            np.testing.assert_array_equal(model.set_params(n_jobs=n_jobs)._scores(new), many)
 
 
 def test_memory_of_a_first_prediction(rng):
     """A row needs 4 bytes per input, kernel and tree, and 8 per coefficient."""
     X = rng.normal(size=(4000, 4))
     given = {**with_options(LOCAL, cell_rows=500, n_trees=2), "gamma": "scale", "alpha": 0.1, "kernel": "laplacian"}
-    machine = KernelMachineRegressor(**given).fit(X, X[:, 0])
-    machine.predict(X[:1])  # loads kernels
-    assert machine.n_trees_ == 2
-    loaded = pickle.loads(pickle.dumps(machine))
+    model = KernelMachineRegressor(**given).fit(X, X[:, 0])
+    model.predict(X[:1])  # loads kernels
+    assert model.n_trees_ == 2
+    loaded = pickle.loads(pickle.dumps(model))
     tracemalloc.start()
     loaded.predict(X[:1])
     taken = tracemalloc.get_traced_memory()[0]
@@ -275,8 +275,8 @@ def test_length_scales_of_dense_cells_are_shorter(rng, short):
     X = rng.uniform(-2, 2, size=(1500, 2))
     y = np.sin(3 * X[:, 0]) * np.sin(2.5 * X[:, 1])
     options = {**with_options(LOCAL, cell_rows=200, n_trees=1), "kernel": "laplacian"}
-    machine = KernelMachineRegressor(**options).fit(X, y)
-    assert machine.gamma_.min() > machine.length_scale_gammas_[-1].max()
+    model = KernelMachineRegressor(**options).fit(X, y)
+    assert model.gamma_.min() > model.length_scale_gammas_[-1].max()
     given = KernelMachineRegressor(**options, alpha=0.2).fit(X, y)
     assert given.alpha_ == 0.2
 
@@ -285,9 +285,9 @@ def test_length_scales_of_dense_cells_are_shorter(rng, short):
 def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
     """The second has longer scales, because targets can vary fast along one input and slowly along others."""
     X = rng.uniform(-1, 1, size=(1200, 4))
-    machine = KernelMachineRegressor(**with_options(LOCAL, cell_rows=300, n_trees=1))
-    machine.fit(X, np.sin(8 * X[:, 0]) * X[:, 1] + X.sum(axis=1))
-    assert machine.kernel_.count("Matern") == 2
+    model = KernelMachineRegressor(**with_options(LOCAL, cell_rows=300, n_trees=1))
+    model.fit(X, np.sin(8 * X[:, 0]) * X[:, 1] + X.sum(axis=1))
+    assert model.kernel_.count("Matern") == 2
 
 
 def test_few_rows_do_not_tell_that_a_function_is_smooth():
@@ -312,10 +312,10 @@ def test_many_rows_take_cells(rng, limits, scoring):
     X, X_new = rng.normal(size=(900, 4)), rng.normal(size=(500, 4))
     y = smooth(X) + 0.05 * rng.normal(size=900)
     options = {"solver_params": {"max_grids": 20}, "scoring": scoring, "random_state": 0}
-    machine = KernelMachineRegressor(**options).fit(X, y)
-    assert (machine.features_, machine.status_, machine.n_grids_) == ("local", "converged", 0)
+    model = KernelMachineRegressor(**options).fit(X, y)
+    assert (model.features_, model.status_, model.n_grids_) == ("local", "converged", 0)
     grids = KernelMachineRegressor(**options, features="binning").fit(X, y)
-    assert machine.score(X_new, smooth(X_new)) > grids.score(X_new, smooth(X_new))
+    assert model.score(X_new, smooth(X_new)) > grids.score(X_new, smooth(X_new))
     assert KernelMachineRegressor(**options, max_seconds=0).fit(X, y).features_ == "binning"
     assert KernelMachineRegressor(**options, max_bytes=4 * 900 * 4).fit(X, y).features_ == "binning"
 
@@ -353,9 +353,9 @@ def test_the_penalty_is_chosen_by_groups_held_out(seed):
 @pytest.mark.parametrize("grouped", [True, *hard(False)])
 def test_inputs_that_are_all_constant(kernel, grouped):
     y = np.arange(300.0)
-    machine = KernelMachineRegressor(**LOCAL, kernel=kernel)
-    machine.fit(np.ones((300, 2)), y, groups=np.arange(300) // 3 if grouped else None)
-    np.testing.assert_allclose(machine.predict(np.ones((1, 2))), y.mean(), rtol=1e-3)
+    model = KernelMachineRegressor(**LOCAL, kernel=kernel)
+    model.fit(np.ones((300, 2)), y, groups=np.arange(300) // 3 if grouped else None)
+    np.testing.assert_allclose(model.predict(np.ones((1, 2))), y.mean(), rtol=1e-3)
 
 
 def test_rows_held_out_are_learned_from_in_the_end(table, short):
@@ -374,10 +374,10 @@ def test_tables_of_all_kinds(rng, short):
     X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(list("xyz"), size=n), "c": np.ones(n)})
     X.loc[::9, "a"] = np.nan
     y = np.where(X["b"] == "x", 1.0, -1.0) + X["a"].fillna(0)
-    machine = KernelMachineRegressor(**LOCAL).fit(X[:200], np.column_stack([y, -y])[:200])
+    model = KernelMachineRegressor(**LOCAL).fit(X[:200], np.column_stack([y, -y])[:200])
     unseen = X[200:].assign(b=["new"] * 100)
-    assert machine.score(X[200:], np.column_stack([y, -y])[200:]) > 0.8
-    assert np.isfinite(machine.predict(unseen)).all()
+    assert model.score(X[200:], np.column_stack([y, -y])[200:]) > 0.8
+    assert np.isfinite(model.predict(unseen)).all()
     labels = np.where(y > 0, "p", "q")
     classifier = KernelMachineClassifier(**LOCAL).fit(X[:200], labels[:200])
     assert classifier.score(X[200:], labels[200:]) > 0.8
@@ -392,8 +392,8 @@ def test_tables_of_all_kinds(rng, short):
 def test_deviations_are_those_of_the_cells_of_the_first_tree(table):
     X, y, _ = table
     X, y, new = X[:200], y[:200], X[200:260]
-    machine = KernelMachineRegressor(**GIVEN).fit(X, y)
-    splits, root = splits_of(machine)[0]
+    model = KernelMachineRegressor(**GIVEN).fit(X, y)
+    splits, root = splits_of(model)[0]
     own, others = (np.array([naive.cell_of(row, splits, root) for row in rows]) for rows in (X, new))
     variances, left_out = np.empty(60), np.empty(200)
     for cell in np.unique(own):
@@ -402,22 +402,22 @@ def test_deviations_are_those_of_the_cells_of_the_first_tree(table):
         left_out[rows] = naive.left_out_variances(K, 0.3)
         variances[at] = np.diag(naive.posterior(K, laplacian(new[at], X[rows]), laplacian(new[at], new[at]), 0.3))
     Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
-    _, residuals = naive.local_machine(X, Y, new, laplacian, 0.3, splits_of(machine))
+    _, residuals = naive.local_model(X, Y, new, laplacian, 0.3, splits_of(model))
     noise = np.mean(residuals[:, 0] ** 2 / (1 + left_out))
-    predicted, std = machine.predict(new, return_std=True)
-    np.testing.assert_array_equal(predicted, machine.predict(new))
+    predicted, std = model.predict(new, return_std=True)
+    np.testing.assert_array_equal(predicted, model.predict(new))
     np.testing.assert_allclose(std, y.std() * np.sqrt(noise * variances), rtol=3e-3)
 
 
 def test_samples_belong_together_within_a_cell(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**with_options(GIVEN, n_trees=1)).fit(X[:200], y[:200])
-    splits, root = splits_of(machine)[0]
+    model = KernelMachineRegressor(**with_options(GIVEN, n_trees=1)).fit(X[:200], y[:200])
+    splits, root = splits_of(model)[0]
     first = X[0]
     far = next(row for row in X if naive.cell_of(row, splits, root) != naive.cell_of(first, splits, root))
     rows = np.array([first, first + 1e-3, far])
-    samples = machine.sample_y(rows, 4000, random_state=1)
-    predicted, std = machine.predict(rows, return_std=True)
+    samples = model.sample_y(rows, 4000, random_state=1)
+    predicted, std = model.predict(rows, return_std=True)
     error = 5 * std / np.sqrt(4000)
     assert (np.abs(samples.mean(axis=1) - predicted) < error).all()
     correlation = np.corrcoef(samples)
@@ -431,9 +431,9 @@ def test_intervals_hold_what_they_say(rng, short):
     def noisy(X):
         return np.sin(2 * X[:, 0]) + 0.3 * rng.standard_t(4, size=len(X))
 
-    machine = KernelMachineRegressor(**with_options(LOCAL, cell_rows=300, n_trees=3)).fit(X, noisy(X))
+    model = KernelMachineRegressor(**with_options(LOCAL, cell_rows=300, n_trees=3)).fit(X, noisy(X))
     for coverage in (0.5, 0.8, 0.95):
-        low, high = machine.predict_interval(X_new, coverage).T
+        low, high = model.predict_interval(X_new, coverage).T
         y = noisy(X_new)
         share, error = np.mean((low <= y) & (y <= high)), np.sqrt(coverage * (1 - coverage) * (1 / 1500 + 1 / 4000))
         assert abs(share - coverage) < 4 * error
@@ -444,10 +444,10 @@ def test_intervals_hold_what_they_say(rng, short):
 
 def test_trees_are_added_while_they_pay(rng, short):
     X = rng.normal(size=(600, 4))
-    machine = KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
-    numbers, errors = machine.learning_curve_.T
-    np.testing.assert_array_equal(numbers, np.arange(1, machine.n_trees_ + 1))
-    assert machine.n_trees_ > 1
+    model = KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
+    numbers, errors = model.learning_curve_.T
+    np.testing.assert_array_equal(numbers, np.arange(1, model.n_trees_ + 1))
+    assert model.n_trees_ > 1
     assert errors[-1] < errors[0]
     assert KernelMachineRegressor(**with_options(LOCAL, n_trees=3)).fit(X, smooth(X)).n_trees_ == 3
     assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
@@ -497,60 +497,60 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
         )
 
     free, ample = fitted(), fitted(max_seconds=1e6)
-    assert [np.diff(machine._local["starts"]).max() > 50 for machine in (free, ample)] == [False, True]
+    assert [np.diff(model._local["starts"]).max() > 50 for model in (free, ample)] == [False, True]
     assert ample.held_out_error_[0] < free.held_out_error_[0]
     assert "rows of a cell" in ample.summary()
-    hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
+    finishing, given = fitted(max_seconds=150), fitted(max_seconds=1e6, solver_params={"cell_rows": 50})
     narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
     monkeypatch.setattr(local.LocalSolver, "gain", 1.0)  # cannot be reached
-    for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
-        np.testing.assert_array_equal(machine.predict(X), free.predict(X))
+    for model in (finishing, given, narrow, fitted(max_seconds=1e6)):
+        np.testing.assert_array_equal(model.predict(X), free.predict(X))
 
 
 def test_a_callback_stops_it_before_larger_cells(rng, limits):
     limits(n_steps=15, cell_rows=50)
     X = rng.normal(size=(300, 3))
-    machine = KernelMachineRegressor(features="local", max_seconds=1000, random_state=0)
-    machine.set_callbacks(Callback("step", stop_at=1)).fit(X, smooth(X))
-    assert (machine.status_, machine.n_trees_) == ("stopped", 1)
-    assert np.diff(machine._local["starts"]).max() <= 50
+    model = KernelMachineRegressor(features="local", max_seconds=1000, random_state=0)
+    model.set_callbacks(Callback("step", stop_at=1)).fit(X, smooth(X))
+    assert (model.status_, model.n_trees_) == ("stopped", 1)
+    assert np.diff(model._local["starts"]).max() <= 50
 
 
 def test_interrupted_with_larger_cells(rng, limits):
     limits(n_steps=15, cell_rows=50)
     X = rng.normal(size=(300, 3))
-    machine = KernelMachineRegressor(features="local", max_seconds=1000, random_state=0)
+    model = KernelMachineRegressor(features="local", max_seconds=1000, random_state=0)
     with interrupted(cell_ensemble.CellEnsemble, "grow", 2, once=True), pytest.raises(KeyboardInterrupt):
-        machine.fit(X, smooth(X))
-    assert (machine.status_, machine.n_trees_) == ("interrupted", 1)
-    assert np.diff(machine._local["starts"]).max() <= 50
+        model.fit(X, smooth(X))
+    assert (model.status_, model.n_trees_) == ("interrupted", 1)
+    assert np.diff(model._local["starts"]).max() <= 50
 
 
 def test_a_callback_stops_it(rng, short):
     X = rng.normal(size=(300, 3))
-    machine = KernelMachineRegressor(**LOCAL).set_callbacks(Callback("step", stop_at=1)).fit(X, smooth(X))
-    assert (machine.status_, machine.n_trees_) == ("stopped", 1)
+    model = KernelMachineRegressor(**LOCAL).set_callbacks(Callback("step", stop_at=1)).fit(X, smooth(X))
+    assert (model.status_, model.n_trees_) == ("stopped", 1)
 
 
 @pytest.mark.parametrize(("call", "n_trees"), [*hard((1, 1)), (2, 1), *hard((3, 2))])
 def test_interrupted(rng, short, call, n_trees):
     X = rng.normal(size=(300, 3))
-    machine = KernelMachineRegressor(**with_options(LOCAL, n_trees=4))
+    model = KernelMachineRegressor(**with_options(LOCAL, n_trees=4))
     with interrupted(cell_ensemble.CellEnsemble, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
-        machine.fit(X, smooth(X))
-    assert (machine.status_, machine.n_trees_) == ("interrupted", n_trees)
-    assert machine.score(X, smooth(X)) > 0.5
+        model.fit(X, smooth(X))
+    assert (model.status_, model.n_trees_) == ("interrupted", n_trees)
+    assert model.score(X, smooth(X)) > 0.5
 
 
 @pytest.mark.hard
 def test_a_warm_start_keeps_the_kernel(rng, short):
     X = rng.normal(size=(600, 3))
-    machine = KernelMachineRegressor(**LOCAL, warm_start=True).fit(X[:500], smooth(X)[:500])
-    gamma, kernel = machine.gamma_, machine.kernel_
-    machine.fit(X, smooth(X))
-    assert (machine.features_, machine.kernel_) == ("local", kernel)
-    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-6)
-    assert "warm start" in machine.summary()
+    model = KernelMachineRegressor(**LOCAL, warm_start=True).fit(X[:500], smooth(X)[:500])
+    gamma, kernel = model.gamma_, model.kernel_
+    model.fit(X, smooth(X))
+    assert (model.features_, model.kernel_) == ("local", kernel)
+    np.testing.assert_allclose(model.gamma_, gamma, rtol=1e-6)
+    assert "warm start" in model.summary()
 
 
 # Errors.
@@ -593,10 +593,10 @@ DAMAGE = {
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damaged_trees_are_refused(table, name):
     X, y, _ = table
-    machine = KernelMachineRegressor(**GIVEN).fit(X, y)
-    state = {**machine.__getstate__(), "_local": {**machine._local, name: DAMAGE[name](machine._local[name])}}
+    model = KernelMachineRegressor(**GIVEN).fit(X, y)
+    state = {**model.__getstate__(), "_local": {**model._local, name: DAMAGE[name](model._local[name])}}
     with pytest.raises(ValueError, match="This KernelMachineRegressor is damaged: "):
-        clone(machine).__setstate__(state)
+        clone(model).__setstate__(state)
 
 
 def test_seconds_of_a_cell_are_measured_and_grow_with_rows_and_inputs(monkeypatch):
@@ -617,7 +617,7 @@ def test_a_second_tree_that_separates_levels_is_not_added(limits):
     frame["level"] = pd.Categorical(level.astype(str))
     y = np.sin(2 * frame["a"]) + rng.normal(size=400)[level] + 0.3 * rng.normal(size=2000)
     options = with_options(LOCAL, cell_rows=200)
-    machine = KernelMachineRegressor(**options).fit(frame, y)
-    assert machine.n_trees_ == 1
+    model = KernelMachineRegressor(**options).fit(frame, y)
+    assert model.n_trees_ == 1
     two = KernelMachineRegressor(**with_options(options, n_trees=2)).fit(frame, y)
     assert two.learning_curve_[1, 1] > two.learning_curve_[0, 1]

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from machines import FIXED
+from kernel_models import FIXED
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -102,11 +102,11 @@ def test_in_a_pipeline(table):
 def test_bad_parameters(table, parameter, value, error, message):
     X, y, labels = table
     for kind, target in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
-        machine = kind(**{**FIXED, parameter: value})
+        model = kind(**{**FIXED, parameter: value})
         with pytest.raises(error, match=message):
-            machine.fit(X, target)
+            model.fit(X, target)
         with pytest.raises(NotFittedError):
-            machine.predict(X)
+            model.predict(X)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
     ],
 )
 def test_bad_tables(X, y, options, error, message):
-    machine = KernelMachineRegressor(categorical_features=options.pop("categorical_features", "from_dtype"))
+    model = KernelMachineRegressor(categorical_features=options.pop("categorical_features", "from_dtype"))
     with pytest.raises(error, match=message):
-        machine.fit(X, y, **options)
+        model.fit(X, y, **options)
 
 
 def test_series_of_polars():
@@ -182,10 +182,10 @@ def test_series_of_polars():
 
 
 def test_no_weight_in_a_part():
-    machine = KernelMachineRegressor(cv=[([0, 1, 2], [3, 4])])
+    model = KernelMachineRegressor(cv=[([0, 1, 2], [3, 4])])
     for weights in ([0, 0, 0, 1, 1], [1, 1, 1, 0, 0]):
         with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all validation rows"):
-            machine.fit(ONES, Y5, sample_weight=weights)
+            model.fit(ONES, Y5, sample_weight=weights)
 
 
 def test_bad_labels(table):
@@ -206,10 +206,10 @@ def test_bad_labels(table):
 
 def test_bad_rows_in_predict(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED)
+    model = KernelMachineRegressor(**FIXED)
     with pytest.raises(NotFittedError):
-        machine.predict(X)
-    machine.fit(X, y)
+        model.predict(X)
+    model.fit(X, y)
     for rows, message in (
         (X[:, :3], "X has 3 features, but KernelMachineRegressor is expecting 4"),
         (np.full((1, 4), np.inf), "Input X contains infinity"),
@@ -217,13 +217,13 @@ def test_bad_rows_in_predict(table):
         (X[0], "Expected 2D array, got 1D array"),
     ):
         with pytest.raises(ValueError, match=message):
-            machine.predict(rows)
+            model.predict(rows)
 
 
 def test_the_smallest_tables():
     X = np.array([[0.0], [1.0]])
     assert np.isfinite(KernelMachineRegressor(random_state=0).fit(X, [1.0, 2.0]).predict(X)).all()
-    machine = KernelMachineClassifier(random_state=0).fit(X, ["a", "b"])
-    assert set(machine.predict(X)) <= {"a", "b"}
+    model = KernelMachineClassifier(random_state=0).fit(X, ["a", "b"])
+    assert set(model.predict(X)) <= {"a", "b"}
     flat = KernelMachineRegressor(random_state=0).fit(np.ones((10, 2)), np.arange(10.0))
     np.testing.assert_allclose(flat.predict(np.ones((1, 2))), 4.5, atol=1e-9)

@@ -12,7 +12,7 @@ from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import AnyLabels, Labels
 from binfeat._common.validation import require_y
 from binfeat.distributed._all_rows import AllDaskRows
-from binfeat.distributed._chunks import is_chunked, letting_go, shared
+from binfeat.distributed._chunks import is_chunked, releasing_data, shared
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
 from binfeat.models import classifier, regressor
@@ -21,7 +21,7 @@ from binfeat.models.kernel_algebra.loss import LOSSES
 from binfeat.models.run import Clock
 from binfeat.models.settings import Settings
 from binfeat.models.solvers.all_rows import check_beyond_memory
-from binfeat.models.table.findings import Report, doubt_classes
+from binfeat.models.table.findings import Report, warn_of_rare_classes
 from binfeat.models.table.targets import Targets, as_columns, first_transform
 from binfeat.models.training_data import TrainingTable
 
@@ -60,7 +60,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
         settings = self._settings()
         require_y(type(self).__name__, y)
-        with letting_go():
+        with releasing_data():
             return self._fit_chunks(X, y, sample_weight, groups, settings)
 
     def _fit_chunks(self, X: Any, y: Any, sample_weight: Any, groups: Any, settings: Settings) -> Self:
@@ -178,7 +178,7 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
     _in_memory = classifier.KernelMachineClassifier
 
     def _look_at(self, table: DaskTable) -> None:
-        doubt_classes(*table.classes)
+        warn_of_rare_classes(*table.classes)
         table.weigh_classes(self.class_weight)
 
     def _targets_of(self, table: DaskTable, y: np.ndarray) -> Labels:

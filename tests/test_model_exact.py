@@ -8,8 +8,8 @@ import pytest
 from callbacks import Callback
 from hard import hard
 from interrupts import SEARCH_STEP, interrupted
+from kernel_models import assert_same_state, moments, with_options
 from limits import current_limits
-from machines import assert_same_state, moments, with_options
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
@@ -45,21 +45,21 @@ def by_hand(X, y, rows, kernel, gamma, alpha, weights=None):
 
 def test_predictions_are_a_kernel_expansion(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**GIVEN).fit(X[:300], y[:300])
+    model = KernelMachineRegressor(**GIVEN).fit(X[:300], y[:300])
     expected = by_hand(X[:300], y[:300], X, kernels.Laplacian(), GIVEN["gamma"], 0.3)
-    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
-    assert (machine.features_, machine.n_grids_, machine.alpha_) == ("exact", 0, 0.3)
-    assert machine.kernel_ == "Laplacian()"
-    assert machine.feature_coef_.shape == (1, 300)
-    np.testing.assert_allclose(machine.gamma_, GIVEN["gamma"])
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4)
+    assert (model.features_, model.n_grids_, model.alpha_) == ("exact", 0, 0.3)
+    assert model.kernel_ == "Laplacian()"
+    assert model.feature_coef_.shape == (1, 300)
+    np.testing.assert_allclose(model.gamma_, GIVEN["gamma"])
 
 
 def test_weighted_predictions_are_a_kernel_expansion(table):
     X, y, _ = table
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=300)
-    machine = KernelMachineRegressor(**GIVEN).fit(X[:300], y[:300], sample_weight=weights)
+    model = KernelMachineRegressor(**GIVEN).fit(X[:300], y[:300], sample_weight=weights)
     expected = by_hand(X[:300], y[:300], X, kernels.Laplacian(), GIVEN["gamma"], 0.3, weights)
-    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4)
 
 
 def kernel_of(nu):
@@ -76,21 +76,21 @@ def linear(A, B, gamma):
 def test_learned_models_are_sums_of_kernels(table):
     """Predictions follow from the public kernels."""
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT).fit(X[:300], y[:300])
-    assert machine.score(X[300:], y[300:]) > 0.97
-    parts = machine._exact
+    model = KernelMachineRegressor(**EXACT).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.97
+    parts = model._exact
     kinds = [kernel_of(nu) for nu in parts["nus"]]
     rows = (X - parts["center"]) / parts["unit"]
     K = sum(
         s * k(rows, parts["support"].T, gamma=g)
         for s, k, g in zip(parts["shares"], kinds, parts["gammas"], strict=True)
     )
-    scores = K @ machine.feature_coef_.T + machine.intercept_
+    scores = K @ model.feature_coef_.T + model.intercept_
     expected = y[:300].mean() + y[:300].std() * scores[:, 0]
-    np.testing.assert_allclose(machine.predict(X), expected, atol=2e-3)
+    np.testing.assert_allclose(model.predict(X), expected, atol=2e-3)
     assert np.sum(parts["shares"]) == pytest.approx(1.0)
     for kind in kinds:
-        assert ("Linear()" if kind is linear else repr(kind)) in machine.kernel_
+        assert ("Linear()" if kind is linear else repr(kind)) in model.kernel_
 
 
 def test_sums_of_kernels_where_they_are_better(rng):
@@ -106,27 +106,27 @@ def test_sums_of_kernels_where_they_are_better(rng):
 
 def test_penalty_and_width_are_those_of_the_least_error(table):
     X, y = table[0][:60], table[1][:60]
-    machine = KernelMachineRegressor(**{**GIVEN, "alpha": "auto"}).fit(X, y)
+    model = KernelMachineRegressor(**{**GIVEN, "alpha": "auto"}).fit(X, y)
     z = ((y - y.mean()) / y.std())[:, None]
     K = kernels.Laplacian()(X, gamma=GIVEN["gamma"])
-    error = naive.left_out_error(K, z, machine.alpha_)
-    np.testing.assert_allclose(machine.learning_curve_, [[0, error]], rtol=1e-3)
-    for factor in (10**-0.5, 10**0.5) if machine.alpha_ > 1e-3 else (10**0.5,):
-        assert naive.left_out_error(K, z, machine.alpha_ * factor) >= error * (1 - 1e-4)
+    error = naive.left_out_error(K, z, model.alpha_)
+    np.testing.assert_allclose(model.learning_curve_, [[0, error]], rtol=1e-3)
+    for factor in (10**-0.5, 10**0.5) if model.alpha_ > 1e-3 else (10**0.5,):
+        assert naive.left_out_error(K, z, model.alpha_ * factor) >= error * (1 - 1e-4)
 
 
 def test_automatic_for_few_rows_and_nothing_else_asked(table, limits):
     X, y, labels = (own[:200] for own in table)
     limits(n_steps=2)
-    for machine, target in ((KernelMachineRegressor(random_state=0), y), (KernelMachineClassifier(), labels)):
-        assert machine.fit(X, target).features_ == "exact"
+    for model, target in ((KernelMachineRegressor(random_state=0), y), (KernelMachineClassifier(), labels)):
+        assert model.fit(X, target).features_ == "exact"
     limits(n_steps=2, sample_grids=(5, 10), n_fourier=32)
     for given, kernel in (("laplacian", "Laplacian()"), ("rbf", "RBF()"), (kernels.Matern(2.5), "Matern(nu=2.5)")):
-        machine = KernelMachineRegressor(kernel=given, random_state=0).fit(X, y)
-        assert (machine.features_, machine.kernel_) == ("exact", kernel)
+        model = KernelMachineRegressor(kernel=given, random_state=0).fit(X, y)
+        assert (model.features_, model.kernel_) == ("exact", kernel)
     for options in ({"kernel": kernels.GammaPitch(8)}, {"solver_params": {"n_grids": 10}}, {"features": "binning"}):
-        machine = KernelMachineRegressor(**with_options(options, max_grids=10), random_state=0).fit(X, y)
-        assert machine.features_ != "exact"
+        model = KernelMachineRegressor(**with_options(options, max_grids=10), random_state=0).fit(X, y)
+        assert model.features_ != "exact"
     for small in ({"exact_rows": 199}, {"exact_work": 200**2 * 4 - 1}):
         limits(n_steps=2, sample_grids=(5, 10), n_fourier=32, **small)
         assert KernelMachineRegressor(solver_params={"max_grids": 10}, random_state=0).fit(X, y).features_ != "exact"
@@ -141,8 +141,8 @@ def test_one_huge_value_leaves_digits_to_the_other_rows(kernel, value):
     X = rng.normal(size=(700, 4))
     y = X[:, 0] + X[:, 1]
     X[3, 0] = value
-    machine = KernelMachineRegressor(kernel=kernel, random_state=2).fit(X[:300], y[:300])
-    assert machine.score(X[300:], y[300:]) > 0.98
+    model = KernelMachineRegressor(kernel=kernel, random_state=2).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.98
 
 
 def test_smooth_targets_without_noise_take_a_tiny_penalty():
@@ -151,13 +151,13 @@ def test_smooth_targets_without_noise_take_a_tiny_penalty():
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
 
     def errors(alpha):
-        machine = KernelMachineRegressor(**EXACT, alpha=alpha).fit(X[:200], y[:200])
-        return machine, np.sqrt(np.mean((machine.predict(X[200:]) - y[200:]) ** 2))
+        model = KernelMachineRegressor(**EXACT, alpha=alpha).fit(X[:200], y[:200])
+        return model, np.sqrt(np.mean((model.predict(X[200:]) - y[200:]) ** 2))
 
-    machine, error = errors("auto")
-    assert machine.alpha_ < leave_one_out.LEAST_ALPHA * 200
+    model, error = errors("auto")
+    assert model.alpha_ < leave_one_out.LEAST_ALPHA * 200
     assert error < 0.3 * errors(leave_one_out.LEAST_ALPHA * 200)[1]
-    low, high = machine.predict_interval(X[200:], 0.9).T
+    low, high = model.predict_interval(X[200:], 0.9).T
     assert 0.8 < np.mean((low <= y[200:]) & (y[200:] <= high)) < 0.97  # 200 rows: a standard error of 0.02
 
 
@@ -166,19 +166,19 @@ def test_smooth_targets_without_noise_take_a_tiny_penalty():
 
 def test_decisions_and_status(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT).fit(X, y)
-    assert machine.status_ == "converged"
-    assert machine.decisions_["what"].tolist() == ["length scales", "features", "kernel", "penalty", "noise"]
-    choices = dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True))
-    assert (choices["features"], choices["kernel"]) == ("exact", machine.kernel_)
-    assert choices["penalty"] == f"{machine.alpha_:.3g}"
-    n_steps = len(machine.length_scale_errors_)
+    model = KernelMachineRegressor(**EXACT).fit(X, y)
+    assert model.status_ == "converged"
+    assert model.decisions_["what"].tolist() == ["length scales", "features", "kernel", "penalty", "noise"]
+    choices = dict(zip(model.decisions_["what"], model.decisions_["choice"], strict=True))
+    assert (choices["features"], choices["kernel"]) == ("exact", model.kernel_)
+    assert choices["penalty"] == f"{model.alpha_:.3g}"
+    n_steps = len(model.length_scale_errors_)
     assert n_steps == current_limits().n_steps
-    assert machine.length_scale_gammas_.shape == (n_steps, 4)
-    assert machine.length_scale_errors_[-5:].mean() < machine.length_scale_errors_[0] / 2
-    np.testing.assert_allclose(machine.feature_relevances_.sum(), 1.0)
-    assert set(np.argsort(machine.feature_relevances_)[-2:]) == {0, 1}
-    assert "exact" in machine.summary()
+    assert model.length_scale_gammas_.shape == (n_steps, 4)
+    assert model.length_scale_errors_[-5:].mean() < model.length_scale_errors_[0] / 2
+    np.testing.assert_allclose(model.feature_relevances_.sum(), 1.0)
+    assert set(np.argsort(model.feature_relevances_)[-2:]) == {0, 1}
+    assert "exact" in model.summary()
     given = KernelMachineRegressor(**GIVEN).fit(X, y)
     assert given.decisions_["what"].tolist() == ["features", "kernel", "penalty", "noise"]
     assert (given.length_scale_errors_.shape, given.length_scale_gammas_.shape) == ((0,), (0, 4))
@@ -186,33 +186,33 @@ def test_decisions_and_status(table):
 
 def test_a_given_penalty_is_kept(table, short):
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, alpha=0.37).fit(X, y)
-    assert machine.alpha_ == 0.37
+    model = KernelMachineRegressor(**EXACT, alpha=0.37).fit(X, y)
+    assert model.alpha_ == 0.37
     assert KernelMachineRegressor(**GIVEN).fit(X, y).alpha_ == 0.3
 
 
 def test_a_given_gamma_is_kept(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, gamma="scale").fit(X, y)
-    power = machine._fitted.function.main_power
-    np.testing.assert_allclose(machine.gamma_, 1 / (4 * X.std(axis=0) ** power))
+    model = KernelMachineRegressor(**EXACT, gamma="scale").fit(X, y)
+    power = model._fitted.function.main_power
+    np.testing.assert_allclose(model.gamma_, 1 / (4 * X.std(axis=0) ** power))
     for kernel in ("auto", "laplacian"):
-        machine = KernelMachineRegressor(**{**GIVEN, "kernel": kernel}).fit(X, y)
-        np.testing.assert_allclose(machine.gamma_, GIVEN["gamma"])
-        assert machine.feature_relevances_[2] == 0.0
+        model = KernelMachineRegressor(**{**GIVEN, "kernel": kernel}).fit(X, y)
+        np.testing.assert_allclose(model.gamma_, GIVEN["gamma"])
+        assert model.feature_relevances_[2] == 0.0
         moved = X.copy()
         moved[:, 2] += 3.0
-        np.testing.assert_allclose(machine.predict(moved), machine.predict(X), atol=1e-5)
+        np.testing.assert_allclose(model.predict(moved), model.predict(X), atol=1e-5)
 
 
 def test_without_refit_rows_held_out_have_no_say(table, rng):
     X, y, _ = table
     cv = [(np.arange(300), np.arange(300, 400))]
     changed = np.where(np.arange(400) < 300, y, rng.permutation(y))
-    machine = KernelMachineRegressor(**{**GIVEN, "alpha": "auto"}, cv=cv, refit=False)
-    kept = machine.fit(X, y)
+    model = KernelMachineRegressor(**{**GIVEN, "alpha": "auto"}, cv=cv, refit=False)
+    kept = model.fit(X, y)
     assert kept.feature_coef_.shape == (1, 300)
-    with_all = clone(machine).set_params(refit=True).fit(X, y)
+    with_all = clone(model).set_params(refit=True).fit(X, y)
     assert with_all.feature_coef_.shape == (1, 400)
     assert with_all.alpha_ <= kept.alpha_  # more rows need a smaller penalty
     labels, other = y > 0, changed > 0
@@ -225,24 +225,24 @@ def test_without_refit_rows_held_out_have_no_say(table, rng):
 def test_rows_of_a_group_are_left_out_together(table, short):
     X, y, _ = table
     groups = np.random.default_rng(1).integers(0, 40, 400)
-    machine = KernelMachineRegressor(**GIVEN).fit(X, y, groups=groups)
+    model = KernelMachineRegressor(**GIVEN).fit(X, y, groups=groups)
     Y = (y - y.mean()) / y.std()
-    K = machine._fitted.function.kernel()
-    columns = machine._fitted.function.standardizer.columns(machine._fitted.rows(machine, X))
+    K = model._fitted.function.kernel()
+    columns = model._fitted.function.standardizer.columns(model._fitted.rows(model, X))
     matrix, losses = K(columns, columns).astype(float) + 1, np.empty(400)
     for group in range(40):
         own, others = groups == group, groups != group
-        coef = np.linalg.solve(matrix[np.ix_(others, others)] + machine.alpha_ * np.eye(others.sum()), Y[others])
+        coef = np.linalg.solve(matrix[np.ix_(others, others)] + model.alpha_ * np.eye(others.sum()), Y[others])
         losses[own] = (matrix[np.ix_(own, others)] @ coef - Y[own]) ** 2
-    np.testing.assert_allclose(machine.held_out_error_[0], losses.mean(), rtol=1e-4)
+    np.testing.assert_allclose(model.held_out_error_[0], losses.mean(), rtol=1e-4)
 
 
 def test_groups_of_few_rows_have_exact_models_that_no_copy_deceives(rng, short):
     X, y = np.repeat(rng.normal(size=(100, 3)), 3, axis=0), np.repeat(rng.normal(size=100), 3)
     groups = np.repeat([f"patient {number}" for number in range(100)], 3)
-    machine = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
-    assert machine.features_ == "exact"
-    assert machine.held_out_error_[0] > 0.9
+    model = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
+    assert model.features_ == "exact"
+    assert model.held_out_error_[0] > 0.9
 
 
 # Inputs.
@@ -251,25 +251,25 @@ def test_groups_of_few_rows_have_exact_models_that_no_copy_deceives(rng, short):
 def test_round_trips(table, short):
     sio = pytest.importorskip("skops.io")
     X, y, labels = table
-    for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
-        machine.fit(X, target)
-        data = sio.dumps(machine)
+    for model, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
+        model.fit(X, target)
+        data = sio.dumps(model)
         trusted = sio.get_untrusted_types(data=data)
-        assert trusted == [f"binfeat.{type(machine).__name__}"]
-        for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
-            np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
-            assert_same_state(loaded, machine)
+        assert trusted == [f"binfeat.{type(model).__name__}"]
+        for loaded in (pickle.loads(pickle.dumps(model)), sio.loads(data, trusted=trusted)):
+            np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+            assert_same_state(loaded, model)
 
 
 @pytest.mark.parametrize("kernel", ["auto", "laplacian"])
 def test_one_row_is_as_in_a_batch(table, short, bytes_of_a_prediction, kernel):
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, kernel=kernel).fit(X, y)
-    expected = machine.predict(X)
-    own = np.concatenate([machine.predict(X[i : i + 1]) for i in range(50)])
+    model = KernelMachineRegressor(**EXACT, kernel=kernel).fit(X, y)
+    expected = model.predict(X)
+    own = np.concatenate([model.predict(X[i : i + 1]) for i in range(50)])
     np.testing.assert_allclose(own, expected[:50], atol=1e-4)
     bytes_of_a_prediction(2**14)
-    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4)
 
 
 def test_categories_and_missing_values(rng):
@@ -277,30 +277,30 @@ def test_categories_and_missing_values(rng):
     frame = pd.DataFrame({"x": rng.normal(size=500), "city": city, "z": rng.normal(size=500)})
     frame.loc[::7, "z"] = np.nan
     y = frame["x"] * (city == "Rome") + 2.0 * (city == "Oslo") + 0.05 * rng.normal(size=500)
-    machine = KernelMachineRegressor(random_state=0).fit(frame[:350], y[:350])
-    assert machine.features_ == "exact"
-    assert machine.score(frame[350:], y[350:]) > 0.9
-    assert machine.feature_relevances_[2] < 0.1
-    assert np.isfinite(machine.predict(frame[350:].assign(city="Atlantis"))).all()
-    assert np.isfinite(machine.predict(frame[350:].assign(x=np.nan))).all()
+    model = KernelMachineRegressor(random_state=0).fit(frame[:350], y[:350])
+    assert model.features_ == "exact"
+    assert model.score(frame[350:], y[350:]) > 0.9
+    assert model.feature_relevances_[2] < 0.1
+    assert np.isfinite(model.predict(frame[350:].assign(city="Atlantis"))).all()
+    assert np.isfinite(model.predict(frame[350:].assign(x=np.nan))).all()
 
 
 def test_categories_by_hand(rng):
     X = np.column_stack([rng.normal(size=200), rng.integers(3, size=200)])
     y = X[:, 0] + (X[:, 1] == 1) + 0.1 * rng.normal(size=200)
     options = {**GIVEN, "gamma": [0.5, 0.8], "categorical_features": [1]}
-    machine = KernelMachineRegressor(**options).fit(X, y)
+    model = KernelMachineRegressor(**options).fit(X, y)
     K = naive.kernel_matrix(X, X, [0.5, 0.8], lambda t: np.exp(-t), categorical={1})
     coef = naive.kernel_ridge(K, (y - y.mean()) / y.std(), 0.3)
-    np.testing.assert_allclose(machine.predict(X), y.mean() + y.std() * (K + 1.0) @ coef, atol=1e-4)
+    np.testing.assert_allclose(model.predict(X), y.mean() + y.std() * (K + 1.0) @ coef, atol=1e-4)
 
 
 def test_sample_weights(table, short):
     X, y, _ = table
     weights = np.tile([0.0, 1.0], 200)
-    machine = KernelMachineRegressor(**EXACT).fit(X, np.where(weights > 0, y, -y), sample_weight=weights)
-    assert machine.feature_coef_.shape == (1, 200)  # rows of weight 0 are not part of the model
-    assert machine.score(X[::2], y[::2]) > 0.9
+    model = KernelMachineRegressor(**EXACT).fit(X, np.where(weights > 0, y, -y), sample_weight=weights)
+    assert model.feature_coef_.shape == (1, 200)  # rows of weight 0 are not part of the model
+    assert model.score(X[::2], y[::2]) > 0.9
     alike = [KernelMachineRegressor(**EXACT).fit(X, y, sample_weight=w).predict(X) for w in (None, 1.0, np.ones(400))]
     np.testing.assert_array_equal(alike[1], alike[2])
     np.testing.assert_allclose(alike[0], alike[1], atol=1e-3)
@@ -309,9 +309,9 @@ def test_sample_weights(table, short):
 def test_several_targets(table, short):
     X, y, _ = table
     Y = np.column_stack([y, 1000 * X[:, 2] + 5, np.ones(400)])
-    machine = KernelMachineRegressor(**EXACT).fit(X[:300], Y[:300])
-    predictions = machine.predict(X[300:])
-    assert machine.feature_coef_.shape == (3, 300)
+    model = KernelMachineRegressor(**EXACT).fit(X[:300], Y[:300])
+    predictions = model.predict(X[300:])
+    assert model.feature_coef_.shape == (3, 300)
     for k in (0, 1):
         assert np.corrcoef(predictions[:, k], Y[300:, k])[0, 1] ** 2 > 0.9
     np.testing.assert_allclose(predictions[:, 2], 1.0)
@@ -319,20 +319,20 @@ def test_several_targets(table, short):
 
 def test_classes_with_probabilities(three, short):
     X, labels = three
-    machine = KernelMachineClassifier(**EXACT).fit(X[:600], labels[:600])
-    p = machine.predict_proba(X[600:])
+    model = KernelMachineClassifier(**EXACT).fit(X[:600], labels[:600])
+    p = model.predict_proba(X[600:])
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(X[600:]))
-    chosen = p[np.arange(300), np.searchsorted(machine.classes_, labels[600:])]
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X[600:]))
+    chosen = p[np.arange(300), np.searchsorted(model.classes_, labels[600:])]
     assert -np.log(chosen).mean() < 0.75
-    assert abs(p.max(axis=1).mean() - machine.score(X[600:], labels[600:])) < 0.1  # calibrated
+    assert abs(p.max(axis=1).mean() - model.score(X[600:], labels[600:])) < 0.1  # calibrated
 
 
 @pytest.mark.parametrize("n_rows", [2, 3, 5])
 def test_the_smallest_tables(n_rows):
     X, y = np.arange(2.0 * n_rows).reshape(n_rows, 2), np.arange(float(n_rows))
-    for machine in (KernelMachineRegressor(**EXACT), KernelMachineRegressor(**EXACT, gamma=1.0)):
-        assert np.isfinite(machine.fit(X, y).predict(X)).all()
+    for model in (KernelMachineRegressor(**EXACT), KernelMachineRegressor(**EXACT, gamma=1.0)):
+        assert np.isfinite(model.fit(X, y).predict(X)).all()
     flat = KernelMachineRegressor(**EXACT).fit(np.ones((10, 2)), np.arange(10.0))
     np.testing.assert_allclose(flat.predict(np.ones((1, 2))), 4.5, atol=1e-3)
 
@@ -346,20 +346,20 @@ def test_rows_that_repeat(table, short):
 
 def test_rows_that_are_all_alike_without_a_penalty(rng):
     y = 3 + rng.normal(size=300)
-    machine = KernelMachineRegressor(**EXACT, gamma=1.0, alpha=0.0).fit(np.ones((300, 2)), y)
-    np.testing.assert_allclose(machine.predict(np.ones((1, 2))), y.mean(), atol=0.1)
+    model = KernelMachineRegressor(**EXACT, gamma=1.0, alpha=0.0).fit(np.ones((300, 2)), y)
+    np.testing.assert_allclose(model.predict(np.ones((1, 2))), y.mean(), atol=0.1)
 
 
 @pytest.mark.parametrize("kernel", ["hat", kernels.Hat(), kernels.GammaPitch(8.0), kernels.Skip(kernels.Hat(), 0.5)])
 def test_other_kernels_are_refused(table, kernel):
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, kernel=kernel)
+    model = KernelMachineRegressor(**EXACT, kernel=kernel)
     with pytest.raises(
         ValueError, match=r"features='exact' accepts kernel='auto', 'laplacian', 'rbf', or one of .*; got"
     ):
-        machine.fit(X, y)
+        model.fit(X, y)
     with pytest.raises(NotFittedError):
-        machine.predict(X)
+        model.predict(X)
 
 
 def test_a_source_of_blocks_is_refused(table, sampled_rows):
@@ -378,11 +378,11 @@ def test_a_source_of_blocks_is_refused(table, sampled_rows):
 def test_the_same_bits_for_any_number_of_threads(table, threads, short, kernel):
     threads(2)
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, kernel=kernel, n_jobs=1).fit(X, y)
+    model = KernelMachineRegressor(**EXACT, kernel=kernel, n_jobs=1).fit(X, y)
     for n_jobs in (1, 2, None):
         other = KernelMachineRegressor(**EXACT, kernel=kernel, n_jobs=n_jobs).fit(X, y)
-        assert_same_state(other, machine)
-        np.testing.assert_array_equal(other.predict(X), machine.predict(X))
+        assert_same_state(other, model)
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("n_rows", [800, *hard(2600, 3200)])  # solved by Cholesky, and by iterations
@@ -392,14 +392,14 @@ def test_the_same_bits_of_many_rows_for_any_number_of_threads(rng, threads, n_ro
         monkeypatch.setattr(solve, "cholesky_rows", lambda n_targets: 700)
     X = rng.uniform(size=(n_rows, 4))
     y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n_rows)
-    machine = KernelMachineRegressor(**GIVEN, n_jobs=1).fit(X, y)
+    model = KernelMachineRegressor(**GIVEN, n_jobs=1).fit(X, y)
     other = KernelMachineRegressor(**GIVEN, n_jobs=2).fit(X, y)
-    assert_same_state(other, machine)
-    for mine, others in zip(machine.predict(X, return_std=True), other.predict(X, return_std=True), strict=True):
+    assert_same_state(other, model)
+    for mine, others in zip(model.predict(X, return_std=True), other.predict(X, return_std=True), strict=True):
         np.testing.assert_array_equal(mine, others)
 
 
-def test_iterations_give_the_same_machine(table, monkeypatch):
+def test_iterations_give_the_same_model(table, monkeypatch):
     """The same except for the tolerance of the residual, which bounds the differences of predictions."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 4))
@@ -436,33 +436,33 @@ def test_callbacks_stop_a_fit(table, short):
 
 def test_a_third_of_the_seconds_goes_to_the_search(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
-    assert machine.status_ == "budget"
-    assert machine.summary().splitlines()[-1].startswith("limit")
-    assert len(machine.length_scale_errors_) < current_limits().n_steps
-    assert machine.score(X, y) > 0.5
+    model = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
+    assert model.status_ == "budget"
+    assert model.summary().splitlines()[-1].startswith("limit")
+    assert len(model.length_scale_errors_) < current_limits().n_steps
+    assert model.score(X, y) > 0.5
 
 
 @pytest.mark.parametrize(("home", "name"), [SEARCH_STEP, (solve, "residuals"), (exact, "solve_kernel")])
 def test_ctrl_c_leaves_nothing_or_what_was(table, short, home, name):
     X, y, labels = table
-    for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
+    for model, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
         with interrupted(home, name), pytest.raises(KeyboardInterrupt):
-            machine.fit(X, target)
+            model.fit(X, target)
         with pytest.raises(NotFittedError):
-            machine.predict(X)
-    before = machine.fit(X, labels).decision_function(X)
+            model.predict(X)
+    before = model.fit(X, labels).decision_function(X)
     with interrupted(home, name), pytest.raises(KeyboardInterrupt):
-        machine.fit(X[:200], labels[:200])
-    np.testing.assert_array_equal(machine.decision_function(X), before)
+        model.fit(X[:200], labels[:200])
+    np.testing.assert_array_equal(model.decision_function(X), before)
 
 
 @pytest.mark.parametrize("n_rows", [20, 400])
 def test_a_row_alone_is_predicted_as_in_a_batch(table, n_rows):
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT).fit(X[:n_rows], y[:n_rows])
-    alone = np.concatenate([machine.predict(X[i : i + 1]) for i in range(60)])
-    np.testing.assert_allclose(machine.predict(X)[:60], alone, rtol=1e-9, atol=1e-9)
+    model = KernelMachineRegressor(**EXACT).fit(X[:n_rows], y[:n_rows])
+    alone = np.concatenate([model.predict(X[i : i + 1]) for i in range(60)])
+    np.testing.assert_allclose(model.predict(X)[:60], alone, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("local")])
@@ -473,9 +473,9 @@ def test_a_row_alone_is_predicted_as_in_a_batch(table, n_rows):
 def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
     X = rng.uniform(-1, 1, size=(300, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1]
-    machine = KernelMachineRegressor(features=features, kernel=kernel, random_state=0).fit(X[:200], y[:200])
-    assert machine.kernel_ == repr(kernels.RBF() if kernel == "rbf" else kernel)
-    assert machine.score(X[200:], y[200:]) > 0.95
+    model = KernelMachineRegressor(features=features, kernel=kernel, random_state=0).fit(X[:200], y[:200])
+    assert model.kernel_ == repr(kernels.RBF() if kernel == "rbf" else kernel)
+    assert model.score(X[200:], y[200:]) > 0.95
     given = KernelMachineRegressor(features=features, kernel=kernel, gamma=1.5, alpha=0.1).fit(X, y)
     if features == "exact":
         own = kernels.RBF() if kernel == "rbf" else kernel
@@ -498,9 +498,9 @@ def test_rows_that_nearly_agree_do_not_decide_for_their_groups(seed):
     """By leave-one-out errors of single rows, an interpolating kernel seemed perfect, and all others far worse."""
     X, y, groups = of_groups_that_nearly_agree(seed, 120)
     X_new, y_new, _ = of_groups_that_nearly_agree(100 + seed, 300)
-    machine = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
-    assert np.mean((machine.predict(X_new) - y_new) ** 2) < 1.2
-    low, high = machine.predict_interval(X_new).T
+    model = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
+    assert np.mean((model.predict(X_new) - y_new) ** 2) < 1.2
+    low, high = model.predict_interval(X_new).T
     assert np.mean((low <= y_new) & (y_new <= high)) > 0.84
     classifier = KernelMachineClassifier(loss="log", random_state=0).fit(X, y > 0, groups=groups)
     assert classifier.features_ == "exact"
@@ -512,8 +512,8 @@ def test_intervals_of_many_rows_hold_new_groups(features):
     """Rows of a group have nearly the same error, which looked like large noise."""
     X, y, groups = of_groups_that_nearly_agree(0, 300)
     X_new, y_new, _ = of_groups_that_nearly_agree(100, 300)
-    machine = KernelMachineRegressor(features=features, random_state=0).fit(X, y, groups=groups)
-    low, high = machine.predict_interval(X_new).T
+    model = KernelMachineRegressor(features=features, random_state=0).fit(X, y, groups=groups)
+    low, high = model.predict_interval(X_new).T
     assert np.mean((low <= y_new) & (y_new <= high)) > 0.78
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from machines import moments
+from kernel_models import moments
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
@@ -27,10 +27,10 @@ def short(limits):
     limits(n_steps=6)
 
 
-def matrix_of(machine, X):
+def matrix_of(model, X):
     """Return kernel values of all pairs of rows, plus the constant."""
-    function = machine._fitted.function
-    columns = function.standardizer.columns(machine._fitted.rows(machine, X))
+    function = model._fitted.function
+    columns = function.standardizer.columns(model._fitted.rows(model, X))
     return function.kernel()(columns, columns).astype(float) + 1
 
 
@@ -44,30 +44,30 @@ def losses_of(K, Y, alpha, train, out, weights=None):
 @pytest.mark.parametrize("refit", [True, False])
 def test_rows_held_out_are_predicted_from_the_others(table, refit):
     X, y, _ = table
-    machine = KernelMachineRegressor(**GIVEN, cv=CV, refit=refit).fit(X, y)
-    assert machine.feature_coef_.shape == (1, 330 if refit else 250)
-    losses = losses_of(matrix_of(machine, X), (y - y.mean()) / y.std(), 0.3, EARLIER, LAST)
+    model = KernelMachineRegressor(**GIVEN, cv=CV, refit=refit).fit(X, y)
+    assert model.feature_coef_.shape == (1, 330 if refit else 250)
+    losses = losses_of(matrix_of(model, X), (y - y.mean()) / y.std(), 0.3, EARLIER, LAST)
     expected = losses.mean(), losses.std(ddof=1) / np.sqrt(len(losses))
-    np.testing.assert_allclose(machine.held_out_error_, expected, rtol=1e-4)
+    np.testing.assert_allclose(model.held_out_error_, expected, rtol=1e-4)
 
 
 def test_weights_of_rows_held_out(table, rng):
     X, y, _ = table
     weights = rng.uniform(0.5, 2.0, 400)
-    machine = KernelMachineRegressor(**GIVEN, cv=CV).fit(X, y, weights)
+    model = KernelMachineRegressor(**GIVEN, cv=CV).fit(X, y, weights)
     alpha = 0.3 / weights[EARLIER].mean()
     mean, std = moments(y, weights)
-    losses = losses_of(matrix_of(machine, X), (y - mean) / std, alpha, EARLIER, LAST, weights)
-    np.testing.assert_allclose(machine.held_out_error_[0], np.average(losses, weights=weights[LAST]), rtol=1e-4)
+    losses = losses_of(matrix_of(model, X), (y - mean) / std, alpha, EARLIER, LAST, weights)
+    np.testing.assert_allclose(model.held_out_error_[0], np.average(losses, weights=weights[LAST]), rtol=1e-4)
 
 
-def test_few_rows_with_cv_have_an_exact_machine_that_the_last_rows_judge(rng, short):
+def test_few_rows_with_cv_have_an_exact_model_that_the_last_rows_validate(rng, short):
     X = np.c_[rng.normal(size=(300, 2)), np.arange(300) / 300]
     y = np.where(np.arange(300) < 240, X[:, 0], -X[:, 0])  # the last rows contradict all others
-    machine = KernelMachineRegressor(cv=[(np.arange(240), np.arange(240, 300))], random_state=0).fit(X, y)
-    assert machine.features_ == "exact"
-    assert machine.held_out_error_[0] > 0.8
-    low, high = machine.predict_interval(X[240:]).T
+    model = KernelMachineRegressor(cv=[(np.arange(240), np.arange(240, 300))], random_state=0).fit(X, y)
+    assert model.features_ == "exact"
+    assert model.held_out_error_[0] > 0.8
+    low, high = model.predict_interval(X[240:]).T
     assert (high - low).mean() > 2 * y.std()
 
 
@@ -81,13 +81,13 @@ def test_more_rows_with_cv_have_other_models(table, short, monkeypatch):
 def test_folds_are_left_out_one_by_one(table, groups):
     X, y, _ = table
     cv = KFold(4, shuffle=True, random_state=0) if groups is None else GroupKFold(4)
-    machine = KernelMachineRegressor(**GIVEN, cv=cv).fit(X, y, groups=groups)
-    assert machine.feature_coef_.shape == (1, 400)
-    K, losses = matrix_of(machine, X), np.empty(400)
+    model = KernelMachineRegressor(**GIVEN, cv=cv).fit(X, y, groups=groups)
+    assert model.feature_coef_.shape == (1, 400)
+    K, losses = matrix_of(model, X), np.empty(400)
     for train, out in cv.split(X, y, groups):
         losses[out] = losses_of(K, (y - y.mean()) / y.std(), 0.3, train, out)
-    np.testing.assert_allclose(machine.held_out_error_[0], losses.mean(), rtol=1e-4)
-    first = clone(machine).set_params(refit=False).fit(X, y, groups=groups)
+    np.testing.assert_allclose(model.held_out_error_[0], losses.mean(), rtol=1e-4)
+    first = clone(model).set_params(refit=False).fit(X, y, groups=groups)
     assert first.feature_coef_.shape == (1, 300)
 
 
@@ -95,29 +95,29 @@ def test_splits_that_are_no_folds_hold_out_the_first(table, short):
     X, y, _ = table
     some = ShuffleSplit(5, test_size=0.2, random_state=0)
     first = KernelMachineRegressor(random_state=0, cv=[next(some.split(X))]).fit(X, y)
-    machine = KernelMachineRegressor(random_state=0, cv=some).fit(X, y)
-    assert machine.features_ == "exact"
-    np.testing.assert_array_equal(machine.feature_coef_, first.feature_coef_)
+    model = KernelMachineRegressor(random_state=0, cv=some).fit(X, y)
+    assert model.features_ == "exact"
+    np.testing.assert_array_equal(model.feature_coef_, first.feature_coef_)
 
 
 @pytest.mark.parametrize("loss", ["log", "squared_hinge"])
 def test_margins_of_rows_held_out(table, loss):
     X, _, labels = table
-    machine = KernelMachineClassifier(**GIVEN, cv=CV, loss=loss)
-    judged = machine.fit(X, labels).held_out_error_[0]
-    alone = KernelMachineClassifier(**{**GIVEN, "alpha": machine.alpha_}, loss=loss).fit(X[EARLIER], labels[EARLIER])
+    model = KernelMachineClassifier(**GIVEN, cv=CV, loss=loss)
+    validated = model.fit(X, labels).held_out_error_[0]
+    alone = KernelMachineClassifier(**{**GIVEN, "alpha": model.alpha_}, loss=loss).fit(X[EARLIER], labels[EARLIER])
     margins = np.where(labels[LAST] == alone.classes_[1], 1, -1) * alone._scores(X[LAST])[:, 0]
     losses = np.log1p(np.exp(-2 * margins)) if loss == "log" else np.maximum(0, 1 - margins) ** 2
-    np.testing.assert_allclose(judged, losses.mean(), rtol=1e-3)
+    np.testing.assert_allclose(validated, losses.mean(), rtol=1e-3)
 
 
 def test_deviance_of_rows_held_out(table, rng):
     X, y, _ = table
     counts = rng.poisson(np.exp(0.5 * y)).astype(float)
-    judged = KernelMachineRegressor(**GIVEN, cv=CV, loss="poisson").fit(X, counts)
+    validated = KernelMachineRegressor(**GIVEN, cv=CV, loss="poisson").fit(X, counts)
     alone = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X[EARLIER], counts[EARLIER])
     expected = LOSSES["poisson"].of_means(counts[LAST, None], alone.predict(X[LAST])[:, None]).mean()
-    np.testing.assert_allclose(judged.held_out_error_[0], expected, rtol=0.02)
+    np.testing.assert_allclose(validated.held_out_error_[0], expected, rtol=0.02)
 
 
 def test_deviance_of_groups(table, rng, short):

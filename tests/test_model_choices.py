@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from hard import hard
+from kernel_models import BINS, FIXED, GROWING, assert_same_state, with_options
 from limits import current_limits
-from machines import BINS, FIXED, GROWING, assert_same_state, with_options
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSeriesSplit
 
@@ -19,7 +19,7 @@ from binfeat.models.solvers import growth
 pytestmark = pytest.mark.usefixtures("few_grids")
 
 
-def held_out_of(machine, monkeypatch, X, y, groups=None):
+def held_out_of(model, monkeypatch, X, y, groups=None):
     seen, real = [], estimator.fit
 
     def spy(problem, *rest):
@@ -28,7 +28,7 @@ def held_out_of(machine, monkeypatch, X, y, groups=None):
 
     with monkeypatch.context() as patch:
         patch.setattr(estimator, "fit", spy)
-        machine.fit(X, y, groups=groups)
+        model.fit(X, y, groups=groups)
     return seen[0]
 
 
@@ -46,11 +46,11 @@ def test_which_rows_are_held_out(table, monkeypatch):
     assert len(held_out) == 40
     assert abs(np.mean(labels[held_out] == "yes") - np.mean(labels == "yes")) < 0.02
 
-    for machine in (regressor, clone(regressor).set_params(cv=GroupKFold(4))):
-        train, held_out = held_out_of(machine, monkeypatch, X, y, groups)
+    for model in (regressor, clone(regressor).set_params(cv=GroupKFold(4))):
+        train, held_out = held_out_of(model, monkeypatch, X, y, groups)
         assert not set(groups[train]) & set(groups[held_out])
-    machine = clone(regressor).set_params(cv=GroupShuffleSplit(1, test_size=0.3, random_state=0))
-    assert len(set(groups[held_out_of(machine, monkeypatch, X, y, groups)[1]])) == 6
+    model = clone(regressor).set_params(cv=GroupShuffleSplit(1, test_size=0.3, random_state=0))
+    assert len(set(groups[held_out_of(model, monkeypatch, X, y, groups)[1]])) == 6
 
     train, held_out = held_out_of(clone(regressor).set_params(cv=TimeSeriesSplit(3)), monkeypatch, X, y)
     assert train.max() < held_out.min()
@@ -68,22 +68,22 @@ def test_which_rows_are_held_out(table, monkeypatch):
 def test_the_search_never_looks_at_rows_that_it_is_not_given(table, rng):
     X, _, labels = table
     cv = [(np.arange(250), np.arange(250, 320))]
-    machine = KernelMachineClassifier(random_state=0, cv=cv)
+    model = KernelMachineClassifier(random_state=0, cv=cv)
     changed = labels.copy()
     changed[320:] = rng.permutation(changed[320:])
     assert (changed != labels).any()
-    assert_same_state(machine.fit(X, labels), clone(machine).fit(X, changed))
+    assert_same_state(model.fit(X, labels), clone(model).fit(X, changed))
 
 
 def test_without_refit_the_rows_held_out_only_choose(table, rng):
     X, _, labels = table
     cv = [(np.arange(300), np.arange(300, 400))]
-    machine = KernelMachineClassifier(**FIXED, cv=cv, refit=False)
+    model = KernelMachineClassifier(**FIXED, cv=cv, refit=False)
     changed = labels.copy()
     changed[300:] = rng.permutation(changed[300:])
-    kept = machine.fit(X, labels).feature_coef_
-    np.testing.assert_array_equal(clone(machine).fit(X, changed).feature_coef_, kept)
-    with_all = clone(machine).set_params(refit=True)
+    kept = model.fit(X, labels).feature_coef_
+    np.testing.assert_array_equal(clone(model).fit(X, changed).feature_coef_, kept)
+    with_all = clone(model).set_params(refit=True)
     assert np.count_nonzero(with_all.fit(X, labels).feature_coef_) > np.count_nonzero(kept)
     assert not np.array_equal(clone(with_all).fit(X, changed).feature_coef_, with_all.feature_coef_)
 
@@ -99,12 +99,12 @@ def test_the_same_bits_again_and_for_any_number_of_threads(table, threads, featu
     threads(2)
     X, y = table[0][:200], table[1][:200]
     options = {"features": features, "solver_params": {"max_grids": 60}, "random_state": 3}
-    machine = KernelMachineRegressor(**options, n_jobs=1).fit(X, y)
+    model = KernelMachineRegressor(**options, n_jobs=1).fit(X, y)
     for n_jobs in (1, 2):
         other = KernelMachineRegressor(**options, n_jobs=n_jobs).fit(X, y)
-        assert_same_state(machine, other)
-        np.testing.assert_array_equal(other.predict(X), machine.predict(X))
-    assert not np.array_equal(machine.set_params(random_state=4).fit(X, y).predict(X), other.predict(X))
+        assert_same_state(model, other)
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert not np.array_equal(model.set_params(random_state=4).fit(X, y).predict(X), other.predict(X))
 
 
 def test_random_states(table):
@@ -119,10 +119,10 @@ def test_random_states(table):
 
 def test_fit_again_forgets(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED).fit(X, y)
-    expected = machine.predict(X)
-    machine.fit(X[:50, :2], -y[:50]).predict(X[:, :2])
-    np.testing.assert_array_equal(machine.fit(X, y).predict(X), expected)
+    model = KernelMachineRegressor(**FIXED).fit(X, y)
+    expected = model.predict(X)
+    model.fit(X[:50, :2], -y[:50]).predict(X[:, :2])
+    np.testing.assert_array_equal(model.fit(X, y).predict(X), expected)
 
 
 # Size, time limits, interrupts.
@@ -131,20 +131,20 @@ def test_fit_again_forgets(table):
 def test_grids_are_added_until_they_gain_little(table):
     X, y, _ = table
     y = y + np.random.default_rng(2).normal(size=y.size)
-    machine = KernelMachineRegressor(**with_options(GROWING, max_grids=5000)).fit(X, y)
-    n_grids, errors = machine.learning_curve_.T
+    model = KernelMachineRegressor(**with_options(GROWING, max_grids=5000)).fit(X, y)
+    n_grids, errors = model.learning_curve_.T
     assert n_grids.size > 1
     assert (np.diff(n_grids) > 0).all()
     assert errors[-1] < errors[0]
-    assert machine.n_grids_ == n_grids[-1] < 5000
-    assert machine.status_ == "converged"
+    assert model.n_grids_ == n_grids[-1] < 5000
+    assert model.status_ == "converged"
 
 
 def test_budget_of_grids(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(**with_options(BINS, max_grids=7)).fit(X, y)
-    assert machine.n_grids_ == 7
-    assert machine.score(X, y) > 0.5
+    model = KernelMachineRegressor(**with_options(BINS, max_grids=7)).fit(X, y)
+    assert model.n_grids_ == 7
+    assert model.score(X, y) > 0.5
 
 
 class Clock:
@@ -176,15 +176,15 @@ def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
 
     monkeypatch.setattr(growth.Growth, "grow", slow_grow)
     monkeypatch.setattr(growth.Growth, "solve", slow_solve)
-    machine = KernelMachineRegressor(**with_options(GROWING, max_grids=50_000), max_seconds=max_seconds).fit(X, y)
-    assert machine.status_ == "budget"
-    assert ("limit", "max_seconds") in machine.decisions_[["what", "choice"]].tolist()
+    model = KernelMachineRegressor(**with_options(GROWING, max_grids=50_000), max_seconds=max_seconds).fit(X, y)
+    assert model.status_ == "budget"
+    assert ("limit", "max_seconds") in model.decisions_[["what", "choice"]].tolist()
     if max_seconds <= 100:  # with fewer grids there is no model
-        assert machine.n_grids_ == (40 if max_seconds else 20)
+        assert model.n_grids_ == (40 if max_seconds else 20)
     else:
         assert max_seconds / 2 < clock.now <= max_seconds
-    assert machine.score(X, y) > 0.5
-    assert machine.decisions_["seconds"].max() <= clock.now
+    assert model.score(X, y) > 0.5
+    assert model.decisions_["seconds"].max() <= clock.now
 
 
 def test_an_ample_budget_changes_nothing(table):
@@ -199,8 +199,8 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits,
     looks = {}  # readings of the clock after the first steps
     for seconds in (6, 30, 1000):
         clock_of_fits(Clock(1.0))
-        machine = KernelMachineRegressor(**BINS, max_seconds=seconds).fit(X, y)
-        looks[seconds] = len(machine.length_scale_errors_) / SEARCH.look_steps - 1
+        model = KernelMachineRegressor(**BINS, max_seconds=seconds).fit(X, y)
+        looks[seconds] = len(model.length_scale_errors_) / SEARCH.look_steps - 1
     assert looks[6] <= 2
     assert looks[30] <= 10
     assert looks[6] < looks[30] < looks[1000]
@@ -209,9 +209,9 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits,
 def test_large_tables_take_late_rounds_and_finer_grids(table, limits):
     X, y, _ = table
     limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128)
-    machine = KernelMachineRegressor(**BINS).fit(X, y)
-    assert "overall length scale" in machine.decisions_["what"]
-    assert machine.score(X, y) > 0.9
+    model = KernelMachineRegressor(**BINS).fit(X, y)
+    assert "overall length scale" in model.decisions_["what"]
+    assert model.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("binning")])
@@ -224,10 +224,10 @@ def test_a_search_ends_where_nothing_is_left_to_gain(rng, limits, features):
     options = {"features": features, "random_state": 0}
     n_steps = current_limits().n_steps
 
-    machine = KernelMachineClassifier(**options).fit(X[:450], clear[:450])
-    assert len(machine.length_scale_errors_) < n_steps
-    assert machine.score(X[450:], clear[450:]) == 1.0
-    machine = KernelMachineClassifier(**options).fit(X[:450], noisy[:450])
-    assert len(machine.length_scale_errors_) == n_steps
-    machine = KernelMachineClassifier(**options, scoring="neg_log_loss").fit(X[:450], clear[:450])
-    assert len(machine.length_scale_errors_) == n_steps  # the possible gain in this score is unknown
+    model = KernelMachineClassifier(**options).fit(X[:450], clear[:450])
+    assert len(model.length_scale_errors_) < n_steps
+    assert model.score(X[450:], clear[450:]) == 1.0
+    model = KernelMachineClassifier(**options).fit(X[:450], noisy[:450])
+    assert len(model.length_scale_errors_) == n_steps
+    model = KernelMachineClassifier(**options, scoring="neg_log_loss").fit(X[:450], clear[:450])
+    assert len(model.length_scale_errors_) == n_steps  # the possible gain in this score is unknown

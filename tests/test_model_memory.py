@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from hard import hard
-from machines import FIXED, GROWING, with_options
+from kernel_models import FIXED, GROWING, with_options
 from memory import peak_bytes
 from scipy import sparse
 
@@ -16,7 +16,7 @@ FLOAT32 = np.dtype(np.float32)
 
 
 @pytest.fixture
-def labelled(rng):
+def labeled(rng):
     """Return rows of six classes."""
     X = rng.normal(size=(1500, 3))
     values = np.sin(2 * X[:, 0]) + X[:, 1]
@@ -56,12 +56,12 @@ def test_targets_at_a_time_are_all_or_pairs(n_targets):
 
 
 @pytest.mark.hard
-def test_targets_solved_one_after_the_other(labelled):
+def test_targets_solved_one_after_the_other(labeled):
     """The decisions contain it, and the model is the same.
 
     For all classes together, the last one follows from the others, so it differs within the tolerance.
     """
-    X, y = labelled
+    X, y = labeled
     options = {**with_options(FIXED, n_grids=40), "gamma": 2.0}
     together = KernelMachineClassifier(**options).fit(X, y)
     n_bins, n_rows = together.feature_coef_.shape[1], len(X)
@@ -75,8 +75,8 @@ def test_targets_solved_one_after_the_other(labelled):
 
 
 @pytest.mark.hard
-def test_bytes_bound_the_number_of_grids(labelled):
-    X, y = labelled
+def test_bytes_bound_the_number_of_grids(labeled):
+    X, y = labeled
     options = {**with_options(GROWING, max_grids=200), "kernel": "laplacian"}
     free = KernelMachineRegressor(**options).fit(X, y)
     sizes = []
@@ -91,12 +91,12 @@ def test_bytes_bound_the_number_of_grids(labelled):
     assert ("limit", "max_bytes") in smallest.decisions_[["what", "choice"]].tolist()
 
 
-def test_bytes_bound_the_rows_of_an_exact_machine(labelled):
-    X, y = labelled[0][:400], labelled[0][:400, 0]
+def test_bytes_bound_the_rows_of_an_exact_model(labeled):
+    X, y = labeled[0][:400], labeled[0][:400, 0]
     options = {"gamma": "scale", "random_state": 0}
     for spare, features in ((0, "exact"), (-1, "binning")):
-        machine = KernelMachineRegressor(**options, max_bytes=int(sizes.exact_bytes(400, 1)) + spare).fit(X, y)
-        assert machine.features_ == features
+        model = KernelMachineRegressor(**options, max_bytes=int(sizes.exact_bytes(400, 1)) + spare).fit(X, y)
+        assert model.features_ == features
 
 
 def test_peak_is_within_the_limit(rng, limits):
@@ -107,9 +107,9 @@ def test_peak_is_within_the_limit(rng, limits):
     options = {**with_options(FIXED, n_grids=None, max_grids=60), "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01}
     limit = 10**7
     KernelMachineRegressor(**options, max_bytes=limit).fit(X, y)  # imports modules and loads compiled kernels
-    peak, machine = peak_bytes(lambda: KernelMachineRegressor(**options, max_bytes=limit).fit(X, y))
-    hashes = 8 * len(X) * machine.n_grids_
-    assert 1 < machine.n_grids_ < 60
+    peak, model = peak_bytes(lambda: KernelMachineRegressor(**options, max_bytes=limit).fit(X, y))
+    hashes = 8 * len(X) * model.n_grids_
+    assert 1 < model.n_grids_ < 60
     sizes = 12 * 1000 * 1000  # kernel values for the sizes of residuals
     assert peak <= 1.2 * limit + 3 * X.nbytes + hashes + sizes
 
@@ -125,7 +125,7 @@ def test_peak_is_within_the_limit(rng, limits):
         ),
     ],
 )
-def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_bytes, words):
+def test_a_limit_that_alters_the_model_is_said(limits, rng, features, max_bytes, words):
     limits(n_steps=5, sample_grids=(5, 20))
     X = rng.normal(size=(400, 2))
     y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)
@@ -134,8 +134,8 @@ def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_byte
         "solver_params": {"cell_rows": 50} if features == "local" else None,
         "random_state": 0,
     }
-    machine = KernelMachineRegressor(**options, max_bytes=int(max_bytes)).fit(X, y)
-    assert len(re.findall(words, machine.summary())) == 1
+    model = KernelMachineRegressor(**options, max_bytes=int(max_bytes)).fit(X, y)
+    assert len(re.findall(words, model.summary())) == 1
     assert "max_bytes" not in KernelMachineRegressor(**options).fit(X, y).summary()
 
 

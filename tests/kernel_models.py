@@ -17,12 +17,12 @@ GROWING = {"gamma": "scale", "features": "binning", "solver_params": {"max_grids
 BINS = {"features": "binning", "random_state": 0}
 
 
-def state(machine):
+def state(model):
     """Return all fitted attributes except times."""
-    kept = {k: v for k, v in vars(machine).items() if (k.endswith("_") or k.startswith("_")) and k != "decisions_"}
+    kept = {k: v for k, v in vars(model).items() if (k.endswith("_") or k.startswith("_")) and k != "decisions_"}
     for name in ("_skl_callbacks", "_derived"):
         kept.pop(name, None)
-    return {**kept, "decisions": machine.decisions_[["what", "choice", "error"]].tolist()}
+    return {**kept, "decisions": model.decisions_[["what", "choice", "error"]].tolist()}
 
 
 def assert_same_state(one, other):
@@ -32,9 +32,9 @@ def assert_same_state(one, other):
         np.testing.assert_equal(other[name], value, err_msg=name)
 
 
-def decisions(machine):
+def decisions(model):
     """Return the decisions of the fit."""
-    return machine.decisions_[["what", "choice"]].tolist()
+    return model.decisions_[["what", "choice"]].tolist()
 
 
 def moments(y, weights=None):

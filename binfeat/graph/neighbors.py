@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
-from binfeat._engine.neighbours import list_rows, nearest
+from binfeat._engine.neighbors import list_rows, nearest
 from binfeat._threads import side_by_side, thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.coded_features import no_bin
@@ -55,12 +55,12 @@ class BinMembers(ArrayRecord):
         """Return places and similarities (n, n_nearest) of the rows most similar to rows of Z, among `n_rows`."""
         codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(n_nearest, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Use fewer rows.")
-        neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
+        neighbors, similarities = np.empty(shape, np.int32), np.empty(shape)
         sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
         members = codes, no_bin(codes.dtype), Z.offsets, self.weights, self.begins, self.rows
         for some in slices(shape[0], _ROWS_AT_A_TIME):
-            nearest(*members, order[some], sums, met, neighbours[some], similarities[some], n_jobs=Z.n_jobs)
-        return neighbours, similarities
+            nearest(*members, order[some], sums, met, neighbors[some], similarities[some], n_jobs=Z.n_jobs)
+        return neighbors, similarities
 
 
 def alike_together(Z: BinMatrix) -> np.ndarray:
@@ -68,11 +68,11 @@ def alike_together(Z: BinMatrix) -> np.ndarray:
     return np.lexsort(Z.codes[:_FEW_GRIDS])
 
 
-def _matrix(neighbours: np.ndarray, similarities: np.ndarray, n_rows: int) -> sparse.csr_array:
+def _matrix(neighbors: np.ndarray, similarities: np.ndarray, n_rows: int) -> sparse.csr_array:
     """Return the similarities as CSR (n, n_rows), without zeros."""
     kept = similarities > 0
     ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-    return sparse.csr_array((similarities[kept], neighbours[kept], ends), shape=(len(neighbours), n_rows))
+    return sparse.csr_array((similarities[kept], neighbors[kept], ends), shape=(len(neighbors), n_rows))
 
 
 def _places(order: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ def _places(order: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class NeighbourMeans(BinMembers):
+class NeighborMeans(BinMembers):
     """Values of training rows, and means over the 16 most similar training rows for other rows."""
 
     values: np.ndarray  # (n_rows, k) float64, by place
@@ -99,11 +99,11 @@ class NeighbourMeans(BinMembers):
         if Z.shape[1] != self.weights.size:
             raise ValueError(f"The features have {Z.shape[1]} bins, and those of fit had {self.weights.size}.")
         n_rows, order = len(self.values), alike_together(Z)
-        neighbours, similarities = self.nearest(Z, order, n_rows)
-        return means(_matrix(neighbours, similarities, n_rows), self.values)[_places(order)]
+        neighbors, similarities = self.nearest(Z, order, n_rows)
+        return means(_matrix(neighbors, similarities, n_rows), self.values)[_places(order)]
 
 
-class NeighbourGraph(Graph):
+class NeighborGraph(Graph):
     """Similarities of all rows with their 15 most similar other rows; halved if only one is among the 15 of the other.
 
     With `rows`, the `ScaledRows` of the table, the neighbors are the 7 nearest rows by distance among the 31 most
@@ -115,12 +115,12 @@ class NeighbourGraph(Graph):
         self._members = BinMembers.of(Z, self._order, seed)
         most = N_NEAREST if rows is None else N_CANDIDATES
         require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbors", "Use fewer rows.")
-        neighbours, similarities = self._members.nearest(Z, self._order, n_rows, most)
-        self._with_itself = _matrix(neighbours[:, :N_NEAREST], similarities[:, :N_NEAREST], n_rows)
-        similarities[neighbours == np.arange(n_rows)[:, None]] = 0.0
+        neighbors, similarities = self._members.nearest(Z, self._order, n_rows, most)
+        self._with_itself = _matrix(neighbors[:, :N_NEAREST], similarities[:, :N_NEAREST], n_rows)
+        similarities[neighbors == np.arange(n_rows)[:, None]] = 0.0
         if rows is not None:
-            similarities = nearest_of(rows, self._order, neighbours, similarities > 0, Z.n_jobs).astype(float)
-        others = _matrix(neighbours, similarities, n_rows)
+            similarities = nearest_of(rows, self._order, neighbors, similarities > 0, Z.n_jobs).astype(float)
+        others = _matrix(neighbors, similarities, n_rows)
         W = ((others + others.T) / 2).tocsr()
         self._parts = [(part, W[part]) for part in slices(n_rows, _ROWS_OF_A_PART)]
         self._places = _places(self._order)
@@ -143,8 +143,8 @@ class NeighbourGraph(Graph):
         side_by_side(multiply, self._parts, self._n_jobs)
         return np.asfortranarray(image[self._places])
 
-    def means(self, values: np.ndarray) -> tuple[NeighbourMeans, np.ndarray]:
+    def means(self, values: np.ndarray) -> tuple[NeighborMeans, np.ndarray]:
         """Return, for values (n_rows, k), an object that computes means for other rows, and the means of the rows."""
         values = np.ascontiguousarray(values[self._order])
         own = means(self._with_itself, values)[self._places]
-        return NeighbourMeans(**self._members.arrays(), values=values), own
+        return NeighborMeans(**self._members.arrays(), values=values), own

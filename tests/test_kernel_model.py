@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from hard import easy, hard
-from machines import BINS, FIXED, with_options
+from kernel_models import BINS, FIXED, with_options
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.datasets import load_wine, make_friedman1
@@ -35,8 +35,8 @@ TARGETS = {
 def test_learns_what_a_linear_model_cannot(target, rng):
     X = rng.uniform(-2, 2, size=(900, 4))
     y = TARGETS[target](X) + 0.05 * rng.normal(size=900)
-    machine = KernelMachineRegressor(**BINS, solver_params={"n_grids": 200}).fit(X[:600], y[:600])
-    score = machine.score(X[600:], y[600:])
+    model = KernelMachineRegressor(**BINS, solver_params={"n_grids": 200}).fit(X[:600], y[:600])
+    score = model.score(X[600:], y[600:])
     assert score > 0.85
     assert 1 - score < (1 - Ridge().fit(X[:600], y[:600]).score(X[600:], y[600:])) / 2
 
@@ -44,8 +44,8 @@ def test_learns_what_a_linear_model_cannot(target, rng):
 def test_classes_that_no_line_parts(rng):
     X = rng.normal(size=(800, 3))
     labels = np.where(X[:, 0] * X[:, 1] > 0, 5, -2)
-    machine = KernelMachineClassifier(**BINS).fit(X[:500], labels[:500])
-    assert machine.score(X[500:], labels[500:]) > 0.85
+    model = KernelMachineClassifier(**BINS).fit(X[:500], labels[:500])
+    assert model.score(X[500:], labels[500:]) > 0.85
     assert LogisticRegression().fit(X[:500], labels[:500]).score(X[500:], labels[500:]) < 0.6
     X, y = load_wine(return_X_y=True)
     assert KernelMachineClassifier(random_state=0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
@@ -54,27 +54,27 @@ def test_classes_that_no_line_parts(rng):
 @pytest.mark.parametrize("features", ["binning", "fourier", "exact", *hard("auto")])
 def test_features_of_each_kind(table, features):
     X, y, labels = table
-    machine = KernelMachineRegressor(features=features, random_state=0).fit(X[:300], y[:300])
-    assert machine.features_ == features or features == "auto"
-    assert machine.score(X[300:], y[300:]) > 0.9
-    assert (machine.n_grids_ == 0) == (machine.features_ in ("fourier", "exact"))
-    machine = KernelMachineClassifier(features=features, random_state=0).fit(X[:300], labels[:300])
-    assert machine.score(X[300:], labels[300:]) > 0.85
+    model = KernelMachineRegressor(features=features, random_state=0).fit(X[:300], y[:300])
+    assert model.features_ == features or features == "auto"
+    assert model.score(X[300:], y[300:]) > 0.9
+    assert (model.n_grids_ == 0) == (model.features_ in ("fourier", "exact"))
+    model = KernelMachineClassifier(features=features, random_state=0).fit(X[:300], labels[:300])
+    assert model.score(X[300:], labels[300:]) > 0.85
 
 
 def test_a_given_kernel_and_gamma(table):
     X, y, _ = table
     for kernel, shown in (("laplacian", "Laplacian()"), (kernels.GammaPitch(4), "GammaPitch(shape=4.0)")):
-        machine = KernelMachineRegressor(**{**FIXED, "gamma": "scale", "kernel": kernel}).fit(X, y)
-        assert machine.kernel_ == shown
-        np.testing.assert_allclose(machine.gamma_, 1 / (4 * X.std(axis=0)))
+        model = KernelMachineRegressor(**{**FIXED, "gamma": "scale", "kernel": kernel}).fit(X, y)
+        assert model.kernel_ == shown
+        np.testing.assert_allclose(model.gamma_, 1 / (4 * X.std(axis=0)))
     gamma = [0.5, 0.5, 0.0, 0.0]
-    machine = KernelMachineRegressor(**{**FIXED, "gamma": gamma}).fit(X, y)
-    np.testing.assert_array_equal(machine.gamma_, gamma)
-    assert machine.alpha_ == 0.1
+    model = KernelMachineRegressor(**{**FIXED, "gamma": gamma}).fit(X, y)
+    np.testing.assert_array_equal(model.gamma_, gamma)
+    assert model.alpha_ == 0.1
     other = X.copy()
     other[:, 2:] += 100.0
-    np.testing.assert_array_equal(machine.predict(other), machine.predict(X))
+    np.testing.assert_array_equal(model.predict(other), model.predict(X))
 
 
 @pytest.mark.hard
@@ -83,23 +83,23 @@ def test_numbers_far_from_normal_enter_by_their_ranks_too(rng, limits):
     amounts = np.where(rng.random(600) < 0.6, 0.0, rng.lognormal(1.0, 1.0, size=600))
     X = np.column_stack([amounts, rng.normal(size=600)])
     y = (amounts > 0) * X[:, 1] + 0.1 * rng.normal(size=600)
-    machine = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
-    assert machine.scaling_ == "ranks"
-    assert machine.gamma_.size == 3
-    assert machine.feature_relevances_.size == 2
+    model = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
+    assert model.scaling_ == "ranks"
+    assert model.gamma_.size == 3
+    assert model.feature_relevances_.size == 2
     others = {"gamma": "scale"}, {"features": "binning"}
     rest = [KernelMachineRegressor(**other, random_state=0).fit(X[:400], y[:400]) for other in others]
     limits(without=["ranks"])
     plain = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
     assert all(other.gamma_.size == 2 for other in (plain, *rest))
-    assert np.abs(machine.predict(X[400:]) - y[400:]).mean() < np.abs(plain.predict(X[400:]) - y[400:]).mean()
-    again = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_array_equal(again.predict(X), machine.predict(X))
-    refitted = KernelMachineRegressor(gamma=machine.gamma_[:2], random_state=0).fit(X, y)
+    assert np.abs(model.predict(X[400:]) - y[400:]).mean() < np.abs(plain.predict(X[400:]) - y[400:]).mean()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    refitted = KernelMachineRegressor(gamma=model.gamma_[:2], random_state=0).fit(X, y)
     assert refitted.gamma_.size == 2
 
 
-def test_widths_of_another_machine_may_be_given(table):
+def test_widths_of_another_model_may_be_given(table):
     X, y, _ = table
     X = np.where(np.arange(400)[:, None] % 7 == np.arange(4), np.nan, X)
     learned = KernelMachineRegressor(**BINS).fit(X, y)
@@ -117,20 +117,20 @@ def test_a_given_penalty_is_the_only_one(table, monkeypatch):
         return real(system, alpha, *args, **options)
 
     monkeypatch.setattr(cg, "solve", spy)
-    machine = KernelMachineRegressor(**BINS, alpha=0.3).fit(X, y)
-    assert seen == {machine.alpha_} == {0.3}
+    model = KernelMachineRegressor(**BINS, alpha=0.3).fit(X, y)
+    assert seen == {model.alpha_} == {0.3}
 
 
-def test_a_refit_that_fails_leaves_the_machine(table):
+def test_a_refit_that_fails_leaves_the_model(table):
     X, y, labels = table
-    for machine, target, other in (
+    for model, target, other in (
         (KernelMachineRegressor(**FIXED), y, 1000 + y),
         (KernelMachineClassifier(**FIXED), labels, np.where(labels == "yes", "a", "b")),
     ):
-        before = machine.fit(X, target).predict(X)
+        before = model.fit(X, target).predict(X)
         with pytest.raises(ValueError, match="infinity"):
-            machine.fit(np.where(X > 3, np.inf, X), other)
-        np.testing.assert_array_equal(machine.predict(X), before)
+            model.fit(np.where(X > 3, np.inf, X), other)
+        np.testing.assert_array_equal(model.predict(X), before)
 
 
 # Types of columns.
@@ -139,30 +139,30 @@ def test_a_refit_that_fails_leaves_the_machine(table):
 def test_inputs_that_do_not_matter_get_small_gammas(rng):
     X = rng.normal(size=(1000, 8))
     X[:, 6] *= 1000
-    machine = KernelMachineRegressor(**BINS).fit(X, np.sin(2 * X[:, 1]) + X[:, 4])
-    shares = machine.feature_relevances_
+    model = KernelMachineRegressor(**BINS).fit(X, np.sin(2 * X[:, 1]) + X[:, 4])
+    shares = model.feature_relevances_
     np.testing.assert_allclose(shares.sum(), 1.0)
     assert set(np.argsort(shares)[-2:]) == {1, 4}
     assert np.delete(shares, [1, 4]).max() < 0.15 * shares[[1, 4]].min()
-    assert machine.gamma_[6] < 1e-3 * machine.gamma_[4]
-    assert len(machine.length_scale_gammas_) == len(machine.length_scale_errors_)
-    assert machine.length_scale_errors_.min() < machine.length_scale_errors_[0] / 2
+    assert model.gamma_[6] < 1e-3 * model.gamma_[4]
+    assert len(model.length_scale_gammas_) == len(model.length_scale_errors_)
+    assert model.length_scale_errors_.min() < model.length_scale_errors_[0] / 2
 
 
 @pytest.mark.parametrize("features", ["auto", "exact", "binning", "fourier"])
 def test_inputs_that_are_all_constant(features):
     """Predictions are the mean of the targets, for all features."""
-    machine = KernelMachineRegressor(features=features, random_state=0).fit(np.ones((60, 3)), np.arange(60.0))
-    np.testing.assert_allclose(machine.predict(np.ones((2, 3))), 29.5)
+    model = KernelMachineRegressor(features=features, random_state=0).fit(np.ones((60, 3)), np.arange(60.0))
+    np.testing.assert_allclose(model.predict(np.ones((2, 3))), 29.5)
 
 
 def test_constant_and_duplicate_columns_are_harmless(table):
     X, y, _ = table
     plain = KernelMachineRegressor(**BINS).fit(X[:300], y[:300]).score(X[300:], y[300:])
     wide = np.column_stack([X, np.full(400, 7.0), np.zeros(400), X[:, 0]])
-    machine = KernelMachineRegressor(**BINS).fit(wide[:300], y[:300])
-    assert machine.score(wide[300:], y[300:]) > plain - 0.03
-    np.testing.assert_array_equal(machine.feature_relevances_[4:6], 0.0)
+    model = KernelMachineRegressor(**BINS).fit(wide[:300], y[:300])
+    assert model.score(wide[300:], y[300:]) > plain - 0.03
+    np.testing.assert_array_equal(model.feature_relevances_[4:6], 0.0)
 
 
 @pytest.mark.hard
@@ -173,10 +173,10 @@ def test_categories_of_noise_cost_little(rng, features):
     for seed in range(6):
         X, y = make_friedman1(1400, noise=1.0, random_state=seed)
         frame = pd.DataFrame(X).rename(columns=str)
-        machine = KernelMachineRegressor(features=features, random_state=0)
-        plain = machine.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
+        model = KernelMachineRegressor(features=features, random_state=0)
+        plain = model.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
         noisy = frame.assign(noise=rng.integers(0, 100, 1400).astype(str))
-        losses.append(plain - machine.fit(noisy[:600], y[:600]).score(noisy[600:], y[600:]))
+        losses.append(plain - model.fit(noisy[:600], y[:600]).score(noisy[600:], y[600:]))
     standard_error = np.std(losses, ddof=1) / np.sqrt(len(losses))
     assert np.mean(losses) < 0.01 + 2 * standard_error
 
@@ -185,21 +185,21 @@ def test_categories_of_noise_cost_little(rng, features):
 def test_ids_cost_little(features):
     X, y = make_friedman1(1400, noise=1.0, random_state=2)
     frame = pd.DataFrame(X).rename(columns=str)
-    machine = KernelMachineRegressor(features=features, random_state=0)
-    plain = machine.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
+    model = KernelMachineRegressor(features=features, random_state=0)
+    plain = model.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
     ids = frame.assign(id=[f"id{k}" for k in range(1400)])
     with pytest.warns(UserWarning, match="Column 'id' of X has a different value in nearly every row"):
-        machine.fit(ids[:600], y[:600])
-    assert machine.feature_relevances_[-1] == 0
-    assert machine.score(ids[600:], y[600:]) > plain - 0.01
+        model.fit(ids[:600], y[:600])
+    assert model.feature_relevances_[-1] == 0
+    assert model.score(ids[600:], y[600:]) > plain - 0.01
 
 
 @pytest.mark.parametrize("features", ["exact", "binning"])
 def test_a_table_of_ids_alone(rng, features):
     ids, y = pd.DataFrame({"id": [f"id{k}" for k in range(100)]}), rng.normal(size=100)
     with pytest.warns(UserWarning, match="it is an input of one level"):
-        machine = KernelMachineRegressor(features=features, random_state=0).fit(ids, y)
-    np.testing.assert_allclose(machine.predict(ids), y.mean(), atol=0.01)
+        model = KernelMachineRegressor(features=features, random_state=0).fit(ids, y)
+    np.testing.assert_allclose(model.predict(ids), y.mean(), atol=0.01)
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("binning")])
@@ -213,37 +213,37 @@ def test_dates(rng, features):
         + 0.5 * (when.dt.hour > 12)
         + 0.1 * rng.normal(size=1500)
     )
-    machine = KernelMachineRegressor(features=features, random_state=0).fit(frame[:1200], y[:1200])
-    assert machine.score(frame[1200:], y[1200:]) > 0.7
-    assert machine.feature_relevances_[1] > 0.9
-    assert machine.gamma_.size == 5
+    model = KernelMachineRegressor(features=features, random_state=0).fit(frame[:1200], y[:1200])
+    assert model.score(frame[1200:], y[1200:]) > 0.7
+    assert model.feature_relevances_[1] > 0.9
+    assert model.gamma_.size == 5
 
 
 def test_missing_numbers(table, rng):
     X, y, _ = table
     holes = X.copy()
     holes[rng.random(X.shape) < 0.05] = np.nan
-    machine = KernelMachineRegressor(**BINS).fit(holes[:300], y[:300])
-    assert machine.score(holes[300:], y[300:]) > 0.6
-    assert machine.gamma_.size == 8
-    assert machine.feature_relevances_.size == 4
+    model = KernelMachineRegressor(**BINS).fit(holes[:300], y[:300])
+    assert model.score(holes[300:], y[300:]) > 0.6
+    assert model.gamma_.size == 8
+    assert model.feature_relevances_.size == 4
     # Missing values are informative here.
     told = KernelMachineRegressor(**BINS).fit(holes, np.isnan(holes[:, 2]) * 1.0)
     assert told.score(holes, np.isnan(holes[:, 2]) * 1.0) > 0.9
     # In a column without missing values in fit, they are replaced by the median.
-    machine = KernelMachineRegressor(**FIXED).fit(X, y)
+    model = KernelMachineRegressor(**FIXED).fit(X, y)
     filled, gap = X[:3].copy(), X[:3].copy()
     gap[:, 1], filled[:, 1] = np.nan, np.median(X[:, 1])
-    np.testing.assert_array_equal(machine.predict(gap), machine.predict(filled))
+    np.testing.assert_array_equal(model.predict(gap), model.predict(filled))
 
 
 def test_a_column_that_is_all_missing_is_ignored(table):
     X, y, _ = table
     empty = np.column_stack([X, np.full(400, np.nan)])
-    machine = KernelMachineRegressor(**BINS).fit(empty, y)
-    assert machine.feature_relevances_[4] == 0.0
-    assert machine.score(empty, y) > 0.9
-    np.testing.assert_array_equal(machine.predict(np.column_stack([X, np.ones(400)])), machine.predict(empty))
+    model = KernelMachineRegressor(**BINS).fit(empty, y)
+    assert model.feature_relevances_[4] == 0.0
+    assert model.score(empty, y) > 0.9
+    np.testing.assert_array_equal(model.predict(np.column_stack([X, np.ones(400)])), model.predict(empty))
 
 
 @pytest.mark.parametrize("kind", ["polars", *hard("pandas", "arrow")])
@@ -263,36 +263,36 @@ def test_frames_with_categories(kind, rng):
         def convert(frame):
             return frame
 
-    machine = KernelMachineRegressor(**BINS).fit(convert(frame[:350]), y[:350])
-    assert list(machine.feature_names_in_) == ["x", "city", "size"]
-    assert machine.score(convert(frame[350:]), y[350:]) > 0.9
-    assert machine.feature_relevances_[2] < 0.1
+    model = KernelMachineRegressor(**BINS).fit(convert(frame[:350]), y[:350])
+    assert list(model.feature_names_in_) == ["x", "city", "size"]
+    assert model.score(convert(frame[350:]), y[350:]) > 0.9
+    assert model.feature_relevances_[2] < 0.1
     unseen = frame[350:].assign(city="Atlantis")
-    assert np.isfinite(machine.predict(convert(unseen))).all()
+    assert np.isfinite(model.predict(convert(unseen))).all()
     for wrong in (frame.rename(columns={"city": "town"}), frame[["city", "x", "size"]]):
         with pytest.raises(ValueError, match="feature names"):
-            machine.predict(convert(wrong))
+            model.predict(convert(wrong))
     with pytest.raises(ValueError, match="feature"):
-        machine.predict(convert(frame[["x", "city"]]))
+        model.predict(convert(frame[["x", "city"]]))
 
 
 def test_categories_that_are_numbers(rng):
     X = np.column_stack([rng.integers(12, size=600), rng.normal(size=600)])
     effect = rng.normal(size=12)
     y = effect[X[:, 0].astype(int)] + 0.05 * rng.normal(size=600)
-    machine = KernelMachineRegressor(**BINS, categorical_features=[0]).fit(X[:400], y[:400])
-    assert machine.score(X[400:], y[400:]) > 0.9
+    model = KernelMachineRegressor(**BINS, categorical_features=[0]).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.9
     with pytest.raises(ValueError, match="features='fourier' requires numeric inputs, and X has categories"):
         KernelMachineRegressor(features="fourier", categorical_features=[0]).fit(X, y)
 
 
-def test_layouts_of_the_same_table_give_the_same_machine(table):
+def test_layouts_of_the_same_table_give_the_same_model(table):
     X, y, _ = table
     X = np.where(np.abs(X) < 0.5, 0.0, X).astype(np.float32)
     expected = KernelMachineRegressor(**FIXED).fit(X, y).predict(X)
     for other in (X.astype(np.float64), np.asfortranarray(X), sparse.csr_array(X), pd.DataFrame(X)):
-        machine = KernelMachineRegressor(**FIXED).fit(other, y)
-        np.testing.assert_array_equal(machine.predict(other), expected)
+        model = KernelMachineRegressor(**FIXED).fit(other, y)
+        np.testing.assert_array_equal(model.predict(other), expected)
 
 
 # Targets and weights.
@@ -301,8 +301,8 @@ def test_layouts_of_the_same_table_give_the_same_machine(table):
 def test_several_targets(table):
     X, y, _ = table
     Y = np.column_stack([y, 1000 * X[:, 2] + 5, np.ones(400)])
-    machine = KernelMachineRegressor(**BINS).fit(X[:300], Y[:300])
-    predictions = machine.predict(X[300:])
+    model = KernelMachineRegressor(**BINS).fit(X[:300], Y[:300])
+    predictions = model.predict(X[300:])
     assert predictions.shape == (100, 3)
     for k in (0, 1):
         assert np.corrcoef(predictions[:, k], Y[300:, k])[0, 1] ** 2 > 0.85
@@ -315,15 +315,15 @@ def test_several_targets(table):
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_units_of_the_target_do_not_matter(table, factor):
     X, y, _ = table
-    machine = KernelMachineRegressor(**FIXED)
-    expected = machine.fit(X, y).predict(X)
-    np.testing.assert_allclose(machine.fit(X, factor * (y + 3)).predict(X) / factor - 3, expected, atol=1e-6)
+    model = KernelMachineRegressor(**FIXED)
+    expected = model.fit(X, y).predict(X)
+    np.testing.assert_allclose(model.fit(X, factor * (y + 3)).predict(X) / factor - 3, expected, atol=1e-6)
 
 
 def test_a_constant_target(table):
     X = table[0]
-    machine = KernelMachineRegressor(**BINS).fit(X, np.full(400, 3.0))
-    np.testing.assert_array_equal(machine.predict(X), 3.0)
+    model = KernelMachineRegressor(**BINS).fit(X, np.full(400, 3.0))
+    np.testing.assert_array_equal(model.predict(X), 3.0)
 
 
 def test_sample_weights(table):
@@ -331,15 +331,15 @@ def test_sample_weights(table):
     X, y, labels = table
     weights = np.tile([0.0, 1.0], 200)
     contradicted = np.where(weights > 0, y, -y)
-    machine = KernelMachineRegressor(**BINS).fit(X, contradicted, sample_weight=weights)
-    assert machine.score(X[::2], y[::2]) > 0.7
+    model = KernelMachineRegressor(**BINS).fit(X, contradicted, sample_weight=weights)
+    assert model.score(X[::2], y[::2]) > 0.7
     assert KernelMachineRegressor(**BINS).fit(X, contradicted).score(X[::2], y[::2]) < 0.3
     alike = [KernelMachineRegressor(**FIXED).fit(X, y, sample_weight=w).predict(X) for w in (None, np.ones(400), 1.0)]
     np.testing.assert_array_equal(alike[1], alike[2])
     np.testing.assert_allclose(alike[0], alike[1], rtol=1e-9)
     flipped = np.where(weights > 0, labels, np.where(labels == "yes", "no", "yes"))
-    machine = KernelMachineClassifier(**BINS).fit(X, flipped, sample_weight=weights)
-    assert machine.score(X[::2], labels[::2]) > 0.8
+    model = KernelMachineClassifier(**BINS).fit(X, flipped, sample_weight=weights)
+    assert model.score(X[::2], labels[::2]) > 0.8
 
 
 def test_class_weights(three):
@@ -347,7 +347,7 @@ def test_class_weights(three):
     rare = (labels != "blue") | (np.arange(900) % 10 == 0)
     X, labels = X[rare], labels[rare]
     fits = {w: KernelMachineClassifier(**FIXED, class_weight=w).fit(X, labels) for w in (None, "balanced")}
-    found = {w: np.mean(machine.predict(X[labels == "blue"]) == "blue") for w, machine in fits.items()}
+    found = {w: np.mean(model.predict(X[labels == "blue"]) == "blue") for w, model in fits.items()}
     assert found["balanced"] > found[None] + 0.1
     weights = np.where(labels == "blue", 4.0, 1.0)
     by_class = KernelMachineClassifier(**FIXED, class_weight={"blue": 4.0, "red": 1.0, "green": 1.0})
@@ -362,21 +362,21 @@ def test_class_weights(three):
 def test_probabilities(three, table, limits):
     limits(sample_grids=(5, 40), n_fourier=128)  # all steps
     for X, labels in (three, table[::2]):
-        machine = KernelMachineClassifier(**BINS).fit(X[:300], labels[:300])
-        p = machine.predict_proba(X)
+        model = KernelMachineClassifier(**BINS).fit(X[:300], labels[:300])
+        p = model.predict_proba(X)
         np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
         assert p.min() >= 0
-        np.testing.assert_array_equal(machine.classes_, np.unique(labels))
-        np.testing.assert_array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(X))
-        scores = machine.decision_function(X)
+        np.testing.assert_array_equal(model.classes_, np.unique(labels))
+        np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+        scores = model.decision_function(X)
         assert scores.shape == ((len(X), 3) if p.shape[1] == 3 else (len(X),))
         odds = scores if scores.ndim == 2 else np.column_stack([-scores, scores]) / 2
         np.testing.assert_allclose(softmax(odds, axis=1), p)
         np.testing.assert_allclose(odds.sum(axis=1), 0.0, atol=1e-12)
-        raw = machine._scores(X)
+        raw = model._scores(X)
         raw = softmax(raw if raw.shape[1] == 3 else np.column_stack([-raw, raw]), axis=1)  # without calibration
         assert log_loss(labels[300:], p[300:]) < log_loss(labels[300:], raw[300:]) - 0.02
-    np.testing.assert_array_equal(scores > 0, machine.predict(X) == "yes")
+    np.testing.assert_array_equal(scores > 0, model.predict(X) == "yes")
 
 
 @pytest.mark.parametrize("kind", [list, pd.Series, lambda labels: labels.astype(object)])
@@ -393,16 +393,16 @@ def test_labels_of_any_kind(table, kind):
 
 def test_scores_choose(table, monkeypatch):
     X, y, labels = table
-    for scoring in ("neg_mean_absolute_error", lambda machine, X, y: -np.abs(machine.predict(X) - y).max()):
-        machine = KernelMachineRegressor(**with_options(BINS, max_grids=80), scoring=scoring).fit(X, y)
-        assert machine.score(X, y) > 0.9
-    assert machine.learning_curve_[0, 1] > 0.1  # the first and largest error, in units of y
+    for scoring in ("neg_mean_absolute_error", lambda model, X, y: -np.abs(model.predict(X) - y).max()):
+        model = KernelMachineRegressor(**with_options(BINS, max_grids=80), scoring=scoring).fit(X, y)
+        assert model.score(X, y) > 0.9
+    assert model.learning_curve_[0, 1] > 0.1  # the first and largest error, in units of y
     for scoring in ("roc_auc", "neg_log_loss"):
-        machine = KernelMachineClassifier(**with_options(BINS, max_grids=160), scoring=scoring).fit(X, labels)
-        assert machine.score(X, labels) > 0.9
-    machine = KernelMachineClassifier(**FIXED, scoring="accuracy", refit=False, cv=[(range(300), range(300, 400))])
-    machine.fit(X, labels)
-    assert machine.learning_curve_[-1, 1] == -machine.score(X[300:], labels[300:])
+        model = KernelMachineClassifier(**with_options(BINS, max_grids=160), scoring=scoring).fit(X, labels)
+        assert model.score(X, labels) > 0.9
+    model = KernelMachineClassifier(**FIXED, scoring="accuracy", refit=False, cv=[(range(300), range(300, 400))])
+    model.fit(X, labels)
+    assert model.learning_curve_[-1, 1] == -model.score(X[300:], labels[300:])
 
 
 @pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(2.5)], ids=repr)

@@ -8,7 +8,7 @@ import pytest
 from callbacks import Callback, Recorder
 from hard import hard
 from interrupts import interrupted
-from machines import FIXED, assert_same_state, decisions, with_options
+from kernel_models import FIXED, assert_same_state, decisions, with_options
 from sklearn.exceptions import NotFittedError
 
 import binfeat
@@ -72,9 +72,9 @@ def test_decisions_are_those_of_blocks(rows, small_sample, features):
     for target, own, chunks in ((y, None, CHUNKS[0]), (Y, weights, CHUNKS[1])):
         options = {**OPTIONS, "features": features}
         expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, target, own, block_rows=700))
-        machine = remote.KernelMachineRegressor(**options)
-        assert machine.fit(chunked(X, chunks), chunked(target, (N - 500, 500)), own) is machine
-        assert_same_decisions(machine, expected, X)
+        model = remote.KernelMachineRegressor(**options)
+        assert model.fit(chunked(X, chunks), chunked(target, (N - 500, 500)), own) is model
+        assert_same_decisions(model, expected, X)
 
 
 @pytest.mark.parametrize("loss", hard("poisson", "huber"))
@@ -85,8 +85,8 @@ def test_losses_are_those_of_blocks(rows, small_sample, loss):
     for target, own in ((both[:, 0], None), (both, weights)):
         options = {**FIXED, "alpha": "auto", "loss": loss}
         expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, target, own, block_rows=700))
-        machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), chunked(target, (N,)), own)
-        assert_same_decisions(machine, expected, X)
+        model = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), chunked(target, (N,)), own)
+        assert_same_decisions(model, expected, X)
 
 
 def test_error_is_that_of_all_rows_in_memory(rows, small_sample):
@@ -97,30 +97,30 @@ def test_error_is_that_of_all_rows_in_memory(rows, small_sample):
     truth = np.sin(2 * new[:, 0]) + new[:, 2]
     options = {**with_options(FIXED, n_grids=40), "alpha": "auto"}
     memory = binfeat.KernelMachineRegressor(**options).fit(X, y)
-    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
-    errors, own = ((each.predict(new) - truth) ** 2 for each in (memory, machine))
+    model = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
+    errors, own = ((each.predict(new) - truth) ** 2 for each in (memory, model))
     assert errors.mean() < 0.2 * truth.var()
     assert abs(own.mean() - errors.mean()) < errors.std() / np.sqrt(N)
 
 
 def test_few_rows_are_fitted_in_memory(rows, few_steps):
     X, y, weights = (values[:300] for values in rows)
-    machine = remote.KernelMachineRegressor(random_state=0).fit(chunked(X, (200, 100)), y, weights)
+    model = remote.KernelMachineRegressor(random_state=0).fit(chunked(X, (200, 100)), y, weights)
     expected = binfeat.KernelMachineRegressor(random_state=0).fit(X, y, weights)
     assert expected.features_ == "exact"
-    assert_same_state(machine, expected)
+    assert_same_state(model, expected)
 
 
 def test_lazy_predictions_keep_chunks(rows, small_sample):
     X, y, _ = rows
     dX, Y = chunked(X, CHUNKS[1]), np.column_stack([y, -y])
-    machine = remote.KernelMachineRegressor(**FIXED).fit(dX, Y)
-    lazy = machine.predict(dX)
+    model = remote.KernelMachineRegressor(**FIXED).fit(dX, Y)
+    lazy = model.predict(dX)
     assert lazy.chunks == ((600, 899, 1), (2,))
-    expected = machine.predict(X)
+    expected = model.predict(X)
     np.testing.assert_allclose(lazy.compute(), expected, atol=1e-12)
-    assert machine.score(dX, Y) == pytest.approx(machine.score(X, Y), abs=1e-12)
-    local = machine.to_local()
+    assert model.score(dX, Y) == pytest.approx(model.score(X, Y), abs=1e-12)
+    local = model.to_local()
     assert type(local) is binfeat.KernelMachineRegressor
     np.testing.assert_array_equal(local.predict(X), expected)
     skops = pytest.importorskip("skops.io")
@@ -136,14 +136,14 @@ def test_classes(rows, small_sample, class_weight, alpha):
     options = {**OPTIONS, "gamma": "scale", "features": "binning", "class_weight": class_weight, "alpha": alpha}
     expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, labels, weights))
     dX = chunked(X, CHUNKS[1])
-    machine = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N,)), chunked(weights, (N,)))
-    assert_same_decisions(machine, expected, X)
-    np.testing.assert_array_equal(machine.classes_, expected.classes_)
-    np.testing.assert_allclose(machine.calibration_coef_, expected.calibration_coef_, rtol=1e-3, atol=1e-4)
-    assert machine.predict(dX).dtype == labels.dtype
+    model = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N,)), chunked(weights, (N,)))
+    assert_same_decisions(model, expected, X)
+    np.testing.assert_array_equal(model.classes_, expected.classes_)
+    np.testing.assert_allclose(model.calibration_coef_, expected.calibration_coef_, rtol=1e-3, atol=1e-4)
+    assert model.predict(dX).dtype == labels.dtype
     for method in ("predict", "predict_proba", "decision_function"):
-        lazy = getattr(machine, method)(dX)
-        here = getattr(machine, method)(X)
+        lazy = getattr(model, method)(dX)
+        here = getattr(model, method)(X)
         assert (lazy.shape, lazy.chunks[0]) == (here.shape, (600, 899, 1))
         np.testing.assert_array_equal(lazy.compute(), here)
 
@@ -151,9 +151,9 @@ def test_classes(rows, small_sample, class_weight, alpha):
 def test_two_classes(rows, small_sample):
     X, y, _ = rows
     dX = chunked(X, CHUNKS[0])
-    machine = remote.KernelMachineClassifier(**FIXED).fit(dX, chunked(y > 0, (700, 800)))
+    model = remote.KernelMachineClassifier(**FIXED).fit(dX, chunked(y > 0, (700, 800)))
     for method in ("predict", "predict_proba", "decision_function"):
-        np.testing.assert_array_equal(getattr(machine, method)(dX).compute(), getattr(machine, method)(X))
+        np.testing.assert_array_equal(getattr(model, method)(dX).compute(), getattr(model, method)(X))
 
 
 def test_frames(rows, small_sample):
@@ -173,12 +173,12 @@ def test_frames(rows, small_sample):
     expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(table, y, weights))
     more = dd.from_pandas(table.assign(y=y, weight=weights), npartitions=4)
     inputs = more[list(table)]
-    machine = remote.KernelMachineRegressor(**options).fit(inputs, more["y"], more["weight"])
-    assert_same_decisions(machine, expected, table)
-    assert machine.feature_names_in_.tolist() == list(table)
-    np.testing.assert_allclose(machine.predict(inputs).compute(), expected.predict(table), atol=1e-3)
+    model = remote.KernelMachineRegressor(**options).fit(inputs, more["y"], more["weight"])
+    assert_same_decisions(model, expected, table)
+    assert model.feature_names_in_.tolist() == list(table)
+    np.testing.assert_allclose(model.predict(inputs).compute(), expected.predict(table), atol=1e-3)
     with pytest.raises(ValueError, match="The feature names should match"):
-        machine.predict(inputs.rename(columns={"number": "count"}))
+        model.predict(inputs.rename(columns={"number": "count"}))
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(2, 2), *hard((None, 1))])
@@ -190,11 +190,11 @@ def test_tasks_take_threads(rows, small_sample, monkeypatch, n_jobs, threads):
         taken.append(n_jobs)
         return number(X, grids, n_jobs)
 
-    machine = remote.KernelMachineRegressor(**FIXED).fit(chunked(X, CHUNKS[0]), y)
+    model = remote.KernelMachineRegressor(**FIXED).fit(chunked(X, CHUNKS[0]), y)
     monkeypatch.setattr(_all_rows, "number_bins", noted)
     other = remote.KernelMachineRegressor(**FIXED, n_jobs=n_jobs).fit(chunked(X, CHUNKS[0]), y)
     assert set(taken) == {threads}
-    np.testing.assert_array_equal(other.predict(X), machine.predict(X))
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
 
 def test_groups_are_held_out_as_a_whole(rows, small_sample):
@@ -202,8 +202,8 @@ def test_groups_are_held_out_as_a_whole(rows, small_sample):
     groups = np.arange(N) // 10
     options = {**OPTIONS, **FIXED}
     expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, y), groups=groups)
-    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y, groups=chunked(groups, (N,)))
-    assert_same_decisions(machine, expected, X)
+    model = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y, groups=chunked(groups, (N,)))
+    assert_same_decisions(model, expected, X)
 
 
 @pytest.mark.hard
@@ -212,11 +212,11 @@ def test_transformed_targets(rows, small_sample):
     y = np.exp(y)
     options = {**OPTIONS, "gamma": "scale", "kernel": "laplacian", "alpha": 0.1, "features": "binning"}
     expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, y))
-    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
-    assert machine.target_transform_ == "log"
-    assert_same_decisions(machine, expected, X)
+    model = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
+    assert model.target_transform_ == "log"
+    assert_same_decisions(model, expected, X)
     dX = chunked(X, CHUNKS[0])
-    np.testing.assert_allclose(machine.predict(dX).compute(), expected.predict(X), rtol=1e-3)
+    np.testing.assert_allclose(model.predict(dX).compute(), expected.predict(X), rtol=1e-3)
 
 
 @pytest.mark.hard
@@ -225,9 +225,9 @@ def test_warm_start(rows, small_sample):
     X, y, _ = rows
     options = {**OPTIONS, "features": "binning", "warm_start": True, "alpha": 0.1}
     expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X[:900], y[:900]))
-    machine = remote.KernelMachineRegressor(**options).fit(chunked(X[:900], (900,)), y[:900])
-    assert_same_decisions(machine.fit(chunked(X, CHUNKS[1]), y), expected.fit(binfeat.blocks(X, y)), X)
-    assert "length scales" not in machine.decisions_["what"]
+    model = remote.KernelMachineRegressor(**options).fit(chunked(X[:900], (900,)), y[:900])
+    assert_same_decisions(model.fit(chunked(X, CHUNKS[1]), y), expected.fit(binfeat.blocks(X, y)), X)
+    assert "length scales" not in model.decisions_["what"]
 
 
 def bad_fits():
@@ -272,39 +272,39 @@ def bad_fits():
     ]
 
 
-@pytest.mark.parametrize(("machine", "X", "y", "kind", "message"), bad_fits())
-def test_bad_fits(machine, X, y, kind, message, small_sample):
+@pytest.mark.parametrize(("model", "X", "y", "kind", "message"), bad_fits())
+def test_bad_fits(model, X, y, kind, message, small_sample):
     with pytest.raises(kind, match=message):
-        machine.fit(da.from_array(X, chunks=(1000, 3)), y)
-    assert not hasattr(machine, "feature_coef_")
+        model.fit(da.from_array(X, chunks=(1000, 3)), y)
+    assert not hasattr(model, "feature_coef_")
 
 
 def test_other_bad_input(rows, small_sample):
     X, y, weights = rows
-    machine = remote.KernelMachineRegressor(**FIXED)
+    model = remote.KernelMachineRegressor(**FIXED)
     dX = chunked(X, CHUNKS[0])
     with pytest.raises(ValueError, match="Chunk 0 of X: sample_weight must be finite and non-negative"):
-        machine.fit(dX, y, -weights)
+        model.fit(dX, y, -weights)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
-        machine.fit(dX, y, 0.0)
+        model.fit(dX, y, 0.0)
     with pytest.raises(ValueError, match=r"\['n_posterior_samples'\] requires rows in memory or a source"):
         remote.KernelMachineRegressor(**with_options(FIXED, n_posterior_samples=2)).fit(dX, y)
     own, (one, *_) = np.zeros(N), sampled.sampled_rows(N, 3, 0)
     own[one] = 1.0
     with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all validation rows"):
-        machine.fit(dX, y, own)
+        model.fit(dX, y, own)
     with pytest.raises(NotFittedError):
-        machine.predict(dX)
+        model.predict(dX)
     with pytest.raises(NotFittedError):
-        machine.to_local()
-    machine.fit(X[:100], y[:100])
-    for call in (machine.predict_interval, machine.sample_y, partial(machine.predict, return_std=True)):
+        model.to_local()
+    model.fit(X[:100], y[:100])
+    for call in (model.predict_interval, model.sample_y, partial(model.predict, return_std=True)):
         with pytest.raises(TypeError, match=r"For a Dask collection, only predict, .* Pass rows in memory"):
             call(dX)
     with pytest.raises(ValueError, match="X has 2 features, but KernelMachineRegressor is expecting 3"):
-        machine.predict(dX[:, :2])
+        model.predict(dX[:, :2])
     with pytest.raises(ValueError, match=r"KernelMachineRegressor\.score requires y"):
-        machine.score(dX)
+        model.score(dX)
 
 
 def test_rows_in_memory_are_taken_too(rows, few_steps):
@@ -317,28 +317,28 @@ def test_callbacks_and_limits_of_time(rows, small_sample):
     X, y, _ = rows
     dX, options = chunked(X, CHUNKS[0]), {**OPTIONS, "gamma": "scale", "features": "binning"}
     recorder, stopper = Recorder(), Callback("step", stop_at=1)
-    machine = remote.KernelMachineRegressor(**options).set_callbacks(recorder).fit(dX, y)
+    model = remote.KernelMachineRegressor(**options).set_callbacks(recorder).fit(dX, y)
     assert list(recorder.stages()) == ["features", "grids", "refit"]
     stopped = remote.KernelMachineRegressor(**options).set_callbacks(stopper).fit(dX, y)
     assert (stopped.status_, stopper.ended, len(stopped.learning_curve_)) == ("stopped", True, 1)
     with pytest.warns(UserWarning, match="max_seconds=0 was exceeded"):
-        hurried = remote.KernelMachineRegressor(**options, max_seconds=0).fit(dX, y)
-    assert (hurried.status_, hurried.n_grids_ < machine.n_grids_) == ("budget", True)
+        finishing = remote.KernelMachineRegressor(**options, max_seconds=0).fit(dX, y)
+    assert (finishing.status_, finishing.n_grids_ < model.n_grids_) == ("budget", True)
 
 
 @pytest.mark.parametrize("after", [1, 8])
-def test_ctrl_c_in_a_solve_keeps_the_machine_so_far(rows, small_sample, after):
+def test_ctrl_c_in_a_solve_keeps_the_model_so_far(rows, small_sample, after):
     X, y, _ = rows
-    machine = remote.KernelMachineRegressor(**{**FIXED, "gamma": "learn"})
+    model = remote.KernelMachineRegressor(**{**FIXED, "gamma": "learn"})
     with interrupted(_rows.DaskRows, "sum", after + 1), pytest.raises(KeyboardInterrupt):
-        machine.fit(chunked(X, CHUNKS[1]), y)
-    assert machine.status_ == "interrupted"
-    assert machine.score(X, y) > 0.3
+        model.fit(chunked(X, CHUNKS[1]), y)
+    assert model.status_ == "interrupted"
+    assert model.score(X, y) > 0.3
 
 
 def test_ctrl_c_in_the_first_look_leaves_nothing(rows):
-    machine = remote.KernelMachineRegressor()
+    model = remote.KernelMachineRegressor()
     synchronous = dask.config.set(scheduler="synchronous")
     with interrupted(_table, "_checked"), synchronous, pytest.raises(KeyboardInterrupt):
-        machine.fit(chunked(rows[0], CHUNKS[0]), rows[1])
-    assert not [name for name in vars(machine) if name.endswith("_")]
+        model.fit(chunked(rows[0], CHUNKS[0]), rows[1])
+    assert not [name for name in vars(model) if name.endswith("_")]

@@ -77,25 +77,25 @@ def _is_nearer(value, row, other_value, other_row):
 
 
 @jit
-def _keep_largest(sums, met, neighbours, similarities):
+def _keep_largest(sums, met, neighbors, similarities):
     """Write the largest sums in decreasing order, equal ones by increasing place, and reset all to 0."""
-    neighbours[:] = 0
+    neighbors[:] = 0
     similarities[:] = 0
-    last = neighbours.shape[0] - 1
+    last = neighbors.shape[0] - 1
     for other in met:
         value = sums[other]
         sums[other] = 0
-        if not _is_nearer(value, other, similarities[last], neighbours[last]):
+        if not _is_nearer(value, other, similarities[last], neighbors[last]):
             continue
         k = last
-        while k > 0 and _is_nearer(value, other, similarities[k - 1], neighbours[k - 1]):
-            neighbours[k], similarities[k] = neighbours[k - 1], similarities[k - 1]
+        while k > 0 and _is_nearer(value, other, similarities[k - 1], neighbors[k - 1]):
+            neighbors[k], similarities[k] = neighbors[k - 1], similarities[k - 1]
             k -= 1
-        neighbours[k], similarities[k] = other, value
+        neighbors[k], similarities[k] = other, value
 
 
 @parallel_jit(work="codes")
-def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neighbours, similarities):
+def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neighbors, similarities):
     """Find the listed rows that are most similar to some rows: the largest sums of the weights of shared bins.
 
     Parameters
@@ -103,11 +103,11 @@ def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neig
     codes, none, starts, begins : as in `list_rows`
     weights : (n_columns,) float64; above 0 where rows of a bin are listed
     rows : (n_listed,) int32, as `list_rows` writes them
-    visited : (n_visited,) int64; rows whose neighbours are wanted; the more alike these rows are, the faster
+    visited : (n_visited,) int64; rows whose neighbors are wanted; the more alike these rows are, the faster
     sums : (n_workers, n_rows) float64, scratch, 0 before and after
     met : (n_workers, n_rows + 1) int32, scratch
-    neighbours : (n_visited, n_neighbours) int32, written in falling order of similarity
-    similarities : (n_visited, n_neighbours) float64, written; 0 where there are no more neighbours
+    neighbors : (n_visited, n_neighbors) int32, written in falling order of similarity
+    similarities : (n_visited, n_neighbors) float64, written; 0 where there are no more neighbors
     """
     n_workers, n_visited, n_grids = sums.shape[0], visited.shape[0], codes.shape[0]
     for worker in prange(n_workers):
@@ -121,4 +121,4 @@ def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neig
             for i in range(start, stop):
                 _look_up(its_codes[i - start], none, starts, weights, begins, firsts, ends, gains)
                 n_met = _add_similarities(firsts, ends, gains, rows, of_worker, its_met)
-                _keep_largest(of_worker, its_met[:n_met], neighbours[i], similarities[i])
+                _keep_largest(of_worker, its_met[:n_met], neighbors[i], similarities[i])

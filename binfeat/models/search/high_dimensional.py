@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from binfeat._common.held_out import SquaredErrors, of_mean_one, surely_less
+from binfeat._common.held_out import SquaredErrors, is_significantly_less, of_mean_one
 from binfeat._common.labels import Labels
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._threads import one_blas_thread, side_by_side
@@ -26,13 +26,13 @@ from binfeat.models.search.kernel_search import ScaledKernels, advance, historie
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # factors of the initial penalty
 
 
-def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
+def high_dimensional_losses(problem: Problem, rows: np.ndarray) -> Losses:
     """Return log-losses for many inputs, because squared errors would select penalties that are bad for labels.
 
     They are computed from calibrated probabilities.
     """
     labels, y, weights = problem.targets, problem.y[rows], rows_of(problem.weights, rows)
-    if not isinstance(labels, Labels) or labels.is_multilabel or not problem.is_judged_by_squares:
+    if not isinstance(labels, Labels) or labels.is_multilabel or not problem.uses_squared_errors:
         return problem.losses(rows)
 
     def log_losses(predictions: np.ndarray) -> np.ndarray:
@@ -43,7 +43,7 @@ def wide_losses(problem: Problem, rows: np.ndarray) -> Losses:
     return log_losses
 
 
-class WideSearch:
+class HighDimensionalSearch:
     """One length scale for all inputs, raw or standardized; then one per input, if there is time.
 
     The first needs one matrix product for raw and one for standardized inputs, so there is a model similar to ridge
@@ -83,7 +83,7 @@ class WideSearch:
         std, X = problem.table[thinned(self._rows, SEARCH.wide_std_rows)].std(axis=0), problem.table[some]
         squares = SquaredErrors(problem.Y[some], rows_of(problem.weights, some))
 
-        def look(unit: str) -> Trial:
+        def search_unit(unit: str) -> Trial:
             gamma = _gamma(std, unit == "standard")
             scaled = ((X - X.mean(axis=0)) * np.sqrt(gamma)).astype(np.float32)
             products, found = scaled @ scaled.T, []
@@ -94,11 +94,11 @@ class WideSearch:
                 found.append((Trial(own, error), K, exponent))
             best, K, exponent = min(found, key=lambda own: own[0].error)
             finer = exponent * 10.0 ** np.arange(2.0, -5.0, -0.5)
-            _, alpha = self._least_error(some, K, finer, wide_losses(problem, some))
+            _, alpha = self._least_error(some, K, finer, high_dimensional_losses(problem, some))
             return replace(best, kernel=replace(best.kernel, alpha=alpha))
 
         units = ["none", "standard"]
-        found = side_by_side(look, units, settings.n_jobs)
+        found = side_by_side(search_unit, units, settings.n_jobs)
         best, unit = min(zip(found, units), key=lambda pair: pair[0].error)
         return best, unit == "standard"
 
@@ -118,8 +118,8 @@ class WideSearch:
         unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
         search = self._search_of(start.kernel.main.kernel, seen, is_standard)
-        judge = _judge(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
-        (_, before), enough = judge(start), negligible_error(self._problem)
+        validate = _validator(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
+        (_, before), enough = validate(start), negligible_error(self._problem)
 
         def may_step() -> bool:
             return not search.error < enough and self._may_step()
@@ -129,8 +129,8 @@ class WideSearch:
                 advance([search], plan, until, plan.late_rows, self._run, may_step)
             if not search.errors:
                 return start
-            found, losses = judge(search.found)
-            if not surely_less(losses, before, n_deviations):
+            found, losses = validate(search.found)
+            if not is_significantly_less(losses, before, n_deviations):
                 return start
         self._unseen = unseen
         self._history = histories_of([search])
@@ -173,7 +173,7 @@ def _values(kernel: Kernel, products: np.ndarray, exponent: float) -> np.ndarray
     return radial_values(kernel, np.float32(-2 * exponent) * products, squares, squares)
 
 
-def _judge(
+def _validator(
     problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch
 ) -> Callable[[Trial], tuple[Trial, np.ndarray]]:
     """Return a function that evaluates a trial on rows that no step has used, predicted by the other rows.
@@ -181,9 +181,10 @@ def _judge(
     It returns the trial with the best penalty (unless given) and its error, and the loss of each row.
     """
     plain, standardizer = without_scoring(problem), search.standardizer
-    columns, losses_of = standardizer.columns(problem.table[np.append(seen, unseen)]), wide_losses(plain, unseen)
+    columns = standardizer.columns(problem.table[np.append(seen, unseen)])
+    losses_of = high_dimensional_losses(plain, unseen)
 
-    def judge(trial: Trial) -> tuple[Trial, np.ndarray]:
+    def validate(trial: Trial) -> tuple[Trial, np.ndarray]:
         (gamma,), known = trial.kernel.gammas(standardizer), trial.kernel.alpha
         K = search.matrix(columns, columns, gamma)
         found = [(known, np.zeros((len(unseen), problem.n_targets)))]
@@ -191,9 +192,9 @@ def _judge(
         for alpha in known * factors if search.learns_alpha else [known]:
             with suppress(SingularKernelError):
                 found.append((float(alpha), problem.predicted(seen, K, alpha, precise_inverse_root)))
-        judged = ((losses_of(predictions), alpha, predictions) for alpha, predictions in found)
-        losses, alpha, predictions = min(judged, key=lambda each: each[0].mean())
+        validated = ((losses_of(predictions), alpha, predictions) for alpha, predictions in found)
+        losses, alpha, predictions = min(validated, key=lambda each: each[0].mean())
         error = float(plain.losses(unseen)(predictions).mean())
         return replace(trial, kernel=replace(trial.kernel, alpha=alpha), error=error), losses
 
-    return judge
+    return validate

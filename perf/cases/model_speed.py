@@ -26,26 +26,26 @@ def run(quick):
     learned = KernelMachineClassifier(solver_params={"n_grids": GRIDS}, random_state=0, **(QUICK if quick else {}))
     learned.fit(X[: sizes[1]], y[: sizes[1]])
     yield from guarded("fit", _growth, learned, X, y, sizes)
-    yield from guarded("fit, given widths", _given_widths, learned, X, y, sizes, 1 if quick else 3)
+    yield from guarded("fit, given length scales", _given_length_scales, learned, X, y, sizes, 1 if quick else 3)
     yield from guarded("predict", _prediction, X, y, quick)
     yield from guarded("predict of one row", _one_row, X, y, quick)
 
 
-def _growth(machine, X, y, sizes):
+def _growth(model, X, y, sizes):
     """Yield the whole fit with learned length scales; the search uses a sample of a fixed size."""
-    yield from _times_of_sizes("fit", machine, X, y, sizes, 1)
+    yield from _times_of_sizes("fit", model, X, y, sizes, 1)
 
 
-def _given_widths(learned, X, y, sizes, repeats):
+def _given_length_scales(learned, X, y, sizes, repeats):
     """Yield fits with given length scales and penalty, and only bins: hashes, look-ups, solver, choice of a kernel."""
     gamma = learned.gamma_[: X.shape[1]]  # of the inputs; columns of ranks and categories follow
     given = {"gamma": gamma, "alpha": learned.alpha_, "refit": False, "features": "binning"}
-    machine = KernelMachineClassifier(**{**learned.get_params(), **given})
-    yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
+    model = KernelMachineClassifier(**{**learned.get_params(), **given})
+    yield from _times_of_sizes("fit, given length scales", model, X, y, sizes, repeats)
 
 
-def _times_of_sizes(what, machine, X, y, sizes, repeats):
-    calls = {n: stopwatch(partial(machine.fit, X[:n], y[:n])) for n in sizes}
+def _times_of_sizes(what, model, X, y, sizes, repeats):
+    calls = {n: stopwatch(partial(model.fit, X[:n], y[:n])) for n in sizes}
     times = interleave(calls, repeats)
     seconds = np.array([times[n].best for n in sizes])
     exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
@@ -59,11 +59,11 @@ def _times_of_sizes(what, machine, X, y, sizes, repeats):
 
 def _prediction(X, y, quick):
     n_rows = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
-    machine = _machine(PREDICTION_GRIDS).fit(X[:n_rows], y[:n_rows])
-    times = interleave({"many": stopwatch(partial(machine.predict, X[-n_rows:]))}, 3 if quick else 7)
+    model = _model(PREDICTION_GRIDS).fit(X[:n_rows], y[:n_rows])
+    times = interleave({"many": stopwatch(partial(model.predict, X[-n_rows:]))}, 3 if quick else 7)
     row_grids = n_rows * PREDICTION_GRIDS / times["many"].best / 1e6
     yield Row(f"predict, row-grids a second at {PREDICTION_GRIDS} grids", row_grids, reach=(">=", 20), unit="M")
-    bins_of_grid, known = machine.feature_coef_.shape[1] / PREDICTION_GRIDS, rates(quick)
+    bins_of_grid, known = model.feature_coef_.shape[1] / PREDICTION_GRIDS, rates(quick)
     gathers = {"gathers": n_rows * PREDICTION_GRIDS * look_up("gather", bins_of_grid, known)}
     floor = find_bins(X[-n_rows:], PREDICTION_GRIDS, bins_of_grid, known) | gathers
     yield over_floor(f"predict, {PREDICTION_GRIDS} grids", times["many"], floor)
@@ -73,8 +73,8 @@ def _one_row(X, y, quick):
     n_rows = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
     timers = {}
     for n_grids in ONE_ROW:
-        machine = _machine(n_grids).fit(X[:n_rows], y[:n_rows])
-        timers[n_grids] = stopwatch(partial(_repeat, machine.predict, X[-1:]))
+        model = _model(n_grids).fit(X[:n_rows], y[:n_rows])
+        timers[n_grids] = stopwatch(partial(_repeat, model.predict, X[-1:]))
     times = interleave(timers, 3 if quick else 7)
     for n_grids, reach in ONE_ROW.items():
         own = times[n_grids].seconds
@@ -82,7 +82,7 @@ def _one_row(X, y, quick):
         yield Row(f"predict of one row, {n_grids} grids", microseconds, reach=("<=", reach), unit="us")
 
 
-def _machine(n_grids):
+def _model(n_grids):
     """Return a model with given length scales, which do not affect the speed of predictions."""
     given = {"kernel": "laplacian", "features": "binning", "gamma": "scale", "alpha": 0.1, "refit": False}
     return KernelMachineClassifier(solver_params={"n_grids": n_grids}, **given, random_state=0)
