@@ -20,7 +20,10 @@ def main(arguments=None, cases=suite.CASES, folder=record.FOLDER):
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat and its references.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; without names, list the cases")
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: check that cases run")
-    own = [name for name in cases if name in arguments and suite.options_of(name, cases, parser)]
+    own = [name for name in cases if name in arguments and suite.has_options(name, cases)]
+    own = own if len(own) == 1 else []  # options of several cases can have the same names
+    for name in own:
+        cases[name].add_options(parser)
     options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in (*cases, "all")]
     if unknown:

@@ -91,7 +91,7 @@ def one_gamma(X, y, n_grids):
                 yield model(scaler, _binning(kernel, exponent / distance, n_grids), y.dtype.kind == "f")
 
 
-def learned_widths(X, y, n_grids):
+def learned_binning(X, y, n_grids):
     """Yield binning models with learned length scales."""
     for scaler, kernel, gamma in _learned(X, y, BINNING_KERNELS):
         yield model(scaler, _binning(kernel, gamma, n_grids), y.dtype.kind == "f")
@@ -201,11 +201,11 @@ class Method:
         return best
 
 
-_FOURIER_ROWS = FOURIER_ROWS, FINE_FOURIER_ROWS
+_LEARNED, _FOURIER_ROWS = "learned length scales", (FOURIER_ROWS, FINE_FOURIER_ROWS)
 FOURIER = Method("Fourier + LS", "fourier", fourier, FOURIER_ALPHAS, _FOURIER_ROWS)
-LEARNED_FOURIER = Method("Fourier + LS, learned widths", "fourier", learned_fourier, FOURIER_ALPHAS, _FOURIER_ROWS)
+LEARNED_FOURIER = Method(f"Fourier + LS, {_LEARNED}", "fourier", learned_fourier, FOURIER_ALPHAS, _FOURIER_ROWS)
 ONE_GAMMA = Method("Binning + LS, one gamma", "binning", one_gamma, BINNING_ALPHAS)
-LEARNED_WIDTHS = Method("Binning + LS, learned widths", "binning", learned_widths, BINNING_ALPHAS)
+LEARNED_BINNING = Method(f"Binning + LS, {_LEARNED}", "binning", learned_binning, BINNING_ALPHAS)
 
 
 def describe(best):
@@ -215,7 +215,7 @@ def describe(best):
     parts = [
         "no scaling" if scaler == "passthrough" else type(scaler).__name__,
         str(parameters["features__kernel"]),
-        "learned widths" if np.ndim(gamma) else f"gamma {gamma:.3g}",
+        _LEARNED if np.ndim(gamma) else f"gamma {gamma:.3g}",
         f"alpha {parameters['ridge__alpha']:.2g}",
     ]
     return ", ".join(parts)

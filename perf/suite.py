@@ -130,13 +130,9 @@ def _imported(name, cases):
         return None
 
 
-def options_of(name, cases, parser):
-    """Add the options of a case to a parser; return whether it has any."""
-    case = _imported(name, cases)
-    if not hasattr(case, "add_options"):
-        return False
-    case.add_options(parser)
-    return True
+def has_options(name, cases):
+    """Return True if a case has options of its own."""
+    return hasattr(_imported(name, cases), "add_options")
 
 
 def _run_one(name, cases, quick, options, folder):

@@ -279,6 +279,25 @@ def test_unknown_names_are_refused_with_those_there_are(capsys):
         assert message in capsys.readouterr().err
 
 
+def test_cases_with_the_same_option_run_together_without_it(folder, capsys):
+    seen = []
+
+    def run(quick, rows=None):
+        seen.append(rows)
+        return [Row("x", 1.0)]
+
+    def add_options(parser):
+        parser.add_argument("--rows", type=int)
+
+    cases = {name: case(run, add_options=add_options) for name in ("one", "two")}
+    assert command.main(["one", "two", "--quick"], cases, folder) == 0
+    assert command.main(["two", "--quick", "--rows", "5"], cases, folder) == 0
+    assert seen == [None, None, 5]
+    with pytest.raises(SystemExit):
+        command.main(["one", "two", "--rows", "5"], cases, folder)
+    assert "unrecognized arguments: --rows" in capsys.readouterr().err
+
+
 def test_full_disk_fails_the_run_after_the_table(folder, capsys, full_disk):
     full_disk("write_text")
     cases = {name: case(lambda quick: [Row("x", 1.0)]) for name in ("one", "two")}

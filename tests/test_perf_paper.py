@@ -57,7 +57,7 @@ def test_mean_exponent(rng):
 
 
 @pytest.mark.parametrize(
-    "candidates", [choice.fourier, choice.one_gamma, choice.learned_widths, *hard(choice.learned_fourier)]
+    "candidates", [choice.fourier, choice.one_gamma, choice.learned_binning, *hard(choice.learned_fourier)]
 )
 def test_candidates_are_models_of_either_kind(candidates, table):
     X, y = table
@@ -109,7 +109,7 @@ def test_finer_widths_multiply_learned_ones():
     learned = choice.model(StandardScaler(), choice._binning(kernels.Laplacian(), np.array([1.0, 2.0]), 5), True)
     finer = [one["features"].gamma for one in choice.finer(learned)]
     np.testing.assert_allclose(finer, np.outer(choice.FACTORS, [1.0, 2.0]))
-    assert "learned widths" in choice.describe(learned)
+    assert "learned length scales" in choice.describe(learned)
 
 
 def test_waves_are_computed_where_memory_is_short(table, monkeypatch):
