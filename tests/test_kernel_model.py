@@ -342,6 +342,19 @@ def test_sample_weights(table):
     assert model.score(X[::2], labels[::2]) > 0.8
 
 
+@pytest.mark.parametrize("gamma", [None, "scale"])
+@pytest.mark.parametrize("features", ["exact", "local", "binning", "fourier"])
+def test_a_common_factor_of_the_weights_scales_only_the_penalty(table, features, gamma):
+    X, y, _ = table
+    weights = np.linspace(0.5, 1.5, 400)
+    one, other = (
+        KernelMachineRegressor(features=features, gamma=gamma, random_state=0).fit(X, y, sample_weight=weights * factor)
+        for factor in (1.0, 2.0**-30)
+    )
+    np.testing.assert_allclose(other.predict(X), one.predict(X), rtol=1e-6, atol=1e-6)
+    assert other.alpha_ == pytest.approx(one.alpha_ * 2.0**-30)
+
+
 def test_class_weights(three):
     X, labels = three
     rare = (labels != "blue") | (np.arange(900) % 10 == 0)

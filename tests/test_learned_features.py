@@ -86,6 +86,14 @@ def test_weights_categories_and_missing_values(rng):
     assert learned[1] > 2 * learned[0]
 
 
+@pytest.mark.parametrize("kind", MAPS)
+def test_a_common_factor_of_the_weights_changes_nothing(friedman, kind):
+    X, y = (own[:300] for own in friedman)
+    weights = np.linspace(0.5, 1.5, 300)
+    one, other = (clone(MAPS[kind]).fit(X, y, sample_weight=factor * weights).gamma_ for factor in (1.0, 2.0**-30))
+    np.testing.assert_array_equal(one, other)
+
+
 def test_sparse_and_blocks(friedman):
     X, y = (own[:200] for own in friedman)
     dense = clone(MAPS["bins"]).fit(X, y)

@@ -33,7 +33,7 @@ class LearnedGamma:
     relevances : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     alpha : float
-        Penalty that was learned with these gammas.
+        Penalty that was learned with these gammas, for weights of mean 1.
     errors : ndarray of shape (n_steps,)
         Leave-one-out mean squared error of standardized targets before each step, on the rows of the step.
     gammas : ndarray of shape (n_steps, n_inputs)

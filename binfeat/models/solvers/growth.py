@@ -157,7 +157,7 @@ class Sizing:
     """
 
     first_tol, precise_tol, max_iter = 1e-2, 1e-3, 200
-    least_alpha, most_alpha = 1e-4, 1e4
+    least_alpha, most_alpha = 1e-4, 1e4  # for weights of mean 1
     enough_gain = 0.02  # share of the error that twice the grids must remove
     least_step = 1.25  # least ratio of numbers of grids for another solution
     precise_rows = 40_000  # rows up to which a more precise solution is tried; with more rows it takes too long
@@ -170,6 +170,7 @@ class Sizing:
         self.growth, self.alpha, self._run = growth, alpha, run
         self._losses, self._negligible = problem.losses(problem.held_out), problem.negligible
         self._tunes_alpha, self._refits = run.settings.alpha is None, run.settings.refits
+        self._bounds = problem.mean_weight * self.least_alpha, problem.mean_weight * self.most_alpha
         self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
         self._alpha_falls = True  # True if a lower penalty was better after the last grids
         self._tol, self.status = self.first_tol, "converged"  # or "budget" or "stopped"
@@ -247,9 +248,10 @@ class Sizing:
 
     def _tune(self, factors: Iterable[float]) -> None:
         """Solve with other penalties while the validation error decreases."""
+        least, most = self._bounds
         for factor in factors if self._tunes_alpha else ():
             tried = 0
-            while self.least_alpha <= self.alpha * factor <= self.most_alpha and self._may_try():
+            while least <= self.alpha * factor <= most and self._may_try():
                 tried += 1
                 if not self._gains_by(self.alpha * factor, self._tol):
                     break

@@ -29,7 +29,7 @@ from binfeat.models.solvers.candidate import Solution
 from binfeat.models.solvers.growth import GridLaw, Sizing
 
 _FIRST_ALPHAS = np.array([10.0, PENALTY_FACTOR, 1.0])  # relative to the exact kernel, because grids are finitely many
-_ALPHAS = np.geomspace(10.0, 1e-3, 9)
+_ALPHAS = np.geomspace(10.0, 1e-3, 9)  # for weights of mean 1
 _BY_GRAM, _BY_CG = SolverOptions(solver="gram"), SolverOptions(tol=1e-2, max_iter=100, solver="cg")
 # After the Laplacian, with the same gammas: their pitches vary less, so fewer grids are needed.
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
@@ -117,8 +117,8 @@ class BinsSolver(FeatureSolver):
 
     def validate(self, run: Run) -> np.ndarray:
         kernels = self._kernels
-        first = kernels.binning.alpha * self._problem.mean_weight * _FIRST_ALPHAS if kernels.learned else _ALPHAS
-        best = self._fit(kernels.binning, _penalties(run, first), run)
+        first = kernels.binning.alpha * _FIRST_ALPHAS if kernels.learned else _ALPHAS
+        best = self._fit(kernels.binning, _penalties(run, self._problem.mean_weight * first), run)
         while kernels.learned and may_search(kernels, run):  # for more rows than in the search
             alphas = _penalties(run, best.kernel.alpha / np.array([1.0, PENALTY_FACTOR]))
             other = self._fit(best.kernel.scaled(self.sample_factor), alphas, run)
@@ -192,7 +192,7 @@ class FourierSolver(FeatureSolver):
         kernel = self._kernels.radial
         fourier = _fourier_map(kernel.main, run.limits.n_fourier, run)
         Z, Z_out = (fourier(self._kernels.X[rows]) for rows in self._sample(run))
-        best = self._best(kernel, _penalties(run, _ALPHAS), Z, Z_out, _BY_GRAM, run)
+        best = self._best(kernel, _penalties(run, self._problem.mean_weight * _ALPHAS), Z, Z_out, _BY_GRAM, run)
         self._kernel = best.kernel
         return cast(np.ndarray, best.losses)
 
