@@ -680,3 +680,16 @@ def squared_mmd(first, second, kernel):
         return sum(pairs) / len(pairs)
 
     return mean(first, first, True) + mean(second, second, True) - 2 * mean(first, second, False)
+
+
+def clipped_codes(x, seed):
+    """Clip at most 3 values of one input that are far from the others, and make its mean squared distance 9 times."""
+    some = x[np.random.default_rng(seed).permutation(len(x))[:10_000]]
+    distances = [abs(a - b) for a, b in pairwise(some)]
+    middle, most = np.median(some), 10 * np.median([distance for distance in distances if distance > 0])
+    far, near = ([value for value in some if (abs(value - middle) > most) == is_far] for is_far in (True, False))
+    if not 1 <= len(set(far)) <= 3 or min(abs(v - middle) for v in far) < 3 * max(abs(v - middle) for v in near):
+        return x
+    if sum(distance**2 for distance in distances) < 9 * sum(min(distance, most) ** 2 for distance in distances):
+        return x
+    return np.array([min(max(value, middle - most), middle + most) for value in x])

@@ -94,6 +94,19 @@ def test_a_common_factor_of_the_weights_changes_nothing(friedman, kind):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("kind", MAPS)
+def test_few_values_far_from_all_others_do_not_hide_the_rest(friedman, kind):
+    """Missing numbers that are coded as -9999 have no kernel with the other rows, and change little else."""
+    X, y = (own[:1500].copy() for own in friedman)
+    X[np.arange(0, 1500, 97), 0] = X[np.arange(5, 1500, 89), 1] = -9999.0
+
+    def score(rows):
+        model = make_pipeline(clone(MAPS[kind]), CGRidge(alpha=0.1)).fit(rows[:1000], y[:1000])
+        return model.score(rows[1000:], y[1000:])
+
+    assert score(X) > score(friedman[0][:1500]) - 0.15
+
+
 def test_sparse_and_blocks(friedman):
     X, y = (own[:200] for own in friedman)
     dense = clone(MAPS["bins"]).fit(X, y)

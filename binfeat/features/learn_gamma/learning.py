@@ -13,6 +13,7 @@ from binfeat._threads import one_blas_thread
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF
 from binfeat.kernels.lookup import EXACT_NUS, binning_kernel
+from binfeat.length_scales.codes import clip_codes
 from binfeat.length_scales.matrices import is_radial
 from binfeat.length_scales.search import LengthScaleSearch, exponent_shares, mean_distances
 
@@ -65,7 +66,8 @@ def learned_gamma(
     if rows.size < 2:
         raise ValueError(f"At least 2 rows of positive weight are needed to learn length scales; got {rows.size}.")
     rows = rows[: n_steps * n_rows]
-    X, Y, weights = _dense(X, rows), Y[rows], None if weights is None else weights[rows, 0] / weights.mean()
+    X = clip_codes(_dense(X, rows), categorical, seed)
+    Y, weights = Y[rows], None if weights is None else weights[rows, 0] / weights.mean()
     search = LengthScaleSearch(kernel, X, Y, weights, categorical, seed, n_jobs=n_jobs)
     with one_blas_thread():
         search.run(n_steps, n_rows)

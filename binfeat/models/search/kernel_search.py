@@ -12,6 +12,7 @@ from binfeat._common.validation import WIDEST, check_gamma
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
+from binfeat.length_scales.codes import clip_codes
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.matrices import is_radial
@@ -151,7 +152,10 @@ class KernelSearch:
         """Search for length scales, then for a linear map."""
         problem, settings, plan = self._problem, self._run.settings, self._plan
         rows = problem.train[: plan.n_steps * max(SEARCH.most_step_rows, plan.late_rows)]
-        table = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
+        X = problem.table[rows]
+        if not settings.may_take_ranks:
+            X = clip_codes(X, problem.categorical, settings.seed)
+        table = X, problem.Y[rows], problem.relative_weights(rows), problem.categorical
         alpha, starts_shorter = relative_alpha(problem, settings.alpha), self._run.limits.mechanisms.shorter_starts
         self._searches = [
             LengthScaleSearch(
