@@ -6,8 +6,7 @@ import pytest
 from hard import hard
 
 from binfeat import kernels
-from binfeat.length_scales import leave_one_out
-from binfeat.length_scales import search as search_module
+from binfeat.length_scales import leave_one_out, search
 from binfeat.models.search import linear_maps
 
 CATEGORICAL = np.arange(4) == 3
@@ -15,9 +14,9 @@ CATEGORICAL = np.arange(4) == 3
 
 def searched(X, y, *, weights=None, categorical=CATEGORICAL, alpha=None, n_steps=30):
     Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
-    search = search_module.LengthScaleSearch(kernels.Matern(1.5), X, Y, weights, categorical, 0, alpha=alpha)
-    search.run(30, 150)
-    return linear_maps.LinearMapSearch(search, 0).run(n_steps, lambda: True), search
+    steps = search.LengthScaleSearch(kernels.Matern(1.5), X, Y, weights, categorical, 0, alpha=alpha)
+    steps.run(30, 150)
+    return linear_maps.LinearMapSearch(steps, 0).run(n_steps, lambda: True), steps
 
 
 @pytest.fixture
@@ -29,14 +28,14 @@ def rows(rng):
 
 
 def test_finds_a_diagonal(rows):
-    found, search = searched(*rows)
+    found, steps = searched(*rows)
     assert found.is_better()
     scales = found.found.kernel.main
-    assert found.found.error == found.error < 0.8 * search.error_on(200)
+    assert found.found.error == found.error < 0.8 * steps.error_on(200)
     np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
     np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category is not mapped
     np.testing.assert_array_equal(scales.linear_map[:3, 3], 0.0)
-    assert scales.gamma[3] == search.gamma[3]
+    assert scales.gamma[3] == steps.gamma[3]
     steepest = np.linalg.svd(np.sqrt(scales.gamma[:3, None]) * scales.linear_map[:3] * [[1], [100], [1]])[0][:, 0]
     assert abs(steepest @ [1, 1, 0]) / np.sqrt(2) > 0.98
 
@@ -45,9 +44,9 @@ def test_finds_a_diagonal(rows):
 def test_does_not_pay_where_it_fits_noise(rng):
     """With many inputs and few rows, only rows used by the steps have lower leave-one-out errors."""
     X = rng.normal(size=(300, 30))
-    found, search = searched(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
-    X, Y, weights = search.part(found._seen)
-    kernels_of_both = (matrix(X, X, found._gamma) for matrix in (search.matrix, found._matrix))
+    found, steps = searched(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
+    X, Y, weights = steps.part(found._seen)
+    kernels_of_both = (matrix(X, X, found._gamma) for matrix in (steps.matrix, found._matrix))
     before, after = (leave_one_out.weighted_squares(K, found.alpha, weights, Y).mean() for K in kernels_of_both)
     assert after < 0.9 * before
     assert not found.is_better()
@@ -66,27 +65,27 @@ def test_rows_without_weight_have_no_say(rows, rng):
 
 def search_of(X, scale, y, weights):
     Y = ((y - scale.mean()) / scale.std()).reshape(-1, 1)
-    return search_module.LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
+    return search.LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
 
 
 def test_errors_are_of_rows_that_no_step_sees(rows):
     X, y = rows
-    found, search = searched(X, y, n_steps=0)
+    found, steps = searched(X, y, n_steps=0)
     assert found._unseen.size == 200
     assert not np.isin(found._unseen, found._seen).any()
     assert found._n_rows <= 0.6 * 400
     np.testing.assert_array_equal(found.linear_map, np.eye(4))
     assert not found.is_better()  # the kernel is the same
-    np.testing.assert_allclose(found.found.kernel.main.gamma, search.gamma)
+    np.testing.assert_allclose(found.found.kernel.main.gamma, steps.gamma)
 
 
 def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
     """A map with lower leave-one-out errors does not pay if the other rows predict no better with it."""
-    found, search = searched(*rows)
+    found, steps = searched(*rows)
     assert found._gains(2.0)
     assert found._predicts_better()
-    X, Y, _ = search.part(found._unseen)
-    known = search.part(found._seen)
+    X, Y, _ = steps.part(found._unseen)
+    known = steps.part(found._seen)
     expected = naive_squares(found._matrix, known, (X, Y), found._gamma, found.alpha)
     np.testing.assert_allclose(found._prediction_errors(found._matrix, found.alpha), expected, rtol=0.02, atol=1e-5)
     monkeypatch.setattr(found, "_prediction_errors", lambda matrix, alpha: np.ones(200))
@@ -119,10 +118,10 @@ def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
 
 def test_a_given_penalty_is_kept_and_time_ends_the_search(rows, monkeypatch):
     monkeypatch.setattr(linear_maps.LinearMapSearch, "_gains", lambda self, n: True)
-    found, search = searched(*rows, alpha=0.07, n_steps=3)
+    found, steps = searched(*rows, alpha=0.07, n_steps=3)
     assert found.alpha == pytest.approx(0.07)
     looks = iter([True, True, False])
-    stopped = linear_maps.LinearMapSearch(search, 0).run(3, lambda: next(looks))
+    stopped = linear_maps.LinearMapSearch(steps, 0).run(3, lambda: next(looks))
     assert not np.array_equal(stopped.linear_map, np.eye(4))
     assert not np.array_equal(stopped.linear_map, found.linear_map)
 
@@ -130,17 +129,17 @@ def test_a_given_penalty_is_kept_and_time_ends_the_search(rows, monkeypatch):
 @pytest.mark.parametrize(("n_rows", "suits"), [(600, True), (290, False)])
 def test_where_it_is_tried(rows, n_rows, suits):
     X, y = rows
-    _, search = searched(X[:n_rows], y[:n_rows], n_steps=0)
-    assert linear_maps.LinearMapSearch.suits(search, CATEGORICAL) == suits
-    assert not linear_maps.LinearMapSearch.suits(search, np.arange(4) > 0)  # one numeric input
+    _, steps = searched(X[:n_rows], y[:n_rows], n_steps=0)
+    assert linear_maps.LinearMapSearch.suits(steps, CATEGORICAL) == suits
+    assert not linear_maps.LinearMapSearch.suits(steps, np.arange(4) > 0)  # one numeric input
 
 
 @pytest.mark.hard
 def test_more_entries_than_rows_are_not_learned(rng):
     X, categorical = rng.normal(size=(400, 21)), np.zeros(21, bool)
-    _, search = searched(X, X[:, 0], n_steps=0, categorical=categorical)
-    assert not linear_maps.LinearMapSearch.suits(search, categorical)
-    assert linear_maps.LinearMapSearch.suits(search, np.arange(21) == 5)
+    _, steps = searched(X, X[:, 0], n_steps=0, categorical=categorical)
+    assert not linear_maps.LinearMapSearch.suits(steps, categorical)
+    assert linear_maps.LinearMapSearch.suits(steps, np.arange(21) == 5)
 
 
 @pytest.mark.hard
