@@ -4,8 +4,8 @@ import numpy as np
 
 _ROWS = 10_000  # rows for the distances
 _FARTHEST = 10.0  # distance from the median, in medians of distances, at which values are clipped
-_EXCESS = 3.0  # root mean squared distance over that of clipped values, above which an input is clipped
-_GAP = 3.0  # distance of the nearest clipped value from the median over that of the farthest other value
+_EXCESS = 3.0  # an input is clipped if that divides its root mean squared distance by more than this
+_GAP = 3.0  # least ratio of distances from the median: the nearest clipped value over the farthest other value
 _MOST_CODES = 3  # different values that are clipped
 
 
