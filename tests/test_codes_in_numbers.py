@@ -21,6 +21,12 @@ def test_usual_inputs_are_not_copied(X, rng):
     assert clip_codes(skewed, NUMERIC, 0) is skewed
 
 
+def test_two_groups_of_values_are_no_codes(rng):
+    """The median can be between the groups, far from all values."""
+    X = np.repeat([0.0, 1000.0], 40)[:, None] + 1e-6 * rng.normal(size=(80, 1))
+    assert all(clip_codes(X, np.zeros(1, bool), seed) is X for seed in range(20))
+
+
 @pytest.mark.parametrize("code", [-99.0, -9999.0, 1e9, np.finfo(float).max / 1e160])
 def test_codes_stay_apart_and_other_values_are_unchanged(X, code):
     rows = np.arange(0, 2000, 83)

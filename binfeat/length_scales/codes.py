@@ -35,7 +35,7 @@ def _bounds(values: np.ndarray) -> tuple[float, float] | None:
     middle, most = np.median(values), _FARTHEST * np.median(differ)
     reach = np.abs(values - middle)
     are_far = reach > most
-    if not are_far.any() or reach[are_far].min() < _GAP * reach[~are_far].max():
+    if not are_far.any() or are_far.all() or reach[are_far].min() < _GAP * reach[~are_far].max():
         return None
     if np.unique(values[are_far]).size > _MOST_CODES:
         return None
