@@ -51,7 +51,7 @@ def gamma_for_features(
     rows = np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:_MOST_ROWS])
     if rows.size < 2 * _FOLDS:
         return learned.gamma
-    alphas = np.array(_PENALTIES) * learned.alpha * (1.0 if weights is None else weights.mean())
+    alphas = np.array(_PENALTIES) * learned.alpha
     X, Y, weights = X[rows], Y[rows], None if weights is None else weights[rows]
 
     def error(power: int) -> float:

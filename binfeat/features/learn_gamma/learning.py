@@ -67,7 +67,7 @@ def learned_gamma(
         raise ValueError(f"At least 2 rows of positive weight are needed to learn length scales; got {rows.size}.")
     rows = rows[: n_steps * n_rows]
     X = clip_codes(_dense(X, rows), categorical, seed)
-    Y, weights = Y[rows], None if weights is None else weights[rows, 0] / weights.mean()
+    Y, weights = Y[rows], None if weights is None else weights[rows, 0]
     search = LengthScaleSearch(kernel, X, Y, weights, categorical, seed, n_jobs=n_jobs)
     with one_blas_thread():
         search.run(n_steps, n_rows)
@@ -91,17 +91,19 @@ def learnable_kernel(kernel: Any) -> Kernel:
 def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Return standardized targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
 
-    Strings, flags, and integers with few different values are classes; floats are numbers.
+    Strings, flags, and integers with few different values are classes; floats are numbers. The weights have mean 1, so
+    that penalties do not depend on a common factor.
     """
     y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
     weights = check_weights(sample_weight, len(y))
+    relative = None if weights is None else weights / weights.mean()
     if _are_labels(y):
         classes, labels = np.unique(check_labels(y), return_inverse=True)
-        return one_against_rest(labels, classes.size), weights
+        return one_against_rest(labels, classes.size), relative
     Y = checked_targets(y)
     Y = Y.reshape(len(Y), -1)
     mean, std = mean_and_std(Y, weights)
-    return (Y - mean) / np.where(std > 0, std, 1.0), weights
+    return (Y - mean) / np.where(std > 0, std, 1.0), relative
 
 
 def _are_labels(y: np.ndarray) -> bool:
