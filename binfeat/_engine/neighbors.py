@@ -103,7 +103,7 @@ def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neig
     codes, none, starts, begins : as in `list_rows`
     weights : (n_columns,) float64; above 0 where rows of a bin are listed
     rows : (n_listed,) int32, as `list_rows` writes them
-    visited : (n_visited,) int64; rows whose neighbors are wanted; the more alike these rows are, the faster
+    visited : (n_visited,) int64; the rows to find neighbors for; faster if these rows are similar
     sums : (n_workers, n_rows) float64, scratch, 0 before and after
     met : (n_workers, n_rows + 1) int32, scratch
     neighbors : (n_visited, n_neighbors) int32, written in falling order of similarity

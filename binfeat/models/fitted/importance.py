@@ -46,7 +46,7 @@ def rises_of_features(
 ) -> np.ndarray | None:
     """Return importances of a model of random features, from scaled rows (n_rows, n_columns) with validation residuals.
 
-    Changes of predictions are those of the model of all rows. None if there are too many inputs for the time.
+    Changes of predictions are from the model of all rows. None if there are too many inputs for the time.
     """
     n_rows = min(ROWS, _TERMS // (max(1, function.n_grids + function.n_fourier) * X.shape[1] ** 2))
     if n_rows < min(_FEWEST, len(X)):

@@ -346,7 +346,7 @@ def minimum_left_out(
     """Return `left_out` at the minimum of the loss.
 
     If few rows are events, one of them can contribute nearly all of the local curvature, and the minimum without it is
-    far away. Then folds are left out instead of rows, each with a model of the others.
+    far away. Then the rows are predicted in folds instead, by models of the other folds.
     """
     if loss.is_squares:
         return Y - residuals(K, alpha, weights, Y.astype(np.float32), root, groups)

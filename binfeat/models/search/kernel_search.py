@@ -153,7 +153,7 @@ class KernelSearch:
         problem, settings, plan = self._problem, self._run.settings, self._plan
         rows = problem.train[: plan.n_steps * max(SEARCH.most_step_rows, plan.late_rows)]
         X = problem.table[rows]
-        if not settings.may_take_ranks:
+        if not settings.may_take_ranks:  # ranks resolve the other values of inputs with codes
             X = clip_codes(X, problem.categorical, settings.seed)
         table = X, problem.Y[rows], problem.relative_weights(rows), problem.categorical
         alpha, starts_shorter = relative_alpha(problem, settings.alpha), self._run.limits.mechanisms.shorter_starts

@@ -358,7 +358,7 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
     values, missing = series.to_numpy(), series.is_null().to_numpy()
     if missing.any():
         values = values.astype(object)
-        values[missing] = None  # NumPy's values differ there, and for Arrow dictionaries they are those of another row
+        values[missing] = None  # NumPy and Arrow dictionaries have other values there
     are_names = dtype in (nw.Categorical, nw.Enum)
     column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
     return column.read_as(DATES if times == "dates" else times) if times else column

@@ -212,7 +212,7 @@ class Inputs:
         return np.where(are_bounded, self.ends, [[-np.inf], [np.inf]])
 
     def clipped(self, encoded: np.ndarray) -> np.ndarray:
-        """Clip the first columns of encoded rows, those of the table, to the bounds."""
+        """Clip the columns of the table, which are the first of encoded rows, to the bounds."""
         own = np.clip(encoded[:, : self.n_inputs], *self.bounds)
         return own if own.shape == encoded.shape else np.hstack([own, encoded[:, self.n_inputs :]])
 
