@@ -12,7 +12,7 @@ from limits import current_limits
 import binfeat
 from binfeat.length_scales.search import MOST_INPUTS
 from binfeat.models.kernel_algebra import solve
-from perf import record
+from perf import record, report
 from perf.cases import features
 
 ROOT = Path(__file__).parents[1]
@@ -127,6 +127,11 @@ def test_pictures_of_the_readme_are_there():
     own = [link.removeprefix(home) for link in links for home in homes if link.startswith(home)]
     assert [name for name in own if not (ROOT / name).exists()] == []
     assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_every_picture_of_the_suite_is_on_a_page():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in report.PAGES + (ROOT / "perf" / "README.md",))
+    assert {path.name for path in report.PICTURES.iterdir()} == set(re.findall(r"pictures/(\w+\.png)", text))
 
 
 def rows_of_tables(path):
