@@ -308,6 +308,28 @@ def test_floats_and_more_bits_in_later_files(tmp_path, form):
         RandomBinning(gamma=1.0).fit(blocks(tmp_path, target="y"))
 
 
+@pytest.mark.parametrize(
+    "names", ["float32 float64", "uint64 int64", *hard("float32 int64", "uint8 int8", "int32 uint32", "int64 float32")]
+)
+@pytest.mark.parametrize("backwards", [False, True])
+def test_numbers_of_other_types_in_later_files(tmp_path, names, backwards):
+    columns = {
+        "float32": np.array([0.5, 2.0], np.float32),
+        "float64": np.array([1 + 2.0**-40, -1.0]),
+        "int8": np.array([-7, 100], np.int8),
+        "int32": np.array([-7, 2**30 + 1], np.int32),
+        "int64": np.array([-7, 2**24 + 1]),
+        "uint8": np.array([0, 200], np.uint8),
+        "uint32": np.array([0, 2**32 - 1], np.uint32),
+        "uint64": np.array([0, 2**40 + 1], np.uint64),
+    }
+    parts = [columns[name] for name in names.split()][:: -1 if backwards else 1]
+    for number, values in enumerate(parts):
+        pq.write_table(pa.table({"a": values, "y": [1.0, 2.0]}), tmp_path / f"{number}.parquet")
+    X = gathered(blocks(tmp_path, target="y"))[0]
+    np.testing.assert_array_equal(X[:, 0], np.concatenate([values.astype(float) for values in parts]))
+
+
 def test_errors_in_files_name_the_file(folder):
     own, _, _ = folder
     bad = pa.table({"a": [1.0, np.inf], "b": [1.0, 2.0], "y": [1.0, 2.0], "c": [1.0, 2.0], "w": [1.0, 1.0]})

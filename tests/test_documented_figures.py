@@ -130,7 +130,7 @@ def test_pictures_of_the_readme_are_there():
 
 
 def test_every_picture_of_the_suite_is_on_a_page():
-    text = "\n".join(path.read_text(encoding="utf-8") for path in report.PAGES + (ROOT / "perf" / "README.md",))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (*report.PAGES, ROOT / "perf" / "README.md"))
     assert {path.name for path in report.PICTURES.iterdir()} == set(re.findall(r"pictures/(\w+\.png)", text))
 
 

@@ -197,7 +197,13 @@ DAMAGED = {
     "a quote too many": (
         'a,y\np,1\n"5 pipe,2\n' + "p,1\n" * 500 + '7" pipe,3\n',
         ValueError,
-        "500 of 504 lines are inside of cells. The file is damaged; close the double quote in line 3",
+        "500 of 504 lines are inside quoted cells. The file is damaged; close the double quote in line 3",
+    ),
+    "an open quote in a long header": ('"a,y\n' + "1,2\n" * 40_000, OSError, "line 1 has a cell that spans many lines"),
+    "a quote too many before a cell that is too long for csv": (
+        'a,y\np,1\n"5 pipe,2\n' + "p,1\n" * 40_000 + '7" pipe,3\n',
+        ValueError,
+        "line 3 has a cell that spans many lines; close its double quote",
     ),
     "names that repeat": ("a,b,a,y\n1,2,3,4\n", OSError, r"line 1 has 2 columns named 'a' \(columns 1, 3\); rename"),
     "nothing": ("", OSError, "it is empty; its first line must have the names"),
@@ -224,6 +230,14 @@ def test_cells_of_many_lines_and_blank_lines_are_no_damage(tmp_path, mark):
     X, y = read(put(tmp_path / "one.csv", f"a,y{mark}" + "".join(rows)))  # more than a block of pyarrow
     np.testing.assert_array_equal(y, np.arange(60_000))
     assert X["a"][7].startswith("text 7,")
+
+
+def test_long_cells_of_many_lines_are_no_damage(tmp_path):
+    """Cells of more than 131,072 characters, which the reader of `csv` refuses."""
+    text = "a line, of two cells\n" * 8_000
+    X, y = read(put(tmp_path / "one.csv", "a,b,y\n" + "".join(f'"{text}",{i},{2 * i}\n' for i in range(5))))
+    np.testing.assert_array_equal(y, 2 * np.arange(5))
+    assert X["a"] == [text] * 5
 
 
 def twice_named():

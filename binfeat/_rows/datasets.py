@@ -227,13 +227,16 @@ def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType":
     """Return a type that holds values of type `found` (this file) and of type `known` (earlier files)."""
     import pyarrow as pa
 
+    types = known, found
     if pa.types.is_null(known):
         return found
-    if pa.types.is_integer(known) and pa.types.is_floating(found):
+    if not all(pa.types.is_integer(own) or pa.types.is_floating(own) for own in types):
+        return known
+    if any(map(pa.types.is_floating, types)):
         return pa.float64()
-    if pa.types.is_integer(known) and pa.types.is_integer(found):
-        return found if found.bit_width > known.bit_width else known
-    return known
+    if len(set(map(pa.types.is_signed_integer, types))) > 1:
+        return pa.int64()
+    return max(types, key=lambda own: own.bit_width)
 
 
 @contextmanager

@@ -316,10 +316,11 @@ class RowBlocks:
             held.append(X)
             n_held += X.shape[0]
             n_rows += X.shape[0]
-            while n_held >= self.step:
-                X = joined(held)
-                yield X[: self.step]
-                held, n_held = [X[self.step :]], n_held - self.step
+            if n_held >= self.step:
+                X, end = joined(held), n_held - n_held % self.step
+                for start in range(0, end, self.step):
+                    yield X[start : start + self.step]
+                held, n_held = [X[end:]] if end < n_held else [], n_held - end
         if n_rows != self.n_rows:
             raise ValueError(f"The source had {self.n_rows} rows when it was first read, and has {n_rows} now.")
         if n_held:

@@ -2,7 +2,8 @@
 
 import csv
 import io
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 from binfeat._common.frames import require_distinct
 from binfeat._rows.text_formats import SCAN_BYTES, TextFormat, byte_chunks, encoding_name
@@ -10,7 +11,7 @@ from binfeat._rows.text_formats import SCAN_BYTES, TextFormat, byte_chunks, enco
 
 def first_fault(path: str, format: TextFormat) -> str | None:
     """Return a description of the first line that does not match the header, or None."""
-    line = 1 + format.n_skipped
+    line, n_lines = 1 + format.n_skipped, 0
     try:
         with _lines(path, format) as lines:
             rows = csv.reader(lines, delimiter=format.delimiter)
@@ -24,7 +25,7 @@ def first_fault(path: str, format: TextFormat) -> str | None:
                     return _ragged(line + n_lines, rows.line_num - n_lines, len(row), len(header), format)
                 n_lines = rows.line_num
     except csv.Error:
-        return f"line {line + n_lines} has a cell of many lines; close its double quote."
+        return f"line {line + n_lines} has a cell that spans many lines; close its double quote."
     except UnicodeDecodeError as error:
         bad, encoding = error.object[error.start : error.end], encoding_name(format.encoding)
         return f"{bad!r} is not text in {encoding}; give the encoding, such as 'windows-1252'."
@@ -42,22 +43,39 @@ def require_whole(path: str, n_rows: int, format: TextFormat) -> None:
 
 def _require_few_swallowed(path: str, n_lines: int, format: TextFormat) -> None:
     """Raise ValueError if most lines of a file are inside cells and have as many delimiters as the header."""
-    with _lines(path, format) as lines:
-        rows = csv.reader(lines, delimiter=format.delimiter)
-        n_marks, n_swallowed, start = len(next(rows, [])) - 1, 0, None
-        before = rows.line_num
-        for row in rows:
-            if rows.line_num > before + 1:
-                inside = [line for cell in row for line in cell.split("\n")[1:-1]]
-                n_own = sum(line.count(format.delimiter) == n_marks for line in inside)
-                start = before + 1 if n_own and start is None else start
-                n_swallowed += n_own
-            before = rows.line_num
+    pieces, n_swallowed, start = _inner_lines(path, format), 0, None
+    _, n_columns, _ = next(pieces)
+    for line, _, inside in pieces:
+        n_own = sum(own.count(format.delimiter) == n_columns - 1 for own in inside)
+        start = line if n_own and start is None else start
+        n_swallowed += n_own
     if 2 * n_swallowed > n_lines:
         raise ValueError(
-            f"{n_swallowed:,} of {n_lines:,} lines are inside of cells. The file is damaged; close the double "
-            f"quote in line {(start or 1) + format.n_skipped}."
+            f"{n_swallowed:,} of {n_lines:,} lines are inside quoted cells. The file is damaged; close the double "
+            f"quote in line {start}."
         )
+
+
+def _inner_lines(path: str, format: TextFormat) -> Iterator[tuple[int, int, Iterable[str]]]:
+    """Yield, for each row, the number of its first line, its number of cells, and its lines except the first and last.
+
+    If a cell is too long for `csv.reader`, all further lines are yielded as lines of this row.
+    """
+    line, own = 1 + format.n_skipped, list[str]()
+
+    def noted(lines: Iterable[str]) -> Iterator[str]:
+        for text in lines:
+            own.append(text)
+            yield text
+
+    with _lines(path, format) as lines:
+        try:
+            for row in csv.reader(noted(lines), delimiter=format.delimiter):
+                yield line, len(row), own[1:-1]
+                line += len(own)
+                own.clear()
+        except csv.Error:
+            yield line, 0, chain(own[1:], lines)
 
 
 def _ragged(line: int, n_lines: int, n_cells: int, n_columns: int, format: TextFormat) -> str:
