@@ -64,7 +64,7 @@ def test_solutions_are_those_of_all_columns(fine, rng, weights, fit_intercept):
     for result, wanted in zip(solve_ridge(rows, alphas, options), expected, strict=True):
         np.testing.assert_allclose(result.solution, wanted.solution, atol=1e-7)
         np.testing.assert_allclose(result.intercept, wanted.intercept, atol=1e-7)
-    (again,) = ridge_system(rows, 1, options).solve(alphas[1:], options, result.solution)
+    (again,) = ridge_system(rows, 1, options).solve(alphas[1:], options, result)
     assert again.n_iter < result.n_iter
     np.testing.assert_allclose(again.solution, result.solution, atol=1e-7)
 

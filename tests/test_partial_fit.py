@@ -183,3 +183,12 @@ def test_after_fit_it_begins_anew(table, model):
     with pytest.warns(UserWarning, match="fit stores no rows, so partial_fit starts again"):
         model.fit(Z, labels).partial_fit(Z[:100], labels[:100])
     np.testing.assert_allclose(model.coef_, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [3, 50])
+def test_rows_in_float64_after_rows_in_float32(rng, n_rows):
+    """Few rows are kept as rows, and more than columns as sums."""
+    X, y = rng.normal(size=(100, 4)), rng.normal(size=100)
+    model = CGRidge().partial_fit(X[:n_rows].astype(np.float32), y[:n_rows])
+    assert model.coef_.dtype == np.float32
+    assert model.partial_fit(X[n_rows:], y[n_rows:]).coef_.dtype == np.float64

@@ -117,3 +117,27 @@ def test_ctrl_c_keeps_the_groups_so_far(table):
     np.testing.assert_array_equal(kept[:, :4], done.solution[:, :4])
     assert kept[:, 4:8].any()
     assert not kept[:, 8:].any()
+
+
+@pytest.mark.parametrize("kind", ["start", "path"])
+def test_targets_that_are_not_solved_keep_the_intercepts_of_their_start(table, kind):
+    Z, Y = table
+    rows, seen = ProcessRows(Z, Y + 5), []
+
+    def stop(state):
+        seen.append(state)
+        return is_last
+
+    is_last = kind == "start"
+    options = replace(EXACT, targets_at_a_time=4, callback=stop)
+    before = next(solve_ridge(rows, [0.1], replace(EXACT, targets_at_a_time=4)))
+    if kind == "start":
+        (result,) = solve_ridge(rows, [0.2], options, before)
+    else:
+        path = solve_ridge(rows, [0.1, 0.01], options)
+        next(path)
+        is_last = True
+        result = next(path)
+    assert result.status == "stopped"
+    np.testing.assert_array_equal(result.solution[:, 4:], before.solution[:, 4:])
+    np.testing.assert_array_equal(result.intercept[4:], before.intercept[4:])

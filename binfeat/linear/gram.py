@@ -69,7 +69,7 @@ class GramSystem:
         matrix += other.matrix
         right = self.right + other.right + self.total * share * np.outer(apart, targets_apart)
         means, target_means = self.means + share * apart, self.target_means + share * targets_apart
-        return GramSystem(matrix, right, means, target_means, self.dtype, total)
+        return GramSystem(matrix, right, means, target_means, np.result_type(self.dtype, other.dtype), total)
 
     @property
     def n_targets(self) -> int:
@@ -84,7 +84,7 @@ class GramSystem:
         return self.target_means - self.means @ W
 
     def solve(
-        self, alphas: Penalties, options: SolverOptions | None = None, start: np.ndarray | None = None
+        self, alphas: Penalties, options: SolverOptions | None = None, start: Result | None = None
     ) -> Iterator[Result]:
         """Yield the exact result for each penalty; see `solve_ridge`. Start and limits are not used."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))

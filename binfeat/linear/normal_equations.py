@@ -77,9 +77,9 @@ class NormalEquations:
         """Return the intercepts for coefficients W, one per target; 0 without intercept."""
         return self._target_means - (0.0 if self._means is None else column_dots(W, self._means))
 
-    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+    def solve(self, alphas: Penalties, options: SolverOptions, start: Result | None = None) -> Iterator[Result]:
         """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""
-        return solve_path(self, alphas, options, start)
+        return solve_path(self, alphas, options, None if start is None else start.solution)
 
     def _recenter(self, image: np.ndarray, rest: np.ndarray, targets: np.ndarray | slice) -> None:
         image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)

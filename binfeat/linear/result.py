@@ -1,7 +1,7 @@
 """Options and results of solvers."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
@@ -70,6 +70,10 @@ class Result:
         solution, intercepts = np.atleast_2d(coef).T, np.atleast_1d(intercept).astype(np.float64)
         return cls(solution, intercepts, 1, np.empty((0, 0)), "converged")
 
+    def of_targets(self, targets: slice) -> Self:
+        """Return the solution and the intercepts of some targets, as start of a solve."""
+        return replace(self, solution=self.solution[:, targets], intercept=self.intercept[targets])
+
     @property
     def advice(self) -> str:
         """Return advice about the status, or an empty string."""
@@ -110,5 +114,5 @@ class SolveInterrupted(KeyboardInterrupt):
 class RidgeSystem(Protocol):
     """Normal equations of rows, in any form."""
 
-    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+    def solve(self, alphas: Penalties, options: SolverOptions, start: Result | None = None) -> Iterator[Result]:
         """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""

@@ -39,13 +39,13 @@ class MergedEquations:
         self._merged = merged
         self._system = NormalEquations(ProcessRows(merged, rows.Y, rows.weights), fit_intercept)
 
-    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+    def solve(self, alphas: Penalties, options: SolverOptions, start: Result | None = None) -> Iterator[Result]:
         """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""
         watch = options.callback
         if watch is not None:
             options = replace(options, callback=lambda state: watch(_SpreadIterate(self._merged, state)))
         if start is not None:
-            start = self._merged.merge(start)
+            start = replace(start, solution=self._merged.merge(start.solution))
         try:
             for result in self._system.solve(alphas, options, start):
                 yield self._spread(result)
@@ -77,11 +77,11 @@ def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions)
 
 
 def solve_ridge(
-    rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None
+    rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: Result | None = None
 ) -> Iterator[Result]:
     """Minimize ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
 
-    Yields a result for each penalty, unless a callback stops a solve. The first solve starts from `start`, by default
+    Yields a result for each penalty, unless a callback stops a solve. The first solve starts from a result, by default
     from 0. Ctrl-C raises SolveInterrupted, with the result so far; ValueError if sums of products, or
     coefficients, overflow.
     """
@@ -97,7 +97,7 @@ def solve_linear(
     """
     if options.loss == "squared_hinge":
         return solve_hinge_path(cast(ProcessRows, rows), alphas, options, start)
-    return solve_ridge(rows, alphas, options, None if start is None else start.solution)
+    return solve_ridge(rows, alphas, options, start)
 
 
 def solve_once(

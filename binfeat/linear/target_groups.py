@@ -33,21 +33,22 @@ class GroupedTargets:
         self._rows, self._system_of = rows, system_of
         self._groups = slices(rows.n_targets, n_together)
 
-    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+    def solve(self, alphas: Penalties, options: SolverOptions, start: Result | None = None) -> Iterator[Result]:
         """Yield results for descending penalties; the first solve begins at `start`; see `solve_ridge`."""
         for alpha in alphas:
             result = self._solved(np.broadcast_to(alpha, self._rows.n_targets), options, start)
             yield result
             if result.status == "stopped":
                 return
-            start = result.solution
+            start = result
 
-    def _solved(self, alphas: np.ndarray, options: SolverOptions, start: np.ndarray | None) -> Result:
+    def _solved(self, alphas: np.ndarray, options: SolverOptions, start: Result | None) -> Result:
         result = self._unsolved(options.fit_intercept, start)
         for targets in self._groups:
             system = self._system_of(self._rows.of_targets(targets))
+            own = None if start is None else start.of_targets(targets)
             try:
-                part = next(system.solve([alphas[targets]], options, None if start is None else start[:, targets]))
+                part = next(system.solve([alphas[targets]], options, own))
             except SolveInterrupted as error:
                 raise SolveInterrupted(_joined(result, targets, error.result)) from error
             result = _joined(result, targets, part)
@@ -55,13 +56,16 @@ class GroupedTargets:
                 break
         return result
 
-    def _unsolved(self, fit_intercept: bool, start: np.ndarray | None) -> Result:
-        """Return the start, or coefficients 0 and the means of the targets."""
+    def _unsolved(self, fit_intercept: bool, start: Result | None) -> Result:
+        """Return a copy of the start, or coefficients 0 and the means of the targets."""
         shape = self._rows.shape[1], self._rows.n_targets
-        weight, sums = self._rows.totals()
-        means = sums / np.maximum(weight, np.finfo(float).tiny) if fit_intercept else np.zeros(shape[1])
-        solution = np.zeros(shape, self._rows.dtype, order="F") if start is None else np.array(start, order="F")
-        return Result(solution, means, 1, np.ones((1, shape[1])), "converged")
+        if start is not None:
+            solution, intercept = np.array(start.solution, order="F"), start.intercept.copy()
+        else:
+            weight, sums = self._rows.totals()
+            solution = np.zeros(shape, self._rows.dtype, order="F")
+            intercept = sums / np.maximum(weight, np.finfo(float).tiny) if fit_intercept else np.zeros(shape[1])
+        return Result(solution, intercept, 1, np.ones((1, shape[1])), "converged")
 
 
 def _joined(result: Result, targets: slice, part: Result) -> Result:
