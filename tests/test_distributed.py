@@ -430,6 +430,35 @@ def test_other_bad_input(rows):
         model.predict(dX)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": -1.0}, "tol must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"warm_start": "a"}, "warm_start must be"),
+        ({"alpha": -1.0}, "alpha must be finite and non-negative"),
+        ({"alphas": [1.0, -1.0]}, "alphas must be finite and non-negative"),
+        ({"alphas": [1.0], "early_stopping": True}, "early_stopping=True does not support alphas"),
+        ({"n_posterior_samples": 2}, "n_posterior_samples needs rows in memory or a source of blocks; set it to None"),
+        ({"probability": True}, "probability needs rows in memory or a source of blocks; set it to False"),
+        ({"loss": "squared_hinge"}, "loss must be 'squared_error' for a Dask collection"),
+    ],
+)
+def test_parameters_are_checked_before_the_first_chunk_is_computed(options, message):
+    kind = remote.CGRidgeClassifier if options.keys() & {"probability", "loss"} else remote.CGRidge
+    X = da.zeros((N, 3), chunks=(600, 3)).map_blocks(pytest.fail, meta=np.empty((0, 3)))
+    with pytest.raises((TypeError, ValueError), match=message):
+        kind(**options).fit(X, np.arange(N) % 2)
+
+
+def test_traffic_is_of_the_last_fit(rows):
+    X, y, _ = rows
+    X = np.nan_to_num(X)
+    model = remote.CGRidge().fit(chunked(X, CHUNKS[1]), y)
+    assert len(model.traffic_)
+    assert not hasattr(model.fit(X, y), "traffic_")
+
+
 def test_error_bars_are_of_rows_in_memory(rows):
     X, y, _ = rows
     X, lazy = np.nan_to_num(X), chunked(np.nan_to_num(X), (600, 600))

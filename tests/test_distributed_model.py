@@ -255,6 +255,7 @@ def bad_fits():
         (classifier(loss="log"), good, np.arange(N) % 2, ValueError, "loss='log' requires all rows in memory"),
         (regressor(solver_params={"n_grids": 0}), good, ones, ValueError, r"\['n_grids'\] must be at least 1"),
         (classifier(), good, ones, ValueError, "y must have at least two classes"),
+        (classifier(scoring="roc_auc"), good, np.arange(N) % 3, ValueError, "'roc_auc' accepts two classes, got 3"),
         (
             classifier(class_weight="even"),
             good,

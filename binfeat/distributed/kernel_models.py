@@ -178,6 +178,7 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
     _in_memory = classifier.KernelMachineClassifier
 
     def _look_at(self, table: DaskTable) -> None:
+        self._check_scoring([table.classes[0]])
         warn_of_rare_classes(*table.classes)
         table.weigh_classes(self.class_weight)
 

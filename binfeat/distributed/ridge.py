@@ -17,7 +17,7 @@ from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, one_against_rest, unite_classes, weights_of_classes
 from binfeat._common.persistence import Unfinished
-from binfeat._common.validation import check_choice, check_flag, require_y
+from binfeat._common.validation import check_flag, require_y
 from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import (
@@ -33,6 +33,7 @@ from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import Facts, places_of_rows, require_targets
 from binfeat.linear import classifier, regressor
+from binfeat.linear.alpha_choice import check_alpha, check_alphas
 from binfeat.linear.classifier import lacks_probabilities
 from binfeat.linear.design import check_design, numeric_targets
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
@@ -76,6 +77,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         """
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
+        self._check_parameters()
         rows, y, flat = self._rows_of(X, y, sample_weight)
         try:
             self._fit_linear(X, rows, y, None if groups is None else np.asarray(groups), flat=flat)
@@ -92,10 +94,23 @@ class _OnDask(DaskScorer, CGRidgeBase):
             )
         return self._in_memory.partial_fit(self, X, y, *arguments, **options)
 
+    def _check_parameters(self) -> None:
+        """Raise an error for parameters that are out of range, or that require rows in memory."""
+        self._options()
+        if self.alphas is None:
+            check_alpha(self.alpha, np.size(self.alpha))
+        else:
+            check_alphas(self.alphas)
+        if self.loss == "squared_hinge":
+            raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
+        for name, neutral in (("n_posterior_samples", None), ("probability", False)):
+            if getattr(self, name) is not neutral:
+                raise ValueError(f"{name} needs rows in memory or a source of blocks; set it to {neutral} on Dask.")
+
     def _rows_of(self, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, np.ndarray | None, bool]:
         """Return rows on workers; y, fetched if there is a validation set; and True if y is one-dimensional."""
         require_y(type(self).__name__, y)
-        held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
+        held_out = self.early_stopping or self.alphas is not None
         chunks = inputs_of(self, X, reset=True)
         own = values_beside(chunks, y, sample_weight)
         parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=own))
@@ -155,6 +170,7 @@ class CGRidge(_OnDask, regressor.CGRidge):
     """
 
     _in_memory = regressor.CGRidge
+    _of_some_fits = (*_in_memory._of_some_fits, "traffic_")
 
     def _encoder(self, facts: Sequence[Facts]) -> Encoder:
         """Return a function that encodes the targets of a part, their number, and True if y is one-dimensional."""
@@ -189,11 +205,7 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
     """
 
     _in_memory = classifier.CGRidgeClassifier
-
-    def _rows_of(self, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, np.ndarray | None, bool]:
-        if check_choice(self.loss, "loss", ("squared_error", "squared_hinge")) == "squared_hinge":
-            raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
-        return super()._rows_of(X, y, sample_weight)
+    _of_some_fits = (*_in_memory._of_some_fits, "traffic_")
 
     def _encoder(self, facts: Sequence[Facts]) -> Encoder:
         self.multilabel_ = False

@@ -25,7 +25,7 @@ from binfeat._common.labels import (
 )
 from binfeat._common.validation import check_choice, check_flag, require_y
 from binfeat._rows.products import Design, Features
-from binfeat._rows.rows import ProcessRows, Rows
+from binfeat._rows.rows import ProcessRows
 from binfeat._rows.scored import SourceScorer
 from binfeat._threads import one_blas_thread
 from binfeat.linear.alpha_choice import Splitter, check_alpha, split_rows
@@ -149,7 +149,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     calibration_coef_: np.ndarray
     calibration_intercept_: np.ndarray
 
-    _of_some_fits = ("calibration_coef_", "calibration_intercept_")
+    _of_some_fits: tuple[str, ...] = ("calibration_coef_", "calibration_intercept_")
 
     def __init__(
         self,
@@ -294,10 +294,6 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         require_two(labels.classes)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         return y, ProcessRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
-
-    def _check_rows(self, rows: Rows) -> None:
-        if check_flag(self.probability, "probability") and not isinstance(rows, ProcessRows):
-            raise ValueError("probability=True needs rows in memory or a source of blocks; set it to False on Dask.")
 
     def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Fit the calibration to validation scores, from solves on the training rows with the selected penalty."""

@@ -111,7 +111,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     def _check_rows(self, rows: Rows) -> None:
-        """Raise ValueError if a parameter does not support rows of this kind."""
+        """Raise ValueError if a parameter does not support these rows."""
 
     def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
         """Learn attributes that depend on the coefficients, from rows of this process."""

@@ -126,7 +126,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     noise_variance_: float | np.ndarray
     _posterior: dict[str, np.ndarray]
 
-    _of_some_fits = ("noise_variance_", "_posterior")
+    _of_some_fits: tuple[str, ...] = ("noise_variance_", "_posterior")
 
     def __init__(
         self,
@@ -223,8 +223,6 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         if self.n_posterior_samples is None:
             return
         check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
-        if not isinstance(rows, ProcessRows):
-            raise ValueError("n_posterior_samples needs rows in memory or a source of blocks; set it to None on Dask.")
         if self.alphas is None and (
             np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha)
         ):
