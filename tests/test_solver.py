@@ -168,6 +168,23 @@ def test_statuses(rng):
     np.testing.assert_array_equal(broken.solution, 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_iterations_beyond_the_precision_do_no_harm(rng, dtype):
+    """The recursive residual falls without limit, so directions must begin anew when the true one replaces it."""
+    Q, B = rng.normal(size=(60, 40)).astype(dtype), rng.normal(size=(40, 2)).astype(dtype)
+    A = Q.T @ Q + np.eye(40, dtype=dtype)
+
+    def residual(result):
+        return np.linalg.norm(B.astype(float) - A.astype(float) @ result.solution) / np.linalg.norm(B)
+
+    first = solve(A, B, tol=0, max_iter=49)
+    for max_iter in (51, 60, 120, 1000):
+        more = solve(A, B, tol=0, max_iter=max_iter)
+        assert residual(more) <= max(1.1 * residual(first), 50 * np.finfo(dtype).eps)
+    assert more.status == "breakdown"
+    assert more.n_iter < 1000
+
+
 def test_zero_of_the_diagonal_leaves_its_unknown(rng):
     A, B = np.diag([2.0, 0.0, 4.0]), np.array([[1.0], [0.0], [1.0]])
     np.testing.assert_allclose(solve(A, B).solution.ravel(), [0.5, 0.0, 0.25])

@@ -18,6 +18,7 @@ from binfeat.linear.result import Result, SolveInterrupted, SolverOptions, refus
 Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or if unknown
 
 _REFRESH = 50  # iterations between recomputations of the true residual, as in lineax's CG
+_ROUNDED = 4.0  # ratio of the true to the computed squared residual, from which rounding errors dominate
 _NEAR = 0.9  # of the largest norm; rounding must not decide between classes of equal size
 
 
@@ -69,6 +70,7 @@ class State:
             self._residual = np.empty_like(self._rhs)
             self._set_true_residual(start_image)
         self._square = weighted_squares(self._residual, self._inverse)
+        self._refreshed = np.full(rhs.shape[1], np.inf)  # squared residuals at the last refresh
         self._enough = np.maximum((tol or 0.0) * self._norms, reduction * np.sqrt(self._square))
         self._rule = ObjectiveRule(cast(LeastSquares, system).at_zero) if tol is None else None
         if start is not None:
@@ -118,15 +120,28 @@ class State:
         vectors = direction.T, image.T, self._inverse.T, self._solution.T, self._residual.T
         advance(step, self._shift, self.active, *vectors, partial)
         square = partial.sum(axis=1)
-        self._redirect(quotients(square, self._square))
+        ratio = quotients(square, self._square)
         if self._rule is not None:
             self._rule.note(self.active, step * self._square)
         self._square = square
         self.n_iter += 1
         if self.n_iter % _REFRESH == 0:
-            self._set_true_residual()
-            self._square = weighted_squares(self._residual, self._inverse)[self.active]
+            stuck |= self._refresh(ratio)
+        self._redirect(ratio)
         self._settle(stuck | ~np.isfinite(square))
+
+    def _refresh(self, ratio: np.ndarray) -> np.ndarray:
+        """Compute the true residuals; return a mask of the targets that rounding errors keep from further progress.
+
+        Where rounding errors dominate, the direction belongs to another residual, and the next step would be far too
+        long. So the directions of these targets begin anew: their `ratio` is set to 0.
+        """
+        self._set_true_residual()
+        square, before = weighted_squares(self._residual, self._inverse)[self.active], self._refreshed[self.active]
+        rounded = square > _ROUNDED * self._square
+        ratio[rounded] = 0.0
+        self._square = self._refreshed[self.active] = square
+        return rounded & (square > before / _ROUNDED)
 
     @property
     def solution(self) -> np.ndarray:

@@ -82,8 +82,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     n_iter_ : int
         Number of iterations of the last solve, at least 1.
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
-        Why the solver stopped: "converged" if it reached `tol`, "breakdown" if the system is not positive definite in
-        working precision, "stopped" by a callback.
+        Why the solver stopped: "converged" if it reached `tol`, "breakdown" if rounding errors prevented further
+        progress, "stopped" by a callback.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of features, and their names, when X has string column names.
 

@@ -14,7 +14,10 @@ Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # descending; each is a
 
 _ADVICE = {
     "max_iter": "Increase max_iter, alpha or tol.",
-    "breakdown": "The system is not positive definite to working precision: increase alpha, or scale the features.",
+    "breakdown": (
+        "Rounding errors prevent further progress, for example because the system is not positive definite to working "
+        "precision: increase tol or alpha, or scale the features."
+    ),
 }
 
 
