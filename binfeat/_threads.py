@@ -249,11 +249,6 @@ def blas_threads(n_jobs: int | None) -> AbstractContextManager[None]:
     return _blas_limits.limit(thread_count(n_jobs))
 
 
-def threads_are_free(n_jobs: int | None) -> bool:
-    """Return True if shared work would now have more than one thread."""
-    return thread_count(n_jobs) > 1 and _pool.use(lambda: True, lambda: False)
-
-
 def _taken_from(queue: deque[_Item]) -> Iterator[_Item]:
     with suppress(IndexError):  # the queue is empty
         while True:

@@ -129,7 +129,7 @@ def test_weights_of_another_number_of_rows_are_refused(rng, shape):
 
 def test_edited_offsets_of_an_estimator_are_refused_and_matrices_keep_theirs(rng):
     X = rng.normal(size=(50, 2))
-    for options, fault in (({}, "rise from 0"), ({"n_features": 64}, "all but the last as many")):
+    for options, fault in (({}, "increase from 0"), ({"n_features": 64}, "all but the last as many")):
         binning = RandomBinning(n_grids=3, gamma=0.5, output="codes", random_state=0, **options).fit(X)
         Z = binning.encode(X)
         before = Z.gram_diagonal()
@@ -297,9 +297,9 @@ def test_indices_grow_to_int64_when_they_must():
         ((np.zeros((2, 3), np.int64), [0, 1, 2]), "codes must be a uint16 or uint32 array"),
         ((np.zeros(3, np.uint16), [0, 1]), "codes must be a uint16 or uint32 array"),
         ((np.zeros((0, 3), np.uint16), [0]), "codes must be a uint16 or uint32 array"),
-        ((np.zeros((2, 3), np.uint16), [0, 1]), "offsets must be 3 rising integers"),
-        ((np.zeros((2, 3), np.uint16), [1, 2, 3]), "offsets must be 3 rising integers"),
-        ((np.zeros((2, 3), np.uint16), [0, 2, 1]), "offsets must be 3 rising integers"),
+        ((np.zeros((2, 3), np.uint16), [0, 1]), "offsets must be 3 increasing integers"),
+        ((np.zeros((2, 3), np.uint16), [1, 2, 3]), "offsets must be 3 increasing integers"),
+        ((np.zeros((2, 3), np.uint16), [0, 2, 1]), "offsets must be 3 increasing integers"),
         ((np.full((1, 3), 4, np.uint16), [0, 4]), "codes of grid 0 must be below 4, or 65535"),
         ((np.zeros((1, 3), np.uint16), [0, 0]), "codes of grid 0 must be below 0, or"),
     ],

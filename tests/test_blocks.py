@@ -227,7 +227,7 @@ def test_bad_paths(folder, tmp_path, without_package):
     with pytest.raises(ValueError, match="target must name the column of the targets, one of"):
         blocks(own)
     (own / "3.csv").write_text("a,b,y,c,w\n")
-    with pytest.raises(ValueError, match=r"All files of a folder must have one format; .* have csv, parquet"):
+    with pytest.raises(ValueError, match=r"All files must have one format; .* have files of the formats csv, parquet"):
         blocks(own, target="y")
     (tmp_path / "broken.parquet").write_text("No rows.")
     with pytest.raises(OSError, match=r"File \(.*broken.parquet\) cannot be read"):

@@ -396,7 +396,10 @@ FAILURES = [
         "target 'day' has values of type date32.*Use a column of numbers or labels",
     ),
     (lambda _: ["fit", "flights.csv", "--target", "late", "--task", "regression"], "y must contain numbers, got"),
-    (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "no/m.skops"], "There is no folder no"),
+    (
+        lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "no/m.skops"],
+        "folder no for the file m.skops",
+    ),
     (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "parts"], "parts is a folder"),
     (lambda p: ["fit", written("a,b\n1,2\nx,3,4\n")(p / "bad.csv"), "--target", "a"], r"bad\.csv.* cannot be read"),
     (lambda p: ["fit", written("PAR1")(p / "bad.parquet"), "--target", "a"], r"bad\.parquet\) cannot be read"),

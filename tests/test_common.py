@@ -166,7 +166,7 @@ def environment():
 def test_files_that_cannot_be_written(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder; name a file"):
         whole_files.require_writable(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none to write a to"):
+    with pytest.raises(FileNotFoundError, match=r"The folder .*none for the file a does not exist"):
         whole_files.require_writable(tmp_path / "none" / "a")
     whole_files.require_writable(tmp_path / "a")
     assert names(tmp_path) == []

@@ -69,9 +69,9 @@ def test_negative_zeros_are_kept():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"_coef_columns": np.array([1, 10_000])}, "should rise from 0 to 99 at most"),
-        ({"_coef_columns": np.array([-1, 4])}, "should rise from 0 to 99 at most"),
-        ({"_coef_columns": np.array([4, 4])}, "should rise from 0 to 99 at most"),
+        ({"_coef_columns": np.array([1, 10_000])}, "should increase from 0 to 99 at most"),
+        ({"_coef_columns": np.array([-1, 4])}, "should increase from 0 to 99 at most"),
+        ({"_coef_columns": np.array([4, 4])}, "should increase from 0 to 99 at most"),
         ({"_coef_columns": np.array([4])}, "coef_ should be of shape"),
         ({"_coef_columns": np.array([0.5, 4])}, "columns should be of shape"),
         ({"coef_": np.ones((1, 1, 2))}, "coef_ should be an array of 2 dimensions"),

@@ -439,8 +439,8 @@ def test_other_bad_input(rows):
         ({"alpha": -1.0}, "alpha must be finite and non-negative"),
         ({"alphas": [1.0, -1.0]}, "alphas must be finite and non-negative"),
         ({"alphas": [1.0], "early_stopping": True}, "early_stopping=True does not support alphas"),
-        ({"n_posterior_samples": 2}, "n_posterior_samples needs rows in memory or a source of blocks; set it to None"),
-        ({"probability": True}, "probability needs rows in memory or a source of blocks; set it to False"),
+        ({"n_posterior_samples": 2}, "n_posterior_samples=2 needs rows in memory or a source of blocks; set it to None"),
+        ({"probability": True}, "probability=True needs rows in memory or a source of blocks; set it to False"),
         ({"loss": "squared_hinge"}, "loss must be 'squared_error' for a Dask collection"),
     ],
 )
@@ -463,7 +463,7 @@ def test_error_bars_are_of_rows_in_memory(rows):
     X, y, _ = rows
     X, lazy = np.nan_to_num(X), chunked(np.nan_to_num(X), (600, 600))
     model = remote.CGRidge(n_posterior_samples=2)
-    with pytest.raises(ValueError, match="n_posterior_samples needs rows in memory"):
+    with pytest.raises(ValueError, match="n_posterior_samples=2 needs rows in memory"):
         model.fit(lazy, y)
     with pytest.raises(ValueError, match="return_std=True needs X in memory"):
         model.fit(X, y).predict(lazy, return_std=True)

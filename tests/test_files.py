@@ -258,7 +258,7 @@ DAMAGES = [
     ("binning", replaced(_keys=np.zeros((3, 3), np.int64)), "_keys should be of shape .*, got int64"),
     ("binning", replaced(_scale=np.zeros(3)), "_scale should be an array of 2 dimensions"),
     ("binning", lambda state: state.pop("_nan_keys"), "KeyError: '_nan_keys'"),
-    ("binning", lambda state: state["bin_offsets_"].__setitem__(1, -1), "bin_offsets_ should rise from 0 to"),
+    ("binning", lambda state: state["bin_offsets_"].__setitem__(1, -1), "bin_offsets_ should increase from 0 to"),
     ("hashed", replaced(bin_offsets_=np.array([0, 1, 2, 3])), "bin_offsets_ should give each grid at least 2"),
     (
         "hashed",

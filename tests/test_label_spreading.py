@@ -198,7 +198,7 @@ def test_attributes_hold_arrays_numbers_and_a_map():
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("begins", 1, "begins should rise from 0"),
+        ("begins", 1, "begins should increase from 0"),
         ("rows", 1, "rows should be from 0 to 59"),
         ("weights", -1.0, "weights should be from 0.0"),
     ],

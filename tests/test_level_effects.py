@@ -162,7 +162,7 @@ def test_one_row_alone_is_predicted_as_in_a_batch(fitted):
     ("name", "change", "words"),
     [
         ("level_inputs", lambda a: a - 1, "level_inputs should be numbers of categorical inputs"),
-        ("level_starts", lambda a: a[::-1].copy(), "level_starts should rise"),
+        ("level_starts", lambda a: a[::-1].copy(), "level_starts should increase"),
         ("level_columns", lambda a: np.zeros_like(a), "level_columns should be -1, or each number below"),
         ("level_variances", lambda a: -a, "level_variances"),
         ("level_weights", lambda a: a[:, :-1].copy(), "level_columns should be -1, or each number below"),

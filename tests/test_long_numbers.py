@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineRegressor
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.findings import NUMBERS, key_of, said_by
+from binfeat.models.table.findings import NUMBERS, key_of, content_of
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -94,7 +94,7 @@ def test_models_learn_ids():
     ],
 )
 def test_strings_are_numbers_where_nothing_is_lost(strings, kind):
-    assert said_by(strings) == kind
+    assert content_of(strings) == kind
 
 
 @pytest.mark.parametrize(

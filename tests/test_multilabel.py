@@ -168,7 +168,7 @@ def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
     with pytest.raises(ValueError, match="supports test rows only for one label per row"):
         model.report(tmp_path / "model.html", X, frame)
     warm = model.set_params(warm_start=True)
-    with pytest.raises(ValueError, match="warm_start=True needs the classes"):
+    with pytest.raises(ValueError, match="warm_start=True requires the classes"):
         warm.fit(X, COLUMNS)
     assert warm.fit(X, frame).decisions_["what"][0] == "warm start"
 

@@ -430,7 +430,7 @@ def test_bad_labels_and_models(table, tmp_path, without_package):
         model.report(tmp_path / "page.html", X, ["maybe", *labels[1:]])
     with pytest.raises(ValueError, match="y has 399 labels, but X has 400 rows"):
         model.report(tmp_path / "page.html", X, labels[1:])
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write page.html to"):
+    with pytest.raises(FileNotFoundError, match=r"The folder .*no for the file page.html does not exist"):
         model.report(tmp_path / "no" / "page.html")
     without_package("binfeat.report.page")
     with pytest.raises(ImportError, match=r"pip install 'binfeat\[plot\]'"):

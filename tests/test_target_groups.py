@@ -60,7 +60,6 @@ def test_groups_are_as_large_as_memory_allows(table, memory_of):
     for n_bytes, most in ((1, 4), (7 * of_target, 4), (8 * of_target, 8), (10 * of_target, 10), (None, 10)):
         memory_of(None if n_bytes is None else 4 * n_bytes)
         assert target_groups.targets_at_a_time(rows) == most
-    assert target_groups.targets_at_a_time(rows, of_target) == 4
 
 
 @pytest.mark.parametrize("options", [{}, {"alphas": [1.0, 0.1]}, {"early_stopping": True}, {"max_iter": 3}])

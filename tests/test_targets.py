@@ -224,13 +224,13 @@ def test_bad_target_transform(table, way, kind):
 def test_transformers_that_do_not_fit_are_refused(table):
     X, y, _ = table
     for transformer, got in (
-        (FunctionTransformer(np.log, np.exp), "gave others"),
-        (FunctionTransformer(lambda Y: np.hstack([Y, Y]), np.copy), r"gave the shape \(400, 2\)"),
+        (FunctionTransformer(np.log, np.exp), "returned NaN or infinity"),
+        (FunctionTransformer(lambda Y: np.hstack([Y, Y]), np.copy), r"returned shape \(400, 2\)"),
     ):
         with (
             np.errstate(invalid="ignore"),
             pytest.raises(
-                ValueError, match=rf"(?s)target_transform must give finite numbers of the shape \(400, 1\).*{got}"
+                ValueError, match=rf"(?s)target_transform must return finite numbers of shape \(400, 1\).*{got}"
             ),
         ):
             KernelMachineRegressor(**FIXED, target_transform=transformer).fit(X, y)

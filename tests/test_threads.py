@@ -134,14 +134,6 @@ def test_serial_twin_runs_while_the_right_is_taken(rng, threads, here):
     assert is_free()
 
 
-@pytest.mark.parametrize("here", [True, False])
-def test_threads_are_free_unless_they_are_taken(threads, here):
-    threads(2)
-    assert _threads.threads_are_free(None)
-    assert not _threads.threads_are_free(1)
-    assert not while_taken(lambda: _threads.threads_are_free(None), here)
-
-
 class InterruptedLock:
     """A lock with Ctrl-C after one of its calls, where CPython handles signals."""
 

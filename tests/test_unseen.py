@@ -369,7 +369,7 @@ def test_every_kind_of_model_and_files(features, few_steps):
 
 def test_columns_of_nothing_but_gaps_and_of_ids(rng):
     frame = pd.DataFrame({"x": rng.normal(size=N), "empty": np.nan, "id": [f"row {i}" for i in range(N)]})
-    with pytest.warns(UserWarning, match="different value in nearly every row"):
+    with pytest.warns(UserWarning, match="different values in .* too many to generalize"):
         model = binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(frame, frame["x"])
     assert not model.check(frame.assign(id="another"))
     found = found_in(model, frame.assign(empty=0.0))

@@ -116,7 +116,7 @@ def test_columns_classes_and_targets_are_refused(table):
     expected = model.predict(X)
     with pytest.raises(ValueError, match="X has 3 features, but KernelMachineRegressor is expecting 4"):
         model.fit(X[:, :3], y)
-    with pytest.raises(ValueError, match="warm_start=True needs the columns of the earlier fit, columns 4"):
+    with pytest.raises(ValueError, match="warm_start=True requires the columns of the earlier fit, columns 4"):
         model.fit(blocks(X[:, :3], y))
     with pytest.raises(ValueError, match="warm_start=True needs the number of targets of the earlier fit, 1; got 2"):
         model.fit(X, np.stack([y, y], axis=1))

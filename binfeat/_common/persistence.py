@@ -23,19 +23,19 @@ def _version() -> str:
 def _order(version: str) -> tuple[int, ...]:
     """Return a sort key of a version: three numbers, and development builds before their release.
 
-    ValueError if the text is no version.
+    ValueError if the text is not a version number.
     """
     found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?([^+]*)", version)
     if found is None:
-        raise ValueError(f"{version!r} is no version")
+        raise ValueError(f"{version!r} is not a version number")
     return *(int(number or 0) for number in found.groups()[:3]), ".dev" not in found[4]
 
 
 class Unfinished:
     """Marks, as an attribute `_unfinished`, an estimator on its way to a worker in the middle of a fit.
 
-    Such an estimator lacks attributes, so that its state is not checked. Files of skops cannot contain the mark: its
-    type is no type to trust.
+    Such an estimator lacks attributes, so that its state is not checked. Files of skops cannot contain the mark,
+    because its type is not trusted.
     """
 
 

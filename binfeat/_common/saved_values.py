@@ -62,7 +62,7 @@ def check_starts(arrays: Mapping[str, Any], name: str, n_groups: int, n_items: i
     check_arrays(arrays, {name: (np.int64, "starts")}, {"starts": n_groups + 1})
     starts = arrays[name]
     if starts[0] != 0 or starts[-1] != n_items or (starts[1:] < starts[:-1]).any():
-        raise ValueError(f"{name} should rise from 0 to {n_items}.")
+        raise ValueError(f"{name} should increase from 0 to {n_items}.")
 
 
 def check_bounds(
@@ -76,11 +76,11 @@ def check_bounds(
             raise ValueError(f"{name} should be {bound}, got {array.min()} to {array.max()}.")
 
 
-def check_rising(values: np.ndarray, starts: np.ndarray, name: str) -> None:
+def check_increasing(values: np.ndarray, starts: np.ndarray, name: str) -> None:
     """Raise ValueError unless values increase within groups, which begin at `starts`."""
     falls = np.flatnonzero(~(values[1:] > values[:-1])) + 1
     if not np.isin(falls, starts).all():
-        raise ValueError(f"{name} should rise.")
+        raise ValueError(f"{name} should increase.")
 
 
 def check_numbers_of(state: dict, **kinds: type) -> None:
@@ -112,7 +112,7 @@ def check_keys(record: object, names: Iterable[str], optional: Iterable[str], wh
         raise TypeError(f"{what} should be a dict, got {type(record).__name__}.")
     missing, foreign = set(names) - set(record), set(record) - set(names) - set(optional)
     if missing or foreign:
-        raise ValueError(f"{what} lacks {sorted(missing)}, and has {sorted(map(str, foreign))} besides.")
+        raise ValueError(f"{what} lacks {sorted(missing)}, and has the unknown keys {sorted(map(str, foreign))}.")
 
 
 def check_inputs(state: dict) -> int:
@@ -134,7 +134,7 @@ def check_classes(classes: Any, fewest: int = 2) -> int:
     if not is_plain(classes) or classes.ndim != 1 or classes.dtype.kind not in "biufUSO" or len(classes) < fewest:
         raise ValueError(f"classes_ should be an array of at least {fewest} labels.")
     if not all(bool(first < second) for first, second in zip(classes.tolist(), classes.tolist()[1:])):
-        raise ValueError("classes_ should be labels in rising order.")
+        raise ValueError("classes_ should be sorted labels.")
     return len(classes)
 
 

@@ -45,7 +45,7 @@ def _compressed(X: Any) -> Iterator[str]:
     if indptr.size != n_major + 1:
         yield f"indptr should have {n_major + 1} numbers, got {indptr.size}"
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        yield "indptr should rise from 0"
+        yield "indptr should increase from 0"
     n_entries = int(indptr[-1])
     if n_entries > min(indices.size, n_values):
         yield f"indptr ends at {n_entries}, but there are {indices.size} indices and {n_values} values"

@@ -47,7 +47,7 @@ def require_writable(path: Path) -> None:
         os.fstat(number)
         return
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
+        raise FileNotFoundError(f"The folder {path.parent} for the file {path.name} does not exist.")
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(f"{path} is write-protected; name another file, or allow writing.")
     if _is_replaced(path) and not os.access(path.parent, os.W_OK):

@@ -21,7 +21,7 @@ def _readable(locator):
     def ensure_cache_path(self):
         path = self.get_cache_path()
         if not os.path.isdir(path) or os.access(path, os.W_OK):
-            raise OSError(f"{path} is no read-only folder.")
+            raise OSError(f"{path} is not a read-only folder.")
 
     return type(locator.__name__, (locator,), {"ensure_cache_path": ensure_cache_path})
 

@@ -52,7 +52,7 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
     formats = sorted({_FORMATS[_ending(name)] for name in files})
     if len(formats) > 1:
         places = ", ".join(f"'{path}'" for path in paths)
-        raise ValueError(f"All files of a folder must have one format; those in {places} have {', '.join(formats)}.")
+        raise ValueError(f"All files must have one format; {places} have files of the formats {', '.join(formats)}.")
     names = [str(name) for name in files]
     if formats[0] in _MARKS:
         text = TextFiles.of(names, _MARKS[formats[0]], **options)

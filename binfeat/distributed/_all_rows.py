@@ -70,15 +70,15 @@ class AllDaskRows(AllRows):
         twin._unfinished = Unfinished()
         return partial(self._problem.encoder.transform, twin)
 
-    def whole(self, kernels: ScaledKernels, frame: Standardizer) -> Whole:
+    def whole(self, kernels: ScaledKernels, standardizer: Standardizer) -> Whole:
         """Fetch all rows, with inputs in float32; the workers keep their rows, and solve cells."""
         problem, table = self._problem, self._table
         is_weighted = table.is_weighted or problem.beyond is not None
-        given = shared(self._encoding()), frame, is_weighted
+        given = shared(self._encoding()), standardizer, is_weighted
         parts = replace(table.given, blocks=persist(table.chunks.each(_with_columns, *given, own=[self._parts])))
         Z, learned, weights = gathered(parts, "Z", "Y", "weights")
         y, own_weights = table.answers()
-        rows = ColumnRows(np.ascontiguousarray(Z.T), frame)
+        rows = ColumnRows(np.ascontiguousarray(Z.T), standardizer)
         whole = problem.of_all(rows, table.rows, y, learned, weights, own_weights)
         cells = DaskCells(parts, table.lengths, whole.mean_weight, self._task_jobs)
         return whole, rows, table.rows, cells
@@ -135,8 +135,8 @@ def _called(
     return side_by_side(call, places, n_jobs)
 
 
-def _with_columns(X: Any, part: Part, encoding: Encode, frame: Standardizer, is_weighted: bool) -> Part:
-    return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
+def _with_columns(X: Any, part: Part, encoding: Encode, standardizer: Standardizer, is_weighted: bool) -> Part:
+    return replace(part, Z=standardizer.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
 
 class DaskTrainingRows:

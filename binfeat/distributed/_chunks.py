@@ -161,7 +161,7 @@ def require_live(collection: Any, name: str) -> None:
         raise RuntimeError(_GONE.format(name, ""))
 
 
-def beside(chunks: Chunks, values: Any, name: str) -> Chunks:
+def split_like(chunks: Chunks, values: Any, name: str) -> Chunks:
     """Return delayed targets or weights, split like the chunks of rows; ValueError if lengths differ.
 
     Unknown lengths are computed on demand.
@@ -214,7 +214,9 @@ def _rows_among(parts: list[Any], start: int, stop: int) -> Any:
 
 def values_beside(chunks: Chunks, y: Any, sample_weight: Any) -> list[list[Delayed]]:
     """Return delayed targets and weights for the rows of each chunk, as arrays or None; errors name the chunk."""
-    return [beside(chunks, values, name).each(_same) for values, name in ((y, "y"), (sample_weight, "sample_weight"))]
+    return [
+        split_like(chunks, values, name).each(_same) for values, name in ((y, "y"), (sample_weight, "sample_weight"))
+    ]
 
 
 def _same(values: Any) -> Any:
@@ -265,7 +267,7 @@ def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
 
 def moments_of(chunks: Chunks, twin: Delayed, sample_weight: Any = None) -> Moments:
     """Return the `Moments` of all rows, checked by the estimator `twin`, with weights."""
-    weights = [] if sample_weight is None else [beside(chunks, sample_weight, "sample_weight").blocks]
+    weights = [] if sample_weight is None else [split_like(chunks, sample_weight, "sample_weight").blocks]
     return reduce(add, compute(chunks.each(_moments, twin, own=weights)))
 
 

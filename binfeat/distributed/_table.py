@@ -15,13 +15,13 @@ from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
 from binfeat._rows.sources import Table
 from binfeat.distributed._chunks import (
     Chunks,
-    beside,
     compute,
     gathered,
     inputs_of,
     joined,
     persist,
     reduce_in_tree,
+    split_like,
     split_rows,
     taken,
     values_beside,
@@ -90,7 +90,9 @@ class DaskTable:
         given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), check=None)
         facts = compute(given.each(_facts, classify))
         self._all_lengths = tuple(fact.n_rows for fact in facts)
-        self._groups = None if groups is None else beside(replace(chunks, lengths=self._all_lengths), groups, "groups")
+        self._groups = (
+            None if groups is None else split_like(replace(chunks, lengths=self._all_lengths), groups, "groups")
+        )
         filled = places_of_rows(facts)
         self.chunks, self.given = _chosen(chunks, filled), _chosen(given, filled)  # of Given
         self._facts, self.is_weighted = [facts[i] for i in filled], sample_weight is not None

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.validation import seed_of
-from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
+from binfeat.distributed._chunks import chunks_of, compute, is_chunked, joined, lengths_of, split_like, taken
 from binfeat.features.learn_gamma import learn_gamma as in_memory
 from binfeat.features.learn_gamma.learning import LearnedGamma
 
@@ -76,7 +76,7 @@ def _sample(X: Any, y: Any, sample_weight: Any, most: int, seed: int) -> tuple[A
     def fetched(values: Any, name: str) -> Any:
         if np.ndim(values) == 0 and not is_chunked(values):
             return values
-        return joined(compute(taken(beside(chunks, values, name), rows, lengths)))
+        return joined(compute(taken(split_like(chunks, values, name), rows, lengths)))
 
     return joined(compute(taken(chunks, rows, lengths))), fetched(y, "y"), fetched(sample_weight, "sample_weight")
 

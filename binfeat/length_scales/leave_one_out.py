@@ -188,7 +188,7 @@ def leave_one_out(
     With K the kernel matrix, v weights of mean 1, ``G = (K + 1 1' + alpha / v)^-1`` and ``c = G Y``, the residuals are
     ``r = c / diag G`` and the error the mean of ``v r^2``. Its derivative by a parameter of K is
     ``2 / m sum_ab M_ab dK_ab`` with ``M = G diag(w) G - (G u) c' / T``. For probes Z with ``E Z Z' = s I`` the first
-    part is the expectation of ``G diag(w) Z (G Z)' / s``, which takes a factor of G only, not G (Hutchinson, 1990).
+    part is the expectation of ``G diag(w) Z (G Z)' / s``, which needs only a factor of G (Hutchinson, 1990).
 
     X, (n_inputs, m), and Y, (m, T), are float32, and X has a mean of about zero; weights are positive. Matrices reuse
     the scratch of earlier calls, because new memory would take a third of the time.

@@ -12,8 +12,8 @@ class SearchLimits:
 
     look_steps: int = 5  # steps between readings of the clock
     step_rows: int = 300  # rows of a step: more steps of fewer rows have lower errors in the same time
-    most_step_rows: int = 1000  # rows of a step, for any table
-    fewest_step_rows: int = 150  # rows of a step, for any number of inputs
+    most_step_rows: int = 1000  # maximum rows of a step
+    fewest_step_rows: int = 150  # minimum rows of a step
     step_work: float = 3e7  # pairs of rows times inputs of a step
     row_share: float = 0.6  # share of few rows in a step, so that steps differ
     table_rows: int = 40  # rows of the table for each row of a step: many rows have kernels with short length scales

@@ -152,7 +152,7 @@ class SearchPlan:
         return min(self.early + SEARCH.look_steps, self.n_steps)
 
     def n_looks(self, needs_kernel: bool) -> int:
-        """Number of readings of the clock in a search, if a kernel is needed or none is."""
+        """Return how often a search reads the clock; `needs_kernel` is True if a kernel is required."""
         ends = 0, *([self.half] if needs_kernel else []), self.early, self.kernel_selection, self.n_steps
         return sum(map(n_chunks, ends[:-1], ends[1:]))
 
@@ -311,7 +311,8 @@ class LengthScaleSearch:
     def _shorten(self) -> None:
         """Start with shorter length scales if only they have a leave-one-out error below the constant's.
 
-        Wide kernels have no slope towards functions that vary fast. Every other row selects, and the others validate.
+        With long length scales, the error has no slope towards functions that vary fast. Half of the rows select a
+        factor, and the other half validates it.
         """
         X, Y, weights = self.part(thinned(self.used, self.n_rows))
         mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)

@@ -34,7 +34,7 @@ def check_alpha(alpha: ArrayLike, n_targets: int) -> np.ndarray:
 
 
 def check_alphas(alphas: ArrayLike | None) -> np.ndarray:
-    """Check the penalties of a path; ValueError if they are no sequence of finite and non-negative numbers."""
+    """Check the penalties of a path; ValueError unless they are finite, non-negative numbers."""
     penalties = np.asarray(alphas)
     if penalties.dtype.kind not in "iuf" or penalties.ndim != 1 or penalties.size == 0:
         raise ValueError(f"alphas must be a sequence of at least one number, got {alphas!r}.")

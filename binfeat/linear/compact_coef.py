@@ -31,7 +31,7 @@ def expand(state: dict[str, Any]) -> None:
     axes = ("columns",) if np.ndim(kept) == 1 else ("targets", "columns")
     check_arrays({"coef_": kept}, {"coef_": (FLOATS, *axes)}, {"columns": columns.size})
     if columns.size and (columns[0] < 0 or columns[-1] >= n_features or (np.diff(columns) <= 0).any()):
-        raise ValueError(f"the columns of coef_ should rise from 0 to {n_features - 1} at most.")
+        raise ValueError(f"the columns of coef_ should increase from 0 to {n_features - 1} at most.")
     coef = np.zeros((*kept.shape[:-1], n_features), kept.dtype)
     coef[..., columns] = kept
     state["coef_"] = coef

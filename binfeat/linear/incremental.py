@@ -87,7 +87,7 @@ class AccumulatedSums:
         return {name: getattr(system, name) for name in _SUMS} | others
 
     def joined(self, more: ProcessRows) -> "AccumulatedSums":
-        """Add rows; ValueError if their features are no array."""
+        """Add rows; ValueError unless their features are an array."""
         if not isinstance(more.Z, np.ndarray):
             raise ValueError(_another_kind("an array", more.Z))
         return AccumulatedSums(self.to_solve + gram_system(more, self._fit_intercept), self._fit_intercept)

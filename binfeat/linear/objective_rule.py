@@ -5,7 +5,7 @@ import numpy as np
 # Chosen on 29 tables by the errors of predictions for new rows; see perf/notes/solver.md.
 _DELAY = 4  # the decrease over these iterations estimates the remaining decrease
 _SHARE = 0.02**2  # of the objective: limit of the estimated decrease
-# After a start near the solution, as on a path of penalties, falls begin small.
+# After a start near the solution, as on a path of penalties, even the first decreases are small.
 _WARM_SHARE = 0.01**2
 _SHORT_DELAY, _SHORT_SHARE = 2, 0.005**2  # also enough after such a start
 _LEAST = 1e-6  # of the objective at 0; predictions cannot gain from smaller objectives

@@ -15,10 +15,10 @@ VECTORS = 5  # of the solver, for each target: solution, right-hand side, residu
 _MEMORY_PART = 4  # these vectors may need a quarter of the memory
 
 
-def targets_at_a_time(rows: Rows, max_bytes: int | None = None) -> int:
-    """Return the number of targets with vectors of up to `max_bytes`, or a quarter of the memory; at least four."""
+def targets_at_a_time(rows: Rows) -> int:
+    """Return the number of targets with vectors of up to a quarter of the memory; at least four."""
     of_target = VECTORS * rows.dtype.itemsize * max(1, rows.shape[1])
-    most = allowed_bytes(max_bytes, _MEMORY_PART) / of_target
+    most = allowed_bytes(None, _MEMORY_PART) / of_target
     return rows.n_targets if most >= rows.n_targets else int(max(FOUR, most // FOUR * FOUR))
 
 

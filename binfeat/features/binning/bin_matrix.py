@@ -103,7 +103,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
         wanted = offsets.dtype.kind in "iu" and offsets.shape == (codes.shape[0] + 1,)
         if not wanted or offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or offsets[-1] > _INT64_MAX:
             raise ValueError(
-                f"offsets must be {codes.shape[0] + 1} rising integers from 0, one more than grids; got {offsets}."
+                f"offsets must be {codes.shape[0] + 1} increasing integers from 0, one more than grids; got {offsets}."
             )
         dtype, offsets = check_float_type(dtype), offsets.astype(np.int64)
         thread_count(n_jobs)

@@ -103,7 +103,7 @@ def _mapped(file: IO[bytes], n_bytes: int) -> np.ndarray:
         raise OSError(
             error.errno,
             f"The codes need a scratch file of {n_bytes:,} bytes in {tempfile.gettempdir()}: {error.strerror}. Set the "
-            "environment variable TMPDIR to a folder with room, raise max_bytes, or use fewer grids.",
+            "environment variable TMPDIR to a folder with enough space, increase max_bytes, or use fewer grids.",
         ) from error
     return np.frombuffer(mmap.mmap(file.fileno(), n_bytes), np.uint8)
 

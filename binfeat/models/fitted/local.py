@@ -203,7 +203,7 @@ class LocalPosterior:
         for of_category in columns:
             rows = np.flatnonzero(of_category != NO_COLUMN)
             q[np.searchsorted(own, of_category[rows]), rows] += 1.0
-        return q, own, levels.n_new(columns)
+        return q, own, levels.variance_of_new(columns)
 
 
 def inverse_of_levels(function: LocalFunction, numbers: list[int], n_jobs: int | None) -> np.ndarray:

@@ -87,7 +87,7 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
 
 
 def _check_anchors(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    """Refuse anchors of an exact model that are no rows of it; empty arrays, or none, represent all rows."""
+    """Refuse anchors that are not rows of the exact model; empty arrays, or none, represent all rows."""
     layout = ExactFunction.layout("anchors", "anchor_coef")
     if not any(name in arrays for name in layout):
         return

@@ -10,9 +10,9 @@ from binfeat._common.saved_values import (
     check_arrays,
     check_bounds,
     check_classes,
+    check_increasing,
     check_keys,
     check_numbers_of,
-    check_rising,
     check_starts,
     check_word,
 )
@@ -51,7 +51,7 @@ def check_table(columns: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     n_columns, source = sizes["columns"], columns["source"]
     check_starts(columns, "number_starts", n_columns, sizes["numbers"])
     check_starts(columns, "string_starts", n_columns, sizes["strings"])
-    check_rising(columns["numbers"], columns["number_starts"], "numbers")
+    check_increasing(columns["numbers"], columns["number_starts"], "numbers")
     if sizes["inputs"] < n_columns or not np.array_equal(source[:n_columns], np.arange(n_columns)):
         raise ValueError("source should name columns, all of them.")
     check_bounds(columns, "source", least=0, most=n_columns - 1)
@@ -96,7 +96,7 @@ def check_scaler(state: State, sizes: dict[str, int]) -> None:
 def _check_knots(what: str, starts: np.ndarray, knots: np.ndarray, are_inputs: bool | np.bool_) -> None:
     if (np.diff(starts) < 2).any() or not are_inputs:
         raise ValueError(f"{what} should have two knots for each of some inputs.")
-    check_rising(knots, starts, f"knots of {what}")
+    check_increasing(knots, starts, f"knots of {what}")
 
 
 _TARGETS = {
@@ -124,7 +124,7 @@ def check_targets(state: State, sizes: dict[str, int]) -> None:
         limits = state["_target_limits"]
         check_arrays(state, {"_target_limits": (np.float64, "two", "targets")}, sizes, infinite=("_target_limits",))
         if not (limits[0] <= limits[1]).all() or (limits[0] == np.inf).any() or (limits[1] == -np.inf).any():
-            raise ValueError("_target_limits should rise.")
+            raise ValueError("_target_limits should increase.")
     n_chosen = state.get("_n_chosen", 0)
     if type(n_chosen) is not int or not 0 <= n_chosen <= _MOST_CHOSEN:
         raise ValueError(f"_n_chosen should be an integer from 0 to {_MOST_CHOSEN}.")

@@ -87,7 +87,7 @@ class LevelColumns(ArrayRecord):
             out[place] = known[np.minimum(values[j], stop - start).astype(np.int64)]
         return out
 
-    def n_new(self, columns: np.ndarray) -> np.ndarray:
+    def variance_of_new(self, columns: np.ndarray) -> np.ndarray:
         """Return the prior variance of levels without a column, (n_rows,), for `of_rows`."""
         return self.level_variances @ (columns == NO_COLUMN)
 

@@ -324,8 +324,8 @@ def left_out(
 ) -> np.ndarray:
     """Return leave-one-out (or leave-one-group-out) scores of the quadratic approximation near scores of all rows.
 
-    They equal the scores of the loss to first order (Rad & Maleki 2020). Rows without a pull, beyond a margin, change
-    nothing when they are excluded, but other rows of their group may.
+    They equal the scores of the loss to first order (Rad & Maleki 2020). Excluding a row beyond the margin, where
+    the loss has slope 0, changes nothing, but other rows of its group can matter.
     """
     steps, curvatures = loss.steps(Y, scores)
     known = curvatures if weights is None else weights[:, np.newaxis] * curvatures

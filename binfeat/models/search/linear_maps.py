@@ -30,12 +30,11 @@ class LinearMapSearch:
 
     The kernel is a function of the distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a
     search, and the leave-one-out error is minimized over all matrices R. R starts as the identity, which is the kernel
-    of the search. Categorical inputs are not mapped. Rows that no step has used decide about the map: by their
-    leave-one-out errors, and by predictions from the other rows, among which their neighbors are about as near as in
-    the table.
+    of the search. Categorical inputs are not mapped. The map is validated on rows that no step has used: by their
+    leave-one-out errors, and by predictions from the other rows, which are about as dense as the table.
     """
 
-    judging_rows = 1500  # rows for predicting the unseen rows
+    predicting_rows = 1500  # rows for predicting the unseen rows
 
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:
         self._search, self._gamma, self.alpha = search, search.standardized_gamma, search.alpha
@@ -126,7 +125,7 @@ class LinearMapSearch:
 
     def _prediction_errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
         """Return errors of the unseen rows, predicted from some seen rows."""
-        X, Y, weights = self._search.part(thinned(self._seen, self.judging_rows))
+        X, Y, weights = self._search.part(thinned(self._seen, self.predicting_rows))
         X_unseen, Y_unseen, weights_unseen = self._search.part(self._unseen)
         B, _ = inverse_root(matrix(X, X, self._gamma), alpha, weights)
         predicted = (matrix(X_unseen, X, self._gamma) + np.float32(1.0)) @ times_square(B, Y)

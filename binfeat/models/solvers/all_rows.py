@@ -105,8 +105,7 @@ def check_beyond_memory(settings: Settings) -> None:
             f"loss={settings.loss!r} requires all rows in memory; use loss='squared' for a source of blocks."
         )
     if settings.features == "exact":
-        others = "'auto', 'local', 'binning' or 'fourier'"
-        raise ValueError(f"features={settings.features!r} requires all rows in memory; use {others}.")
+        raise ValueError("features='exact' requires all rows in memory; use 'auto', 'local', 'binning' or 'fourier'.")
 
 
 class SourceRows(AllRows):

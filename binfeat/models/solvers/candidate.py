@@ -27,7 +27,7 @@ from binfeat.models.solvers.cells import Cell, CellFunction, SolvedCell
 from binfeat.models.solvers.sizes import TUNING_ROWS
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
-_FRAME_ROWS = 1500  # rows for the origin and the unit of inputs
+_STANDARDIZER_ROWS = 1500  # rows for the origin and the unit of inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class KernelRows:
         elif unseen is not None and problem.groups is None:
             known, validated = np.setdiff1d(known, unseen), unseen
         if standardizer is None:
-            standardizer = Standardizer.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
+            standardizer = Standardizer.of(X[thinned(known, _STANDARDIZER_ROWS)], problem.categorical)
         return cls(problem, X, every, known, validated, standardizer)
 
     @property

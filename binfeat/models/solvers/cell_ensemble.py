@@ -69,8 +69,8 @@ class CellEnsemble:
         """Estimate the relative gain of the mean of two trees over a single tree, in some cells of the next tree.
 
         For squared errors, it is half of the variance of predictions of single trees (Krogh & Vedelsby 1995). It is 0
-        if the mean is surely worse than the first tree: cells of one tree can contain whole levels of a category that
-        others split.
+        if the mean is significantly worse than the first tree: cells of one tree can contain whole levels of a category
+        that others split.
         """
         _, cells = self._started()
         some = evenly_spaced(len(cells), n_cells).tolist()

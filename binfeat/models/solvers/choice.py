@@ -100,7 +100,7 @@ class SolverChoice:
         with self.run.stage("features"):
             first = self._first(kernels)
             losses = first.validate(self.run)
-            if not (self.run.settings.names_features or self._leaves_out_what_is_asked):
+            if not (self.run.settings.names_features or self._supports_given_split):
                 words = f"random, for cv or groups of more than {TUNING_ROWS:,} rows"
                 self.run.note("features", words, losses.mean())
             rival = self._rival(kernels)
@@ -159,10 +159,10 @@ class SolverChoice:
 
     @property
     def _is_open(self) -> bool:
-        return not self.run.settings.names_features and self._leaves_out_what_is_asked
+        return not self.run.settings.names_features and self._supports_given_split
 
     @property
-    def _leaves_out_what_is_asked(self) -> bool:
+    def _supports_given_split(self) -> bool:
         """Return True if exact models can use the validation rows or groups of the user, if any."""
         are_few = len(self.problem.table) <= TUNING_ROWS
         return are_few or not (self.run.settings.has_cv or self.problem.groups is not None)
@@ -288,4 +288,6 @@ def _listed(classes: np.ndarray | list[np.ndarray]) -> list:
 
 
 def _others(what: str, before: object, now: object) -> str:
-    return f"warm_start=True needs the {what} of the earlier fit, {before}; got {now}. Set it to False to search anew."
+    return (
+        f"warm_start=True requires the {what} of the earlier fit, {before}; got {now}. Set it to False to search again."
+    )

@@ -190,7 +190,6 @@ class LevelSolver:
     ) -> None:
         self._rows, self._kernel, self._alpha, self.columns, self._n_jobs = rows, kernel, alpha, columns, n_jobs
         self._left = np.ones(len(rows.X))  # share of the diagonal of the inverse that remains with effects
-        self._effects: np.ndarray | None = None  # effects of the levels of all rows
         self.weights = np.zeros((columns.n_columns, rows.problem.n_targets))
 
     def first(self, cells: list[np.ndarray]) -> list[SolvedCell]:

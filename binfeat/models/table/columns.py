@@ -28,12 +28,12 @@ from binfeat.models.table.findings import (
     Finding,
     Findings,
     RawValue,
+    content_of,
     day_of,
     few,
     guess_type,
     key_of,
     numbers_of_digits,
-    said_by,
 )
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
@@ -186,12 +186,12 @@ class Column:
         return Column(values, self.name, kind=self._kind)
 
     def content(self) -> tuple[str, str]:
-        """Return the content of strings (`said_by`), if no value is of another kind, and `guess_type` of them."""
+        """Return the content of strings (`content_of`), if no value is of another kind, and `guess_type` of them."""
         if not (self._is_text and self.holds_strings):
             return "", ""
         known = [value for value in self._distinct[0] if not _is_missing(value)]
         strings = [value for value in known if isinstance(value, str)]
-        kind = said_by(strings) if strings else ""
+        kind = content_of(strings) if strings else ""
         return kind if kind == NUMBERS or len(strings) == len(known) else "", guess_type(strings)
 
     def read_as(self, kind: str) -> "Column":
@@ -316,7 +316,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
 
 
 def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]:
-    """Return a frame with only the columns of `fit`, in order, and True if there were others; other X unchanged."""
+    """Return a frame with only the columns of `fit`, in order, and a finding if that changed it; other X unchanged."""
     X, names = collected(X), list(getattr(estimator, "feature_names_in_", []))
     if not (names and is_frame(X)):
         return X, Findings()

@@ -202,11 +202,11 @@ _SEEMING = {
             r"(?:\d\d?([./-])\d\d?\1(?:\d\d){1,2}|\d{4}([./-])\d\d?\2\d\d?"  # the day or the year first
             r"|\d\d? [A-Z][a-z]+\.? \d{4}|[A-Z][a-z]+\.? \d\d?, \d{4})(?:[T ].*)?"  # month names
         ),
-        "Convert them, as pandas.to_datetime does, which may want to know where the month stands.",
+        "Convert them with pandas.to_datetime; pass its format if day and month can be confused.",
     ),
     "numbers with commas": (
         re.compile(r"\s*[+-]?(?:\d+,\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)\s*"),
-        "Convert them, as pandas.read_csv does with decimal or thousands.",
+        "Convert them, for example with the parameters decimal and thousands of pandas.read_csv.",
     ),
 }
 EXACT = 2**53  # float64 represents all integers up to here
@@ -214,7 +214,7 @@ _EXACT_DIGITS = 15  # float64 distinguishes all decimal numbers with this number
 _NUMBER: Any = Real, Decimal, np.bool_
 
 
-def said_by(strings: Iterable[str]) -> str:
+def content_of(strings: Iterable[str]) -> str:
     """Return the content of a non-empty set of strings: numbers, dates, or "" for anything else."""
     known = list(strings)
     kind = next((kind for kind, form in _FORMS.items() if all(map(form.fullmatch, known))), "")
@@ -254,7 +254,7 @@ def guess_type(strings: Sequence[str]) -> str:
     for what, (form, remedy) in _SEEMING.items():
         seeming = list(filter(form.fullmatch, words))
         if seeming and _are_few([own for own in words if not form.fullmatch(own)], words):
-            return f"has what seem to be {what}, {_examples(seeming)}: they are taken for categories. {remedy}"
+            return f"has strings that look like {what}, {_examples(seeming)}, so it is treated as categorical. {remedy}"
     return ""
 
 
@@ -281,10 +281,10 @@ def day_of(date: object, zone: str = "") -> float:
     try:
         known = datetime.datetime.fromisoformat(date) if isinstance(date, str) else date
     except ValueError as error:
-        raise ValueError(f"{date!r} is no date, {error}") from None
+        raise ValueError(f"{date!r} is not a date: {error}") from None
     has_zone = getattr(known, "tzinfo", None) is not None
     if not isinstance(known, datetime.date | np.datetime64) or has_zone != bool(zone):
-        raise ValueError(f"{date!r} is no date {'with' if zone else 'without'} a time zone")
+        raise ValueError(f"{date!r} is not a date {'with' if zone else 'without'} a time zone")
     if isinstance(known, datetime.datetime) and zone:
         known = known.astimezone(_zone_of(zone)).replace(tzinfo=None)
     return float((np.array(known, "M8[us]")[()] - np.datetime64(0, "us")) / np.timedelta64(1, "D"))

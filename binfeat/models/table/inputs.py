@@ -69,8 +69,8 @@ def _repeated(column: Column, n_rows: int) -> Categories:
     if n_rows < 50 or n_levels <= 0.9 * n_rows:
         return numbers, strings, missing
     warn(
-        f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
-        "nothing of other rows; it is an input of one level. Leave it out, or make numbers or fewer categories of it.",
+        f"{column.name} of X has {n_levels:,} different values in {n_rows:,} rows, too many to generalize, so it is "
+        "ignored. Drop it, or convert it to numbers or to fewer categories.",
     )
     return NO_CATEGORIES
 

@@ -63,8 +63,8 @@ class TargetTransform:
         Z = np.asarray(transformer.transform(Y), dtype=np.float64)
         if Z.shape != Y.shape or not np.isfinite(Z).all():
             raise ValueError(
-                f"target_transform must give finite numbers of the shape {Y.shape} of y as columns; "
-                f"{transformer!r} gave {'others' if Z.shape == Y.shape else f'the shape {Z.shape}'}."
+                f"target_transform must return finite numbers of shape {Y.shape}; {transformer!r} returned "
+                f"{'NaN or infinity' if Z.shape == Y.shape else f'shape {Z.shape}'}."
             )
         return Z
 

@@ -126,8 +126,8 @@ print("finite differences ", np.round(differences, 7))
 # kernel. Up to 1,500 rows, this factor moves three times as fast as the gammas. The kinds of models differ in the rows
 # of a step:
 #
-# - Exact models of up to 1,500 rows use 8 times two steps on random samples of 60 % of the rows, at most 750. Then L of
-#   all rows, or the loss of the validation rows, selects :math:`\alpha` by steps of :math:`\sqrt{10}`.
+# - Exact models of up to 1,500 rows use 8 steps on two random samples of 750 rows, or of all rows if there are fewer.
+#   Then L of all rows, or the loss of the validation rows, selects :math:`\alpha` by steps of :math:`\sqrt{10}`.
 # - Exact models of more rows use 30 steps on two sets of 750 rows: a cell of a tree, in which rows are as dense as in
 #   the table, and a random sample, because an input that the tree splits hardly varies within a cell.
 # - Local models use 60 steps on two cells of 500 rows. With more than 150,000 rows, they build the tree again twice,
@@ -199,7 +199,7 @@ print("finite differences ", np.round(differences, 7))
 # Leave-one-out errors first select one length scale for all inputs, and whether inputs are standardized. So even with
 # little time, errors are about as low as with ridge regression. If time remains, one length scale per input is learned
 # for a radial kernel, and accepted if it clearly lowers the error of other rows. If ``max_seconds`` has passed, the
-# reported error is the leave-one-out error of 1,500 rows. ``models/search/wide.py``
+# reported error is the leave-one-out error of 1,500 rows. ``models/search/high_dimensional.py``
 #
 # Local models
 # ------------

@@ -104,31 +104,7 @@ print(loaded.check(strange))
 # files without a version, are refused with an error. A development build, such as ``0.2.0.dev1``, counts as older than
 # its release.
 #
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - format
-#      - written by
-#      - read by
-#    * - 1
-#      - checkouts before 0.2
-#      - 0.2
-#    * - 2
-#      - checkouts before 0.2
-#      - 0.2
-#    * - 3
-#      - checkouts before 0.2
-#      - 0.2
-#    * - 4
-#      - 0.2, checkouts before it
-#      - 0.2
-#    * - 5
-#      - checkouts after 0.2
-#      - checkouts after 0.2
-#    * - 6
-#      - checkouts after 0.2
-#      - checkouts after 0.2
-#
+# Formats 1 to 3 are from checkouts before 0.2, format 4 is from 0.2, and formats 5 and 6 are from later versions.
 # Every release reads the formats of all earlier releases.
 #
 # Without Python

@@ -94,8 +94,8 @@ ax.set(xlabel="true effect of a person", ylabel="estimated effect")
 # 160 schools                  5,748         **86.0**  90.3     86.6     88.8      101
 # ===========================  ============  ========  =======  =======  ========  ========
 #
-# On two cores, fits took 2.2 to 7.4 seconds with binfeat, 0.14 to 89 with GPBoost, where several categories take
-# longest, 2.7 to 11 with CatBoost, and 0.6 to 2.9 with LightGBM. ``python -m perf panels`` repeats the comparison
+# On two cores, fits took 2.2 to 7.4 seconds with binfeat, 0.14 to 89 with GPBoost (longest with several categories),
+# 2.7 to 11 with CatBoost, and 0.6 to 2.9 with LightGBM. ``python -m perf panels`` repeats the comparison
 # (2026-11-28, AMD EPYC of family 23, one draw or split of each panel).
 
 # %%
