@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineRegressor
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.findings import NUMBERS, key_of, content_of
+from binfeat.models.table.findings import NUMBERS, content_of, key_of
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -118,7 +118,7 @@ def test_columns_classes_and_targets_are_refused(table):
         model.fit(X[:, :3], y)
     with pytest.raises(ValueError, match="warm_start=True requires the columns of the earlier fit, columns 4"):
         model.fit(blocks(X[:, :3], y))
-    with pytest.raises(ValueError, match="warm_start=True needs the number of targets of the earlier fit, 1; got 2"):
+    with pytest.raises(ValueError, match="warm_start=True requires the number of targets of the earlier fit, 1; got 2"):
         model.fit(X, np.stack([y, y], axis=1))
     np.testing.assert_array_equal(model.predict(X), expected)
     model = KernelMachineClassifier(**FIXED, **WARM).fit(X, labels)

@@ -105,7 +105,9 @@ class _OnDask(DaskScorer, CGRidgeBase):
             raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
         for name, neutral in (("n_posterior_samples", None), ("probability", False)):
             if (value := getattr(self, name)) is not neutral:
-                raise ValueError(f"{name}={value!r} needs rows in memory or a source of blocks; set it to {neutral} on Dask.")
+                raise ValueError(
+                    f"{name}={value!r} needs rows in memory or a source of blocks; set it to {neutral} on Dask."
+                )
 
     def _rows_of(self, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, np.ndarray | None, bool]:
         """Return rows on workers; y, fetched if there is a validation set; and True if y is one-dimensional."""
