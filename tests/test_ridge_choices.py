@@ -83,6 +83,70 @@ def test_scoring_and_given_rows_choose(table):
     np.testing.assert_allclose(other.path_scores_, accuracy.path_scores_ - 1)
 
 
+def repeated(n_rows, rng):
+    """Return weights 0 to 3, the rows that they repeat, and validation sets with and without repetition."""
+    weights = rng.integers(0, 4, n_rows)
+    rows, is_out = np.repeat(np.arange(n_rows), weights), np.arange(n_rows) % 3 == 0
+    return weights, rows, *((np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in (is_out, is_out[rows]))
+
+
+@pytest.mark.parametrize("kind", [CGRidge, CGRidgeClassifier])
+def test_weights_are_repeated_rows_in_validation_sets(table, rng, kind):
+    Z, y, labels = table
+    own = y if kind is CGRidge else labels
+    weights, rows, apart, together = repeated(600, rng)
+    options = {"tol": 1e-8, "max_iter": 1000}
+    for given in ({"alphas": ALPHAS}, {"alpha": 1e-4, "early_stopping": True, "tol": 1e-8}):
+        weighted = kind(cv=[apart], **options | given).fit(Z, own, sample_weight=weights)
+        model = kind(cv=[together], **options | given).fit(Z.take(rows), own[rows])
+        assert weighted.alpha_ == model.alpha_
+        np.testing.assert_allclose(weighted.coef_, model.coef_, atol=1e-4)
+        if "alphas" in given:
+            np.testing.assert_allclose(weighted.path_scores_, model.path_scores_, rtol=1e-4)
+
+
+def test_rows_without_weight_are_in_no_validation_set(table):
+    """Also for scorers that do not accept weights."""
+    Z, y, _ = table
+    weights, seen = (np.arange(600) < 300).astype(float), []
+
+    def scoring(model, Z, y):
+        seen.append(Z.shape[0])
+        return model.score(Z, y)
+
+    cv = [(np.arange(200), np.arange(200, 600))]
+    few, own = [(np.arange(200), np.arange(200, 300))], np.where(weights > 0, y, 1e6)
+    for given in (scoring, "neg_max_error"):
+        model = CGRidge(alphas=ALPHAS, cv=cv, scoring=given).fit(Z, own, sample_weight=weights)
+        other = CGRidge(alphas=ALPHAS, cv=few, scoring=given).fit(Z[:300], y[:300])
+        np.testing.assert_allclose(model.path_scores_, other.path_scores_, rtol=1e-2)
+    assert set(seen) == {100}
+    with pytest.raises(ValueError, match="sample_weight is zero for all validation rows"):
+        CGRidge(alphas=ALPHAS, cv=cv).fit(Z, y, sample_weight=np.arange(600) < 200)
+
+
+@pytest.mark.parametrize(
+    "options", [{"alphas": [0.1, 1.0]}, {"early_stopping": True}, {"alphas": [1.0], "probability": True}]
+)
+def test_splits_of_a_generator(table, options):
+    Z, _, labels = table
+    pairs = list(KFold(3).split(labels))
+    first, second = (CGRidgeClassifier(cv=cv, **options).fit(Z, labels) for cv in (iter(pairs), pairs))
+    np.testing.assert_array_equal(first.decision_function(Z), second.decision_function(Z))
+
+
+def test_probabilities_select_a_penalty(table):
+    Z, _, labels = table
+    options = {"alphas": ALPHAS, "random_state": 0, "probability": True, "tol": 1e-6}
+    model = CGRidgeClassifier(scoring="neg_log_loss", **options).fit(Z, labels)
+    best = model.path_scores_[0]
+    assert best.max() > np.log(1 / 3)
+    assert model.alpha_ == ALPHAS[best.argmax()]
+    assert ALPHAS[0] < model.alpha_ < ALPHAS[-1]
+    with pytest.raises(AttributeError, match="none of the following attributes: predict_proba"):
+        CGRidgeClassifier(scoring="neg_log_loss", **options | {"probability": False}).fit(Z, labels)
+
+
 def test_groups_are_held_out_together(table):
     Z, y, _ = table
     groups = np.repeat(np.arange(60), 10)

@@ -78,9 +78,9 @@ class _OnDask(DaskScorer, CGRidgeBase):
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
         self._check_parameters()
-        rows, y, flat = self._rows_of(X, y, sample_weight)
+        rows, y, weights, flat = self._rows_of(X, y, sample_weight)
         try:
-            self._fit_linear(X, rows, y, None if groups is None else np.asarray(groups), flat=flat)
+            self._fit_linear(X, rows, y, None if groups is None else np.asarray(groups), weights, flat)
         finally:
             self.traffic_ = np.array(rows.traffic, dtype=np.int64).reshape(-1, 2)
         return self
@@ -109,8 +109,10 @@ class _OnDask(DaskScorer, CGRidgeBase):
                     f"{name}={value!r} needs rows in memory or a source of blocks; set it to {neutral} on Dask."
                 )
 
-    def _rows_of(self, X: Any, y: Any, sample_weight: Any) -> tuple[DaskRows, np.ndarray | None, bool]:
-        """Return rows on workers; y, fetched if there is a validation set; and True if y is one-dimensional."""
+    def _rows_of(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[DaskRows, np.ndarray | None, np.ndarray | None, bool]:
+        """Return rows on workers; y and weights if there is a validation set; and True if y is one-dimensional."""
         require_y(type(self).__name__, y)
         held_out = self.early_stopping or self.alphas is not None
         chunks = inputs_of(self, X, reset=True)
@@ -122,9 +124,11 @@ class _OnDask(DaskScorer, CGRidgeBase):
         require_targets(facts)
         encode, n_targets, flat = self._encoder(facts)
         y = np.concatenate(compute([part.Y for part in parts])) if held_out else None
+        has_weights = held_out and sample_weight is not None
+        weights = np.concatenate(compute([part.weights for part in parts])) if has_weights else None
         parts = persist([delayed(encode)(part) for part in parts])
         lengths = [fact.n_rows for fact in facts]
-        return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, flat
+        return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, weights, flat
 
     def _on_worker(self) -> Delayed:
         """Return the same model for rows in memory, with the attributes fitted so far."""

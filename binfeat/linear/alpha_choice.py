@@ -3,11 +3,12 @@
 import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
+from inspect import signature
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import clone
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.held_out import scorer_of, splits
@@ -50,39 +51,75 @@ class Splitter(Protocol):
 
 
 class HeldOutScore:
-    def __init__(self, estimator: Any, Z: Features, y: np.ndarray, flat: bool) -> None:
-        self._estimator = clone(estimator)
+    """The score of coefficients on validation rows, with their weights if the scorer accepts weights."""
+
+    def __init__(self, estimator: Any, Z: Features, y: np.ndarray, weights: np.ndarray | None, flat: bool) -> None:
+        self._estimator = type(estimator)(**{**estimator.get_params(deep=False), "cv": None})
         for name in ("n_features_in_", "classes_", "multilabel_"):
             if hasattr(estimator, name):
                 setattr(self._estimator, name, getattr(estimator, name))
         self._scorer = scorer_of(estimator)
+        self._weights = {} if weights is None or not _takes_weights(self._scorer) else {"sample_weight": weights}
         self._Z, self._y, self._flat = Z, y, flat
 
     def __call__(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         self._estimator.__dict__.update(coefficients(coef, intercept, self._flat))
-        return self._scorer(self._estimator, self._Z, self._y)
+        if self._estimator.probability:
+            self._estimator._calibrate(np.asarray(self._Z @ coef, np.float64) + intercept, self._y, None)
+        return self._scorer(self._estimator, self._Z, self._y, **self._weights)
+
+
+def _takes_weights(scorer: Callable[..., float]) -> bool:
+    """Return True if a scorer, or the metric of a scorer of scikit-learn, accepts `sample_weight`."""
+    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
 
 
 HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # training rows, and the score on the validation rows
 
 
-def held_out_parts(estimator: Any, rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> HeldOutParts:
-    """Yield training rows and scores on validation rows, split on demand; `flat` is for one-dimensional y."""
-    for train, held_out in split_rows(estimator, rows, y, groups):
-        yield rows.take(train), HeldOutScore(estimator, rows.take(held_out).design, y[held_out], flat)
+class Validation:
+    """The validation sets of a fit, split on demand by the estimator's `cv`; weights (n_rows, 1) are the caller's.
 
+    `flat` is for one-dimensional predictions.
+    """
 
-def split_rows(
-    estimator: Any, rows: Rows, y: np.ndarray, groups: ArrayLike | None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield increasing numbers of training and of validation rows; ValueError if rows of X cannot be selected."""
-    if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
-        raise ValueError(
-            "alphas, early_stopping and probability need a validation set, but rows of a LinearOperator cannot be "
-            "selected. Pass a BinMatrix, CSR or an array, or set a single alpha."
-        )
-    for train, held_out in splits(estimator, rows.shape[0], y, groups):
-        yield np.sort(train), np.sort(held_out)
+    def __init__(
+        self,
+        estimator: Any,
+        rows: Rows,
+        y: np.ndarray,
+        groups: ArrayLike | None,
+        weights: np.ndarray | None,
+        flat: bool,
+    ) -> None:
+        self._estimator, self._rows, self._y = estimator, rows, y
+        self._groups, self._weights, self._flat = groups, weights, flat
+
+    @cached_property
+    def splits(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Increasing numbers of training rows and of validation rows with positive weight, of each split.
+
+        ValueError if rows of X cannot be selected, or all weights of a validation set are 0.
+        """
+        if isinstance(self._rows.design, LinearOperator) and not hasattr(self._rows.design, "take"):
+            raise ValueError(
+                "alphas, early_stopping and probability need a validation set, but rows of a LinearOperator cannot be "
+                "selected. Pass a BinMatrix, CSR or an array, or set a single alpha."
+            )
+        found = []
+        for train, held_out in splits(self._estimator, self._rows.shape[0], self._y, self._groups):
+            if self._weights is not None:
+                held_out = held_out[self._weights[held_out, 0] > 0]
+            if not held_out.size:
+                raise ValueError("sample_weight is zero for all validation rows. Change it or cv.")
+            found.append((np.sort(train), np.sort(held_out)))
+        return found
+
+    def parts(self) -> HeldOutParts:
+        for train, held_out in self.splits:
+            design, weights = self._rows.take(held_out).design, self._weights
+            own = None if weights is None else weights[held_out, 0]
+            yield self._rows.take(train), HeldOutScore(self._estimator, design, self._y[held_out], own, self._flat)
 
 
 def n_solves(estimator: Any) -> int | None:

@@ -28,7 +28,7 @@ from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import ProcessRows
 from binfeat._rows.scored import SourceScorer
 from binfeat._threads import one_blas_thread
-from binfeat.linear.alpha_choice import Splitter, check_alpha, split_rows
+from binfeat.linear.alpha_choice import Splitter, Validation, check_alpha
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat.linear.incremental import check_next
 from binfeat.linear.result import SolverOptions
@@ -66,12 +66,13 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`. None uses
-        one random validation set.
+        Cross-validation strategy for `alphas`, as in `sklearn.model_selection.check_cv`; `early_stopping` uses the
+        first split. None uses one random validation set.
     validation_fraction : float, default=0.1
         Share of the rows in the random validation set.
     scoring : str or callable, default=None
-        Validation score, as in `sklearn.metrics.get_scorer`. None is R^2 for numbers and accuracy for labels.
+        Validation score, as in `sklearn.metrics.get_scorer`. None is R^2 for numbers and accuracy for labels. Scores
+        that accept weights use `sample_weight`; for all scores, rows of weight 0 are not in validation sets.
     early_stopping : bool, default=False
         If True, stop when the validation score has not improved for 5 iterations, and keep the coefficients with the
         best score. The validation set is not used to fit. Not with `alphas`.
@@ -295,20 +296,24 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         return y, ProcessRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
 
-    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, validation: Validation, flat: bool) -> None:
         """Fit the calibration to validation scores, from solves on the training rows with the selected penalty."""
         if not self.probability:
             return
         options, alpha = self._options(), check_alpha(self.alpha_, rows.n_targets)
         scores, held_out = list[np.ndarray](), list[np.ndarray]()
-        for train, others in split_rows(self, rows, y, groups):
+        for train, others in validation.splits:
             result = solve_once(rows.take(train), alpha, options)
             scores.append(np.asarray(rows.take(others).design @ result.solution, np.float64) + result.intercept)
             held_out.append(others)
         places = np.concatenate(held_out)
         weights = None if rows.weights is None else rows.weights[places]
+        self._calibrate(np.concatenate(scores), y[places], weights)
+
+    def _calibrate(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
+        """Fit the calibration to validation scores."""
         with one_blas_thread():
-            labels = labels_of_model(self).calibrated(np.concatenate(scores), y[places], weights)
+            labels = labels_of_model(self).calibrated(scores, y, weights)
         calibration = cast(Calibration, labels.calibration)
         self.calibration_coef_, self.calibration_intercept_ = calibration.coef, calibration.intercept
 

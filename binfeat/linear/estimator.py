@@ -1,9 +1,8 @@
 """Base class of the ridge models: the steps of a fit, and the linear function."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,15 +15,14 @@ from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
-from binfeat._common.validation import check_flag, check_integer, check_real
+from binfeat._common.validation import check_flag, check_integer, check_real, check_weights
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.sources import Source
 from binfeat.linear.alpha_choice import (
-    HeldOutParts,
+    Validation,
     check_alpha,
     choose_alpha,
-    held_out_parts,
     n_solves,
     solve_until_no_better,
 )
@@ -103,7 +101,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._options()
         Z, y, sample_weight = read_design(self, X, y, sample_weight)
         y, rows, flat = self._encode(Z, y, sample_weight)
-        self._fit_linear(Z, rows, y, groups, flat=flat)
+        self._fit_linear(Z, rows, y, groups, check_weights(sample_weight, Z.shape[0]), flat)
         return self
 
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
@@ -113,7 +111,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _check_rows(self, rows: Rows) -> None:
         """Raise ValueError if a parameter does not support these rows."""
 
-    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, validation: Validation, flat: bool) -> None:
         """Learn attributes that depend on the coefficients, from rows of this process."""
 
     def _options(self) -> SolverOptions:
@@ -130,16 +128,22 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         )
 
     def _fit_linear(
-        self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
+        self,
+        X: Design,
+        rows: Rows,
+        y: np.ndarray | Any,
+        groups: ArrayLike | None,
+        weights: np.ndarray | None,
+        flat: bool,
     ) -> None:
-        """Fit to the targets of rows, which encode y; `flat` is for one-dimensional predictions."""
+        """Fit to the targets of rows, which encode y; weights (n_rows, 1) are the caller's; see `Validation`."""
         self._check_rows(rows)
         self._forget(*self._of_some_fits, "_kept")
-        parts = partial(held_out_parts, self, rows, y, groups, flat)
-        self._fit_coefficients(rows, parts, Progress(self, X, y), flat)
+        validation = Validation(self, rows, y, groups, weights, flat)
+        self._fit_coefficients(rows, validation, Progress(self, X, y), flat)
         if isinstance(rows, ProcessRows) and self.status_ != "stopped":
             try:
-                self._fit_attributes(rows, y, groups, flat)
+                self._fit_attributes(rows, y, validation, flat)
             except KeyboardInterrupt:
                 self.status_ = "interrupted"
                 raise
@@ -149,7 +153,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             self.__dict__.pop(name, None)
 
     @np.errstate(over="ignore", invalid="ignore")  # an overflow raises an error at the end
-    def _fit_coefficients(self, rows: Rows, parts: Callable[[], HeldOutParts], progress: Progress, flat: bool) -> None:
+    def _fit_coefficients(self, rows: Rows, validation: Validation, progress: Progress, flat: bool) -> None:
         options, start = self._options(), self._earlier_fit(rows)
         progress.begin(n_solves(self))
         options = replace(options, callback=lambda state: not progress.step("iteration"))
@@ -157,11 +161,11 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             if self.alphas is None:
                 alpha = check_alpha(self.alpha, rows.n_targets)
             else:
-                alpha = np.full(rows.n_targets, choose_alpha(self, parts(), options, progress))
+                alpha = np.full(rows.n_targets, choose_alpha(self, validation.parts(), options, progress))
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
             with nullcontext() if self.alphas is None else progress.stage("solution"):
                 if self.early_stopping:
-                    result = solve_until_no_better(parts(), alpha, options, start)
+                    result = solve_until_no_better(validation.parts(), alpha, options, start)
                 else:
                     result = solve_once(rows, alpha, options, start)
         self.__dict__.update(result.attributes(flat))

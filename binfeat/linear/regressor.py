@@ -14,7 +14,7 @@ from binfeat._common.validation import check_flag, check_integer, check_weights,
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.scored import SourceScorer
-from binfeat.linear.alpha_choice import Splitter, check_alpha
+from binfeat.linear.alpha_choice import Splitter, Validation, check_alpha
 from binfeat.linear.design import check_design, numeric_targets
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat.linear.incremental import check_next
@@ -45,12 +45,13 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        Cross-validation strategy for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`. None uses
-        one random validation set.
+        Cross-validation strategy for `alphas`, as in `sklearn.model_selection.check_cv`; `early_stopping` uses the
+        first split. None uses one random validation set.
     validation_fraction : float, default=0.1
         Share of the rows in the random validation set.
     scoring : str or callable, default=None
-        Validation score, as in `sklearn.metrics.get_scorer`. None is R^2 for numbers and accuracy for labels.
+        Validation score, as in `sklearn.metrics.get_scorer`. None is R^2 for numbers and accuracy for labels. Scores
+        that accept weights use `sample_weight`; for all scores, rows of weight 0 are not in validation sets.
     early_stopping : bool, default=False
         If True, stop when the validation score has not improved for 5 iterations, and keep the coefficients with the
         best score. The validation set is not used to fit. Not with `alphas`.
@@ -228,7 +229,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         ):
             raise ValueError(f"n_posterior_samples requires one positive alpha for all targets, got {self.alpha!r}.")
 
-    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, groups: ArrayLike | None, flat: bool) -> None:
+    def _fit_attributes(self, rows: ProcessRows, y: np.ndarray, validation: Validation, flat: bool) -> None:
         """Draw samples of the posterior, and estimate the variance of the noise."""
         if self.n_posterior_samples is None:
             return
