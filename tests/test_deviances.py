@@ -369,3 +369,16 @@ def test_predictions_for_rows_of_the_model_follow_from_coefficients(given, rng, 
     assert known
     for ours, predicted in known:
         np.testing.assert_allclose(ours, predicted, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("loss", "features"), [("poisson", "exact"), *hard(("gamma", "binning"), ("tweedie", "local"), ("gamma", "exact"))]
+)
+def test_one_group_or_row_is_left_for_training(rng, loss, features):
+    X, y, _ = drawn(loss, rng, 60)
+    model = KernelMachineRegressor(loss=loss, features=features, random_state=0)
+    assert (model.fit(X, y, groups=np.arange(60) % 2).predict(X) > 0).all()
+    for n_rows in (2, 3):
+        with pytest.warns(UserWarning, match=f"{n_rows} rows"):
+            model.fit(X[:n_rows], 1.0 + np.arange(n_rows))
+        np.testing.assert_allclose(model.predict(X), (1 + n_rows) / 2, rtol=0.05)

@@ -418,6 +418,31 @@ def test_scores_choose(table, monkeypatch):
     assert model.learning_curve_[-1, 1] == -model.score(X[300:], labels[300:])
 
 
+@pytest.mark.parametrize("features", ["exact", *hard("local", "binning", "fourier")])
+def test_scores_that_are_no_number(table, features):
+    X, y, labels = table
+    first, last = np.arange(399), np.array([399])
+    options = {"features": features, "random_state": 0}
+    with pytest.raises(ValueError, match=r"scoring returned NaN for (1|399) validation rows, .* several classes"):
+        KernelMachineRegressor(scoring=lambda model, X, y: np.nan, cv=[(first, last)], **options).fit(X, y)
+    own = np.flatnonzero(labels == labels[0])[:20]
+    with pytest.raises(ValueError, match="scoring returned NaN for 20 validation rows"):
+        KernelMachineClassifier(scoring="roc_auc", cv=[(np.delete(np.arange(400), own), own)], **options).fit(X, labels)
+
+
+@pytest.mark.parametrize("features", ["exact", *hard("local", "binning", "fourier")])
+def test_scores_of_groups(table, features):
+    X, y, labels = table
+    for model, own in (
+        (KernelMachineRegressor(scoring="r2", features=features, random_state=0), y),
+        (KernelMachineClassifier(scoring="roc_auc", features=features, random_state=0), labels),
+    ):
+        model.fit(X, own, groups=np.arange(400) // 8)
+        error, standard_error = model.held_out_error_
+        assert error < -0.5
+        assert np.isnan(standard_error)
+
+
 @pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(2.5)], ids=repr)
 def test_fourier_features_of_a_given_kernel(rng, kernel):
     """The model is near the exact one with the same kernel and length scales."""

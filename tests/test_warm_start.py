@@ -165,3 +165,14 @@ def test_ctrl_c_leaves_the_earlier_model(table):
     with interrupted(growth.Growth, "grow"), pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert_same_state(model, before)
+
+
+@pytest.mark.parametrize("lowest", [0.0, -2.0])
+def test_targets_that_the_transformation_does_not_support(rng, lowest):
+    X = rng.normal(size=(200, 2))
+    y = np.exp(2 * X[:, 0])
+    model = KernelMachineRegressor(**WARM).fit(X, y)
+    assert model.target_transform_ == "log"
+    with pytest.raises(ValueError, match=f"transformation of y of the earlier fit, log; got y with minimum {lowest:g}"):
+        model.fit(X, np.append(y[:-1], lowest))
+    assert model.fit(X, 2 * y).target_transform_ == "log"

@@ -168,12 +168,19 @@ class Scoring:
     def losses(self, X: np.ndarray, y: np.ndarray, targets: Any) -> Callable[[np.ndarray], np.ndarray]:
         """Return the negative score of predictions for rows X, as an array of one number.
 
-        `targets` converts predictions of targets to predictions of y, and contains the classes.
+        `targets` converts predictions of targets to predictions of y, and contains the classes. ValueError if the score
+        is NaN.
         """
 
         def loss(predictions: np.ndarray) -> np.ndarray:
             model = self._kind(targets).fit(predictions, y)
-            return np.array([-float(self._scorer(model, X, y))])
+            score = float(self._scorer(model, X, y))
+            if np.isnan(score):
+                raise ValueError(
+                    f"scoring returned NaN for {len(y):,} validation rows, for example because it requires several "
+                    "classes or rows. Pass another scoring or cv."
+                )
+            return np.array([-score])
 
         return loss
 

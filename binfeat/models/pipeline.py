@@ -150,7 +150,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     main = solution.kernel.main
     relevances = kernels.relevances(problem, main, run.limits.sample_rows, settings.seed)
-    groups = None if settings.has_cv else rows_of(problem.groups, rows)
+    groups = None if settings.has_cv or problem.scoring is not None else rows_of(problem.groups, rows)
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels) and run.limits.mechanisms.noise_model
     noise_model = _noise_model(problem, kernels, solution, run) if has_noise else None

@@ -354,9 +354,11 @@ def minimum_left_out(
     if is_event is None or is_event.sum(axis=0).min() >= _FEW_EVENTS:
         _, scores, _, alpha = minimize(loss, solver_by(root, K), alpha, weights, Y)
         return left_out(loss, K, alpha, weights, Y, scores, root, groups)
-    folds, out = even_folds(np.asarray(is_event.any(axis=1)), groups, _FOLDS), np.empty(Y.shape)
+    folds, out = even_folds(np.asarray(is_event.any(axis=1)), groups, _FOLDS), np.zeros(Y.shape)
     for fold in np.unique(folds):
         own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        if not others.size:  # a single row or group: a model without rows predicts 0
+            break
         some = None if weights is None else weights[others]
         coef = coefficients(loss, K[np.ix_(others, others)], alpha, some, Y[others], root)
         out[own] = (K[np.ix_(own, others)] + np.float32(1.0)) @ coef

@@ -194,8 +194,8 @@ def previous_fit(model: BaseEstimator, run: Run) -> Fitted | None:
     return fitted_of(model)
 
 
-def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | AnyLabels:
-    """Return the target encoding of the earlier fit; ValueError if y is of another kind."""
+def known_targets(previous: Fitted, fresh: Targets | AnyLabels, y: np.ndarray) -> Targets | AnyLabels:
+    """Return the target encoding of the earlier fit; ValueError if it does not support y."""
     known = previous.targets
     if isinstance(known, AnyLabels):
         fresh = cast(AnyLabels, fresh)
@@ -205,6 +205,10 @@ def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | Any
     fresh = cast(Targets, fresh)
     if (known.flat, known.mean.shape) != (fresh.flat, fresh.mean.shape):
         raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        is_finite = np.isfinite(known.encode(y)).all()
+    if not is_finite:
+        raise ValueError(_others("transformation of y", known.transform.name, f"y with minimum {y.min():g}"))
     return replace(known, shifts=np.zeros_like(fresh.shifts))
 
 

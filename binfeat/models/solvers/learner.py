@@ -290,7 +290,7 @@ def descended(
             while may_try(best):
                 kernel = move(best.kernel, step)
                 other = best if kernel is best.kernel else make(kernel)
-                if other.error >= best.error:
+                if not other.error < best.error:
                     break
                 best = other
             if best is not first:
