@@ -43,6 +43,28 @@ def test_dense_features_have_exact_standard_deviations(rows, weighted, fit_inter
     np.testing.assert_allclose(std, np.sqrt(noise * variances), rtol=1e-4)
 
 
+DEPENDENT = {
+    "sums": lambda X: np.column_stack([X, 0.19 * X[:, 0], 1.19 * X[:, 0]]),
+    "copies of large columns": lambda X: np.column_stack([1e9 * X, 1e9 * X]),
+    "far from zero": lambda X: 1e6 + X,
+    "small": lambda X: 1e-60 * X,
+    "units": lambda X: np.column_stack([1e9 * X[:, 0], X[:, 1], X[:, 0]]),
+}
+
+
+@pytest.mark.parametrize("kind", DEPENDENT)
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_dependent_columns_and_other_units(rows, kind, alpha):
+    """The reference uses singular values, because the normal equations are singular to working precision."""
+    X, y, new = rows
+    Z, Z_new = DEPENDENT[kind](X), DEPENDENT[kind](new)
+    model = CGRidge(alpha=alpha, n_posterior_samples=1).fit(Z, y)
+    _, values, axes = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
+    known = (Z_new - Z.mean(axis=0)) @ axes.T / np.sqrt(values**2 + alpha)
+    expected = np.sqrt(model.noise_variance_ * ((known**2).sum(axis=1) + 1 / len(Z)))
+    np.testing.assert_allclose(model.predict(Z_new, return_std=True)[1], expected, rtol=2e-4)
+
+
 @pytest.mark.parametrize("output", ["codes", "csr"])
 def test_samples_of_binning_features(rows, output):
     X, y, new = rows

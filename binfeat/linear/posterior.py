@@ -93,16 +93,30 @@ def _sampled(
 
 
 def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePosterior:
-    """Return the posterior from the Cholesky factor; the last root represents the mean of the targets."""
-    shifted = system.matrix + alpha * np.eye(len(system.matrix))
-    with threads_to_factorize(len(shifted)):
-        factor = linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
-        root = linalg.lapack.dtrtri(factor, lower=1)[0]
-    coef, intercept = root, -root @ system.means
+    """Return the posterior from a root of the inverse; the last root represents the mean of the targets.
+
+    Intercepts refer to the rounded roots, because products with the means cancel if these are far from 0.
+    """
+    coef = _inverse_root(system.matrix, alpha).astype(np.float32)
+    intercept = -coef.astype(np.float64) @ system.means
     if fit_intercept:
-        coef = np.vstack([coef, np.zeros(len(shifted))])
+        coef = np.vstack([coef, np.zeros(len(system.matrix), np.float32)])
         intercept = np.append(intercept, 1 / np.sqrt(system.total))
-    return RidgePosterior(np.array(float(alpha)), coef.astype(np.float32), intercept)
+    return RidgePosterior(np.array(float(alpha)), coef, intercept)
+
+
+def _inverse_root(matrix: np.ndarray, alpha: float) -> np.ndarray:
+    """Return R with ``R' R = (matrix + alpha)^-1``, without directions in which rows vary by rounding only."""
+    n, least = len(matrix), len(matrix) * np.finfo(np.float64).eps
+    scale = np.sqrt(np.diag(matrix) + alpha)
+    shifted = matrix / np.multiply.outer(scale, scale) + np.diag(alpha / scale**2)
+    with threads_to_factorize(n):
+        factor, failed = linalg.lapack.dpotrf(shifted, lower=1)
+        if not failed and (np.diag(factor) ** 2 > least).all():
+            return linalg.lapack.dtrtri(factor, lower=1)[0] / scale
+        values, vectors = linalg.eigh(shifted, check_finite=False, driver="evd")
+    known = values > least * values[-1]
+    return (vectors[:, known] / np.sqrt(values[known])).T / scale
 
 
 def noise_variance(rows: ProcessRows, posterior: RidgePosterior, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
