@@ -1,8 +1,10 @@
 """Copies of rows equal one row with a weight, and the reverse."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from hard import easy
+from hard import each_value_once, easy
+from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
@@ -45,6 +47,26 @@ def test_a_weight_is_as_many_copies(table, rng, few_steps, name):
     words = f"of {places.size}, without duplicates and weights of 0"
     assert words in repeated.summary()
     assert words not in weighted.summary()
+
+
+FORMS = {"array": np.array, "pandas": pd.DataFrame, "list": np.ndarray.tolist, "csr": sparse.csr_array}
+
+
+@pytest.mark.parametrize(("form", "has_cv"), each_value_once(FORMS, [False, True]))
+def test_rows_without_weight_are_ignored(rng, few_steps, form, has_cv):
+    """Also their values: for the medians that replace missing values, ranges of inputs, and ranks."""
+    X = rng.normal(size=(150, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    X[::7, 1] = np.nan
+    weights = np.append(rng.uniform(0.5, 2, size=100), np.zeros(50))
+    other, target, make = X.copy(), y.copy(), FORMS[form]
+    other[100:, 1:], target[100:] = 100 + rng.normal(size=(50, 2)), 1e3
+    cv = [(np.arange(80), np.arange(80, 100))] if has_cv else None
+    few = KernelMachineRegressor(cv=cv, random_state=0).fit(make(X[:100]), y[:100], sample_weight=weights[:100])
+    cv = [(np.r_[:80, 100:120], np.r_[80:100, 120:150])] if has_cv else None
+    model = KernelMachineRegressor(cv=cv, random_state=0).fit(make(other), target, sample_weight=weights)
+    np.testing.assert_array_equal(model.predict(X), few.predict(X))
+    assert str(model.check(make(X + 50))) == str(few.check(make(X + 50)))
 
 
 def test_a_class_that_is_drawn_again_and_again(rng):

@@ -12,7 +12,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.held_out import Scoring, check_groups, folds, splits
 from binfeat._common.labels import AnyLabels
 from binfeat._common.validation import check_comparable, check_penalty, check_weights
-from binfeat._rows.sampled import SampledSource
+from binfeat._rows.sampled import SampledSource, take_rows
 from binfeat.features.binning.input_checks import require_binning_memory
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.kernel_algebra.loss import SQUARES
@@ -59,9 +59,11 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
     targets differ from the earlier fit of a warm start; MemoryError if `n_grids` grids need too much memory.
     """
     settings, previous = run.settings, previous_fit(model, run)
-    encoder, table = _encoded(model, given, run, previous)
-    weights = check_weights(given.weights, len(table))
+    if given.weights is not None:
+        check_consistent_length(given.X, given.y)
+    weights = check_weights(given.weights, len(given.y))
     check_comparable(weights)
+    encoder, table = _encoded(model, given, weights, run, previous)
     rows = TableRows(table, given.y, answers_of(given.targets, given.y), weights)
     own, (train, held_out, numbers) = _cleaned(model, rows, given, run)
     is_split = settings.has_cv or given.groups is not None
@@ -89,20 +91,30 @@ def seen_rows(problem: Problem, rows: TableRows) -> np.ndarray:
 
 
 def _encoded(
-    model: BaseEstimator, given: TrainingTable, run: Run, previous: Fitted | None
+    model: BaseEstimator, given: TrainingTable, weights: np.ndarray | None, run: Run, previous: Fitted | None
 ) -> tuple[TableEncoder, np.ndarray]:
-    """Return the table as numbers; ValueError if it has too few rows or grids need too much memory."""
-    settings = run.settings
+    """Return the table as numbers; ValueError if it has too few rows or grids need too much memory.
+
+    Rows of weight 0 (except in samples) become rows of 0, because they are dropped later.
+    """
+    settings, X, n_rows, rows = run.settings, given.X, len(given.y), None
+    if weights is not None and not given.is_sample and 1 < np.count_nonzero(weights) < n_rows:
+        rows = np.flatnonzero(weights)
+        X = take_rows(X, rows)
     if previous is None:
         takes_ranks = settings.may_take_ranks and run.limits.mechanisms.ranks
-        encoder, table = TableEncoder.fit(model, given.X, settings.categorical_features, takes_ranks)
+        encoder, known = TableEncoder.fit(model, X, settings.categorical_features, takes_ranks)
     else:
-        encoder, table = previous.encoder.renewed(model, given.X)
-    check_consistent_length(table, given.y)
-    if len(table) < 2:
+        encoder, known = previous.encoder.renewed(model, X)
+    check_consistent_length(known, given.y if rows is None else rows)
+    if n_rows < 2:
         raise ValueError(f"{type(model).__name__} requires at least 2 rows, got n_samples=1.")
     if settings.n_grids is not None:
-        require_binning_memory(table.shape, settings.n_grids, 0)
+        require_binning_memory((n_rows, known.shape[1]), settings.n_grids, 0)
+    if rows is None:
+        return encoder, known
+    table = np.zeros((n_rows, known.shape[1]))
+    table[rows] = known
     return encoder, table
 
 
