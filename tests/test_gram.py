@@ -47,6 +47,21 @@ def test_answers_are_those_of_conjugate_gradients(table, rng, small_blocks, alph
     np.testing.assert_allclose(in_blocks.coef_, coef, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_columns", [7, 1024])
+def test_bits_do_not_depend_on_threads(table, threads, small_blocks, monkeypatch, n_columns):
+    Z, Y = table
+    small_blocks(150, n_columns)
+    monkeypatch.setattr(gram, "_PIECE_WORK", 1000)
+    systems = []
+    for n_threads in (1, 2):
+        threads(n_threads)
+        systems.append(gram.gram_system(ProcessRows(Z, Y), fit_intercept=True))
+    for one, other in zip(*(vars(system).values() for system in systems), strict=True):
+        np.testing.assert_array_equal(one, other)
+    centered = Z - Z.mean(axis=0)
+    np.testing.assert_allclose(systems[0].matrix, centered.T @ centered, rtol=1e-10, atol=1e-8)
+
+
 def test_features_far_from_zero(table):
     """Centering is accurate for features with a mean of a million times their spread."""
     Z, Y = table

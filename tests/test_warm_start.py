@@ -123,7 +123,7 @@ def test_columns_classes_and_targets_are_refused(table):
     np.testing.assert_array_equal(model.predict(X), expected)
     model = KernelMachineClassifier(**FIXED, **WARM).fit(X, labels)
     for other in (np.digitize(y, [0, 1]), np.stack([y > 0, y > 1], axis=1)):
-        with pytest.raises(ValueError, match=r"needs the classes of the earlier fit, \['no', 'yes'\]; got"):
+        with pytest.raises(ValueError, match=r"requires the classes of the earlier fit, \['no', 'yes'\]; got"):
             model.fit(X, other)
     with pytest.raises(TypeError, match="warm_start must be True or False"):
         KernelMachineRegressor(warm_start=1).fit(X, y)

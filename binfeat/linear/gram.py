@@ -1,7 +1,8 @@
 """Ridge from the Gram matrix of dense features: exact, and cheaper than iterations for few features."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from operator import add
 
 import numpy as np
@@ -13,11 +14,12 @@ from binfeat._common.subsets import slices
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import Features, is_computed
 from binfeat._rows.rows import Part, Rows
-from binfeat._threads import threads_to_factorize
+from binfeat._threads import side_by_side, threads_to_factorize
 from binfeat.linear.result import Penalties, Result, SolverOptions, refuse_overflow
 
 _BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features per block; sums of blocks are added up in float64
-_PANEL = 1024  # columns of the Gram matrix per product
+_PANEL = 1024  # columns of a Gram matrix, above which threads multiply columns instead of rows
+_MOST_PIECES, _PIECE_WORK = 8, 2**22  # pieces of the rows of a block, and least products of a piece
 # Measured with 250 to 2,000 features, 2 threads, both dtypes: the cost of a multiplication in the Gram matrix relative
 # to one in an iteration, which is memory-bound; and the share that each further target adds to an iteration.
 _GRAM_COST = 1 / 20
@@ -142,19 +144,38 @@ def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
     n_columns, weights, total = part.Z.shape[1], part.known_weights, float(part.total_weight[0])
     target_means = (weights * part.Y).sum(axis=0) / total if fit_intercept else np.zeros(part.Y.shape[1])
     matrix, right = np.zeros((n_columns, n_columns)), np.zeros((n_columns, part.Y.shape[1]))
-    sums, pivot = np.zeros(n_columns), np.empty(0)
+    sums, pivot = np.zeros((n_columns, 1)), np.empty(0)
     for rows, block in _filled(part.Z):
         if not pivot.size:  # a row near the mean, against cancellation when the mean is subtracted
             pivot = block.mean(axis=0) if fit_intercept else np.zeros(n_columns, block.dtype)
         roots = np.sqrt(weights[rows]).astype(block.dtype)
-        block -= pivot
-        block *= roots
-        right += block.T @ ((part.Y[rows] - target_means) * roots).astype(block.dtype)
-        sums += (block.T @ roots).ravel()
-        _add_products(block, matrix)
-    means = sums / total if fit_intercept else np.zeros_like(sums)
+        targets = ((part.Y[rows] - target_means) * roots).astype(block.dtype)
+        pieces = side_by_side(partial(_sums, block, pivot, roots, targets), _pieces(block), part.n_jobs)
+        for more in pieces:
+            for known, own in zip((right, sums, matrix), more):
+                known += own
+        if n_columns > _PANEL:
+            side_by_side(partial(_add_products, block, matrix), _panels(n_columns), part.n_jobs)
+    means = sums[:, 0] / total if fit_intercept else np.zeros(n_columns)
     _complete(matrix, means, total)
     return GramSystem(matrix, right, means + pivot, target_means, np.dtype(pivot.dtype), total)
+
+
+def _pieces(block: np.ndarray) -> Iterable[slice]:
+    """Return slices of the rows of a block, for threads; few, if there is little work."""
+    n_pieces = int(np.clip(block.size * block.shape[1] // _PIECE_WORK, 1, _MOST_PIECES))
+    return slices(len(block), max(1, -(-len(block) // n_pieces)))
+
+
+def _sums(
+    block: np.ndarray, pivot: np.ndarray, roots: np.ndarray, targets: np.ndarray, rows: slice
+) -> list[np.ndarray]:
+    """Center and weight some rows in place; return products with targets, sums, and, of few columns, the matrix."""
+    own = block[rows]
+    own -= pivot
+    own *= roots[rows]
+    sums = [own.T @ targets[rows], own.T @ roots[rows]]
+    return [*sums, own.T @ own] if block.shape[1] <= _PANEL else sums
 
 
 def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
@@ -176,18 +197,14 @@ def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
 
 def _panels(n_columns: int) -> Iterator[tuple[slice, slice]]:
     """Yield a slice of some columns, and the slice of these and all later columns."""
-    for panel in slices(n_columns, _PANEL):
+    for panel in slices(n_columns, -(-_PANEL // 4)):
         yield panel, slice(panel.start, n_columns)
 
 
-def _add_products(block: np.ndarray, matrix: np.ndarray) -> None:
-    """Add ``block.T @ block`` to the matrix, on and above the diagonal."""
-    n_columns = len(matrix)
-    space = np.empty(min(_PANEL, n_columns) * n_columns, block.dtype)
-    for panel, later in _panels(n_columns):
-        shape = panel.stop - panel.start, n_columns - panel.start
-        product = space[: shape[0] * shape[1]].reshape(shape)
-        matrix[panel, later] += np.matmul(block[:, panel].T, block[:, later], out=product)
+def _add_products(block: np.ndarray, matrix: np.ndarray, panel_and_later: tuple[slice, slice]) -> None:
+    """Add ``block.T @ block`` to the matrix, on and above the diagonal of some columns."""
+    panel, later = panel_and_later
+    matrix[panel, later] += block[:, panel].T @ block[:, later]
 
 
 def _complete(matrix: np.ndarray, means: np.ndarray, total: float) -> None:
