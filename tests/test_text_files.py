@@ -82,6 +82,26 @@ def test_formats_are_detected(tmp_path, kind):
     assert found.differs == (delimiter != "," or decimal != ".")
 
 
+@pytest.mark.parametrize("delimiter", [",", *hard(";", "\t", "|")])
+@pytest.mark.parametrize("end", ["\n", *hard("\r\n")])
+@pytest.mark.parametrize("name", ["one.csv.gz", *hard("one.csv")])
+@pytest.mark.parametrize("encoding", ["utf-8", *hard("utf-8-sig", "utf-16")])
+def test_many_columns_after_a_declared_delimiter(tmp_path, name, encoding, end, delimiter):
+    rows = [f"sep={delimiter}", *(delimiter.join(cells) for cells in (["a", "b", '"c\nd"', "y"], "1234", "5678")), ""]
+    X, y = read(put(tmp_path / name, end.join(rows), encoding))
+    assert X == {"a": [1, 5], "b": [2, 6], "c\nd": [3, 7]}
+    np.testing.assert_array_equal(y, [4, 8])
+
+
+def test_files_with_a_declared_delimiter_have_one_header(tmp_path):
+    for name in "ab":
+        put(tmp_path / f"{name}.csv", "sep=;\na;b;y\n1;2;3\n")
+    assert read(tmp_path)[0] == {"a": [1, 1], "b": [2, 2]}
+    put(tmp_path / "b.csv", "sep=;\nb;a;y\n1;2;3\n")
+    with pytest.raises(OSError, match=r"cannot be read: All files .*b\.csv differs from .*a\.csv"):
+        blocks(tmp_path, target="y")
+
+
 def test_a_usual_file_is_read_without_a_word(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "binfeat"):
         read(put(tmp_path / "one.csv", FORMATS["usual"][0]))
@@ -193,6 +213,8 @@ DAMAGED = {
     "fewer cells": ("a,b,y\n1,2,3\n1,2\n", OSError, "line 3 has 2 cells, and the header has 3"),
     "late": ("a,y\n" + "1,2\n" * 300_000 + "1,2,3\n", OSError, "line 300002 has 3 cells, and the header has 2"),
     "declared": ("sep=,\na,y\n1,2,3\n", OSError, "line 3 has 3 cells, and the header has 2"),
+    "declared, with more cells": ("sep=;\na;b;y\n1;2\n", OSError, r"^[^(]*\(.*\) cannot be read: line 3 has 2 cells"),
+    "declared and nothing else": ("sep=;\n", OSError, "it is empty; its first line must have the names"),
     "an open quote": (f'a,y\n1,2\n"x,2\n{LINES}', OSError, "the row in lines 3 to 53 has 1 cells, .* close its double"),
     "a quote too many": (
         'a,y\np,1\n"5 pipe,2\n' + "p,1\n" * 500 + '7" pipe,3\n',

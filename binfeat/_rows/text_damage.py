@@ -34,6 +34,12 @@ def first_fault(path: str, format: TextFormat) -> str | None:
     return None
 
 
+def header_of(path: str, format: TextFormat) -> list[str]:
+    """Return the names of the columns of a file; csv.Error or ValueError if they cannot be read."""
+    with _lines(path, format) as lines:
+        return next(csv.reader(lines, delimiter=format.delimiter), [])
+
+
 def require_whole(path: str, n_rows: int, format: TextFormat) -> None:
     """Raise ValueError if most lines of a file ended up inside cells, given its number of rows."""
     n_lines = sum(chunk.count(b"\n") for chunk in byte_chunks(path, SCAN_BYTES))

@@ -1,5 +1,6 @@
 """Text files as datasets: columns of codes, and thousands separators."""
 
+import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from binfeat._common.words import LEADING_ZERO
-from binfeat._rows.text_damage import first_fault, require_whole
+from binfeat._rows.text_damage import first_fault, header_of, require_whole
 from binfeat._rows.text_formats import GROUPS, TextFormat, encoding_name
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class TextFiles:
         import pyarrow as pa
 
         files = cls(TextFormat.of(names, usual, **options), [], [])
+        own = files.opened(names, None).schema
         with files.naming_fault(names[0]):
-            own = files.opened(names, None).schema
             names_and_kinds = list(zip(own.names, own.types))
         for name, kind in names_and_kinds:
             if pa.types.is_binary(kind):
@@ -59,9 +60,23 @@ class TextFiles:
         import pyarrow.dataset as ds
 
         with self.naming_fault(names[0]):
-            return ds.dataset(list(names), format=self._file_format(self.codes), partitioning=partitioning)
+            file_format = self._file_format(self.codes, self._skipped_header(names))
+            return ds.dataset(list(names), format=file_format, partitioning=partitioning)
 
-    def _file_format(self, string_columns: Sequence[str]) -> "FileFormat":
+    def _skipped_header(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the columns if lines before the header are skipped; ValueError if files differ."""
+        if not self.format.n_skipped:
+            return []
+        header = header_of(names[0], self.format)
+        other = next((name for name in names if header_of(name, self.format) != header), None)
+        if other is not None:
+            raise ValueError(
+                f"All files must have a first line such as 'sep=;' and the same header; {other} differs from "
+                f"{names[0]}. Remove the first line of all files."
+            )
+        return header
+
+    def _file_format(self, string_columns: Sequence[str], header: list[str]) -> "FileFormat":
         import pyarrow as pa
         import pyarrow.dataset as ds
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
@@ -69,9 +84,11 @@ class TextFiles:
         kinds = dict.fromkeys(string_columns, pa.string())
         options = ConvertOptions(column_types=kinds, strings_can_be_null=True, decimal_point=self.format.decimal)
         encoding = "utf8" if self.format.encoding == "utf-8" else self.format.encoding
+        # To find the names of columns, pyarrow also parses the skipped lines, which have another number of cells.
+        named = {"column_names": header, "skip_rows": self.format.n_skipped, "skip_rows_after_names": 1}
         return ds.CsvFileFormat(
             ParseOptions(delimiter=self.format.delimiter, newlines_in_values=True),
-            read_options=ReadOptions(encoding=encoding, skip_rows=self.format.n_skipped),
+            read_options=ReadOptions(encoding=encoding, **(named if self.format.n_skipped else {})),
             convert_options=options,
         )
 
@@ -80,7 +97,7 @@ class TextFiles:
         import pyarrow.dataset as ds
 
         heads, left = list[Any](), _HEAD_ROWS
-        dataset = ds.dataset(list(names), format=self._file_format(wanted))
+        dataset = ds.dataset(list(names), format=self._file_format(wanted, self._skipped_header(names)))
         for fragment in dataset.get_fragments():
             with self.naming_fault(fragment.path):
                 batches = fragment.to_batches(schema=dataset.schema, columns=wanted, batch_size=_BLOCK_ROWS)
@@ -122,7 +139,7 @@ class TextFiles:
         """Convert errors of reading a file to an OSError that names the file, the line and a remedy."""
         try:
             yield
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, csv.Error) as error:
             raise OSError(f"File ({path}) cannot be read: {first_fault(path, self.format) or error}") from error
 
     def require_whole(self, path: str, n_rows: int) -> None:
