@@ -33,6 +33,14 @@ def test_scores_of_a_table(ending, table, tmp_path, capsys):
     assert f"{found['outlier'].sum()} of 400 rows are outliers." in capsys.readouterr().err
 
 
+def test_a_table_without_outliers(rng, tmp_path, capsys):
+    path, out = tmp_path / "grid.csv", tmp_path / "scores.csv"
+    pd.DataFrame({"size": rng.choice([1, 2, 3], 200), "color": rng.choice(list("rgb"), 200)}).to_csv(path, index=False)
+    assert main(["outliers", str(path), "--out", str(out)]) == 0
+    assert "0 of 200 rows are outliers." in capsys.readouterr().err
+    assert pd.read_csv(out)["strangest_input"].isna().all()
+
+
 def test_tables_without_rows_or_values(tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("a,b\n")
     (tmp_path / "values.csv").write_text("a,b\n,\n,\n")

@@ -162,7 +162,8 @@ def outliers(paths: list[Path], text: TextOptions, out: Path | None) -> None:
     scores = detector.score_samples(X)
     strange = scores < detector.offset_
     inputs = np.full(len(X), None, dtype=object)
-    inputs[strange] = names[detector.contributions(X[strange]).argmax(axis=1)]
+    if strange.any():
+        inputs[strange] = names[detector.contributions(X[strange]).argmax(axis=1)]
     found = {"score": scores, "outlier": strange, "strangest_input": pa.array(inputs.tolist(), pa.string())}
     write(iter([pa.table(found)]), out)
     say(f"{strange.sum():,} of {len(X):,} rows are outliers.")
