@@ -341,6 +341,17 @@ def test_copies_of_rows_do_not_make_grids_fine(rng):
         SpectralClustering(2, random_state=0).fit(few.astype(float))
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_copies_of_rows_with_missing_values_do_not_make_grids_fine(kind, rng):
+    X = rng.normal(size=(100, 3))
+    X[::2, 2] = np.nan
+    gamma = SpectralEmbedding(random_state=0).fit(X).gamma_
+    copies = (
+        SpectralEmbedding(random_state=0).fit(kind(np.repeat(X, 3, axis=0))).gamma_
+    )  # 3 times as high if NaN differs from NaN
+    np.testing.assert_allclose(copies, gamma, rtol=1e-12)
+
+
 @pytest.mark.parametrize(("n_clusters", "seed"), each_value_once([4, 5], range(3)))
 def test_components_come_before_splits(seed, n_clusters):
     X, _ = make_blobs(600, centers=[[0, 0], [8, 0]], random_state=seed)

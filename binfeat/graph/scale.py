@@ -66,18 +66,21 @@ def _one_gamma(X: CheckedRows, categorical: np.ndarray) -> np.ndarray:
 
 def without_copies(X: CheckedRows) -> CheckedRows:
     """Return distinct rows, in their order, if there are at least two; warn if there are few."""
-    if sparse.issparse(X):
-        X = X.tocsr()
-        known = X @ np.random.default_rng(0).standard_normal(X.shape[1])  # bitwise equal for equal rows
-        rows = np.unique(known, return_index=True)[1]
-    else:
-        rows = np.unique(X, axis=0, return_index=True)[1]
+    rows = np.unique(_row_hashes(X), return_index=True)[1]
     if rows.size * N_NEAREST < X.shape[0]:
         warn(
             f"X has {rows.size} different rows among {X.shape[0]}, so the rows most similar to a row are its copies. "
             "Remove the copies, or decrease gamma."
         )
     return X[np.sort(rows)] if 2 <= rows.size < X.shape[0] else X
+
+
+def _row_hashes(X: CheckedRows) -> np.ndarray:
+    """Return a hash of each row, (n_rows,) uint64, which is equal for dense and CSR rows; NaN equals NaN."""
+    rows = sparse.csr_array(X, dtype=np.float64)
+    bits = np.where(np.isnan(rows.data), np.nan, rows.data + 0.0).view(np.uint64)  # one NaN, and no negative zeros
+    keys = np.random.default_rng(0).integers(2**64, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
+    return sparse.csr_array((bits ^ (bits >> np.uint64(32)), rows.indices, rows.indptr), rows.shape) @ keys
 
 
 def _bracket(is_fine: Callable[[float], bool]) -> tuple[float, float]:
