@@ -559,6 +559,17 @@ def test_column_names_of_blocks(rng):
             estimator.fit(blocks([(first, y[:20]), (second, y[20:])]))
 
 
+@pytest.mark.filterwarnings("error:X does not have valid feature names")
+def test_features_of_blocks_with_names(rng, monkeypatch):
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("aby"))
+    source = blocks(frame, target="y")
+    model = make_pipeline(RandomBinning(n_grids=N_GRIDS, random_state=0), CGRidge()).fit(source)
+    np.testing.assert_allclose(model.predict(source), model.predict(frame[["a", "b"]]), atol=1e-12)
+    full_disk(monkeypatch)
+    Z = RandomBinning(n_grids=N_GRIDS, n_features=7000, max_bytes=10, random_state=0).fit_transform(source)
+    assert (Z @ np.ones(Z.shape[1])).shape == (300,)
+
+
 def test_a_source_brings_its_targets(rng):
     X, y = table(rng, 40)
     for estimator in ESTIMATORS[2:]:

@@ -15,6 +15,7 @@ from binfeat._common.fit_rollback import all_or_nothing, fit_method
 from binfeat._common.gamma_scale import gamma_of_inputs
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
+    CheckedRows,
     check_input_names,
     check_integer,
     check_share,
@@ -214,7 +215,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         except OSError:
             if table.summary is None or not self._hashed:
                 raise
-            return StreamedFeatures.of(table.summary, self.encode, int(self.bin_offsets_[-1]), dense=False)
+            return StreamedFeatures.of(table.summary, self._encode, int(self.bin_offsets_[-1]), dense=False)
         table.end()
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
         return as_output(Z, self.output) if table.summary is None else Z
@@ -269,7 +270,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         """
         check_is_fitted(self)
         check_offsets(self.__dict__)
-        X = self._check(X)
+        return self._encode(self._check(X))
+
+    def _encode(self, X: CheckedRows) -> BinMatrix:
         self._require_memory(X, len(self._scale))
         return BinMatrix._trusted(self._codes_of(X), self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
@@ -294,7 +297,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         if is_source(X):
             check_is_fitted(self)
             summary = SourceSummary(X, lambda rows, _: self._check(rows))
-            return StreamedFeatures.of(summary, self.encode, int(self.bin_offsets_[-1]), dense=False)
+            return StreamedFeatures.of(summary, self._encode, int(self.bin_offsets_[-1]), dense=False)
         return as_output(self.encode(X), self.output)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
