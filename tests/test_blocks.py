@@ -182,6 +182,21 @@ def test_blocks_of_a_path(folder, tmp_path, kind, form):
     np.testing.assert_allclose(first[0], X[: len(first[0])], rtol=1e-15)
 
 
+@pytest.mark.skipif(int(pa.__version__.split(".")[0]) < 26, reason="older pyarrow may not convert views to strings")
+def test_strings_in_arrow_files_of_polars(rng, tmp_path):
+    words = rng.choice(["u", "a string of more than 12 bytes"], 200)
+    frame = pl.DataFrame(
+        {"word": words, "bytes": [b"1"] * 200, "number": rng.normal(size=200), "y": 1.0 * (words == "u")}
+    )
+    frame.write_ipc(tmp_path / "one.arrow")
+    assert ds.dataset(tmp_path / "one.arrow", format="ipc").schema.field("word").type == pa.string_view()
+    source = blocks(tmp_path / "one.arrow", target="y")
+    assert next(iter(source))[0].schema.types == [pa.large_string(), pa.large_binary(), pa.float64()]
+    frame.drop("bytes").write_ipc(tmp_path / "one.arrow")
+    model = KernelMachineRegressor(**FIXED).fit(blocks(tmp_path / "one.arrow", target="y"))
+    assert model.score(frame.drop("bytes", "y"), frame["y"]) > 0.9
+
+
 @pytest.mark.parametrize(("name", "mark"), [("one.csv", ","), ("one.tsv", "\t")])
 def test_digits_of_a_csv_that_begin_with_zeros_are_names(tmp_path, name, mark):
     rows = [("code", "whole", "hours", "y"), ("01003", 0, "-07", 0.5), ("", 10, 12, 0.25), ("25701", 20, 5, 0.0)]

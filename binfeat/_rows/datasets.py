@@ -219,6 +219,8 @@ def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Sche
             raise ValueError(f"File {number} of the dataset ({path}) has no columns {missing}; it has {own.names}.")
         differ = [(name, found) for name, found in zip(own.names, own.types) if types.get(name, found) != found]
         types |= {name: _wider(types[name], found) for name, found in differ}
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # pyarrow takes no rows of views
+    types = {name: plain.get(own, own) for name, own in types.items()}
     grouped = [] if text is None else text.grouped
     return pa.schema((types | dict.fromkeys(grouped, pa.float64())).items())
 
