@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hard import easy
+import sklearn
+from hard import easy, hard
 from scipy import sparse
 from scipy.sparse.linalg import svds
 from sklearn.base import clone
@@ -53,6 +54,17 @@ def test_union_is_its_parts_side_by_side(table):
     np.testing.assert_allclose(
         RandomFeatureUnion(parts()[:1]).fit_transform(X).toarray(), parts()[0][1].fit_transform(X).toarray()
     )
+
+
+@pytest.mark.parametrize("chosen", [[0, 1, 2], *hard([0], [1], [0, 2])])
+@pytest.mark.parametrize("interface", [None, "sparray"])
+def test_unions_return_the_csr_class_of_their_maps(table, interface, chosen):
+    if interface is not None and "sparse_interface" not in sklearn.get_config():
+        pytest.skip("a setting of scikit-learn from 1.9 on")
+    with sklearn.config_context(**({} if interface is None else {"sparse_interface": interface})):
+        fitted = RandomFeatureUnion([parts()[i] for i in chosen]).fit(table[0])
+        expected = sparse.csr_matrix if interface is None else sparse.csr_array
+        assert {type(fitted.transform(table[0])), type(fitted.encode(table[0]).tocsr())} == {expected}
 
 
 def test_inner_products_approximate_the_sum_of_kernels(rng):

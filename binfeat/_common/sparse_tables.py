@@ -1,13 +1,19 @@
-"""Check the arrays of a SciPy sparse matrix, because neither SciPy nor the kernels check indices."""
+"""The class of CSR results, and checks of sparse matrices, because neither SciPy nor the kernels check indices."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import get_config
 
 _REPAIR = "Build the matrix again from its rows, columns and values, or load it from an undamaged file."
 _UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
+
+
+def csr_container() -> type:
+    """Return the CSR class for scikit-learn's setting `sparse_interface`, which exists from version 1.9 on."""
+    return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
 
 
 def check_sparse(X: Any, name: str = "X") -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.memory import require_memory
+from binfeat._common.sparse_tables import csr_container
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_row_weights
 from binfeat._rows.products import (
@@ -78,13 +79,13 @@ class StackedFeatures(RowMatrix):
             out[:, columns] *= scale
         return out
 
-    def tocsr(self) -> sparse.csr_array:
-        """Return all features as one CSR matrix."""
+    def tocsr(self) -> sparse.csr_matrix | sparse.csr_array:
+        """Return all features as one CSR matrix; its type follows scikit-learn's `sparse_interface` setting."""
         parts = []
         for block, scale, _ in self._parts():
             block = block.toarray() if is_computed(block) else block
             parts.append((block.tocsr() if hasattr(block, "tocsr") else sparse.csr_array(block)) * scale)
-        return sparse.hstack(parts, format="csr", dtype=self.dtype)
+        return csr_container()(sparse.hstack(parts, format="csr", dtype=self.dtype))
 
     def gram_diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""

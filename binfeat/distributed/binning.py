@@ -11,6 +11,7 @@ from dask.sizeof import sizeof
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.sparse_tables import csr_container
 from binfeat._common.validation import CheckedRows, check_categorical, is_word
 from binfeat._engine.bin_tables import recode
 from binfeat.distributed._chunks import (
@@ -26,7 +27,7 @@ from binfeat.distributed._chunks import (
 )
 from binfeat.distributed.relevance import checked_sample
 from binfeat.features.binning.base import as_output
-from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of, csr_container
+from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids

@@ -16,6 +16,7 @@ from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
 from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs
+from binfeat._common.sparse_tables import csr_container
 from binfeat._common.validation import check_flag, checked_rows
 from binfeat._rows.stacked import StackedFeatures
 
@@ -270,7 +271,8 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             return StackedFeatures(parts, self._scales)
         scaled = [part * part.dtype.type(scale) for part, scale in zip(parts, self._scales, strict=True)]
         if self.sparse_output:
-            return sparse.hstack([part if sparse.issparse(part) else sparse.csr_array(part) for part in scaled], "csr")
+            parts = [part if sparse.issparse(part) else sparse.csr_array(part) for part in scaled]
+            return csr_container()(sparse.hstack(parts, "csr"))
         return np.hstack([part.toarray() if sparse.issparse(part) else part for part in scaled])
 
     def __sklearn_tags__(self) -> Tags:

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn import get_config
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import RowMatrix
+from binfeat._common.sparse_tables import csr_container
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_float_type, check_row_weights
 from binfeat._engine.bin_tables import count_entries, to_csr
@@ -29,11 +29,6 @@ def code_dtype(largest_grid: int) -> type[np.unsignedinteger]:
 def code_dtype_of(offsets: np.ndarray) -> type[np.unsignedinteger]:
     """Return the dtype of codes for the first column of each grid and the number of columns."""
     return code_dtype(np.diff(offsets).max())
-
-
-def csr_container() -> type:
-    """Return the CSR class for scikit-learn's setting `sparse_interface`, which exists from version 1.9 on."""
-    return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
 
 
 class BinMatrix(CodedFeatures, RowMatrix):
