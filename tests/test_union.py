@@ -127,6 +127,20 @@ def test_features_computed_when_needed(table, rng, monkeypatch, bytes_computed_a
         np.testing.assert_allclose(lazy.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "made", [RandomFourier(n_components=6), RandomFourier(n_components=6, sampler="fastfood"), union()]
+)
+def test_computed_features_of_no_rows(table, made):
+    X = table[0]
+    Z = clone(made).fit(X).encode(X)
+    for none in (np.zeros(len(X), dtype=bool), [], slice(7, 7)):
+        assert Z[none].toarray().shape == (0, Z.shape[1])
+    for rows in (None, [[0, 1], [2, 3]]):
+        with pytest.raises(IndexError, match="take needs row numbers in one dimension"):
+            Z[rows]
+    np.testing.assert_allclose(Z[[-1]].toarray(), Z.toarray()[-1:], atol=1e-12)
+
+
 MACHINES = {
     "ridge": CGRidge(alpha=0.3, tol=1e-10, max_iter=3000),
     "path": CGRidge(alphas=[0.1, 1.0, 10.0], tol=1e-10, max_iter=3000, cv=3),

@@ -10,6 +10,16 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from binfeat._common.array_types import ArrayLike
+
+
+def row_numbers(rows: ArrayLike) -> np.ndarray:
+    """Return the numbers of selected rows as an array; IndexError if they are not integers in one dimension."""
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise IndexError(f"take needs row numbers in one dimension, got {rows.dtype} of shape {rows.shape}.")
+    return rows.astype(np.intp, copy=False)
+
 
 class RowMatrix(LinearOperator):
     """An operator with row indexing, over which NumPy must not iterate row by row, which is slow and fails.
@@ -36,7 +46,7 @@ class RowMatrix(LinearOperator):
                 kind = type(self).__name__
                 raise IndexError(f"a {kind} is indexed by rows only: Z[rows]; to pick columns, use {self._instead}.")
             rows = rows[0]
-        return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
+        return self.take(row_numbers(np.atleast_1d(np.arange(self.shape[0])[rows])))
 
     def sum(self, axis: int | None = None) -> Any:
         """Sum of the entries.

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from binfeat._common.array_types import ArrayLike
+from binfeat._common.operators import row_numbers
 from binfeat._common.subsets import slices
 from binfeat._rows.products import ComputedFeatures
 
@@ -26,9 +28,9 @@ class LazyFeatures(ComputedFeatures):
         for rows in slices(self.shape[0], step):
             yield rows, self._compute(self._X[rows])
 
-    def take(self, rows: np.ndarray) -> "LazyFeatures":
-        """Select rows by number."""
-        return LazyFeatures(self._compute, self._X[rows], self.shape[1])
+    def take(self, rows: ArrayLike) -> "LazyFeatures":
+        """Select rows by number; IndexError if the numbers are not integers in one dimension."""
+        return LazyFeatures(self._compute, self._X[row_numbers(rows)], self.shape[1])
 
     def toarray(self) -> np.ndarray:
         """Compute all features."""

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.memory import require_memory
-from binfeat._common.operators import RowMatrix
+from binfeat._common.operators import RowMatrix, row_numbers
 from binfeat._common.sparse_tables import csr_container
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_float_type, check_row_weights
@@ -182,10 +182,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
         IndexError
             If `rows` is not a one-dimensional array of integers, or an integer is out of range.
         """
-        rows = np.asarray(rows)
-        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-            raise IndexError(f"take needs row numbers in one dimension, got {rows.dtype} of shape {rows.shape}.")
-        rows = rows.astype(np.intp, copy=False)
+        rows = row_numbers(rows)
         most = np.inf if self._store is None else self._store.max_bytes
         store = CodeStore(rows.size, len(self.codes), most, self.codes.dtype)
         for codes, taken in zip(self.codes, store.array, strict=True):

@@ -50,7 +50,7 @@ class FourierMap:
         fast = isinstance(self.frequencies, Fastfood)
         n_rows, itemsize = X.shape[0], X.dtype.itemsize
         most = max(1 if fast else _FEWEST_ROWS, _SCRATCH_BYTES // (self.n_frequencies * itemsize))
-        step = -(-n_rows // -(-n_rows // most))
+        step = max(1, -(-n_rows // max(1, -(-n_rows // most))))
         require_memory(
             (n_rows * self.n_components + thread_count(self.n_jobs) * step * self.n_frequencies) * itemsize,
             f"making {self.n_components} features of {n_rows} rows",
