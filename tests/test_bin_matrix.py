@@ -78,6 +78,15 @@ def test_products(rng, code_type, dtype, operand, n_columns):
     np.testing.assert_allclose(Z @ np.asfortranarray(W), csr @ W, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.parametrize("operand", [np.longdouble, np.clongdouble, object])
+def test_products_with_types_without_kernels_are_double(rng, operand):
+    Z = matrix(rng)
+    W, V = rng.normal(size=(Z.shape[1], 2)), rng.normal(size=len(Z))
+    for got, expected in ((Z @ W.astype(operand), Z @ W), (Z.T @ V.astype(operand), Z.T @ V)):
+        assert got.dtype == (np.complex128 if operand == np.clongdouble else np.float64)
+        np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("n_columns", [1, 2, 7, 8])
 @pytest.mark.parametrize(("code_type", "dtype"), [SHORT, *hard(LONG)])
 def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_columns):

@@ -76,7 +76,9 @@ class RowMatrix(LinearOperator):
     def _product(self, write: Callable[[np.ndarray, np.ndarray], None], operand: Any, n_rows: int) -> np.ndarray:
         """Return the product computed by `write` for any dtype; real and imaginary parts are multiplied separately."""
         operand = operand.toarray() if issparse(operand) else np.asarray(operand)
-        operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
+        dtype = np.result_type(self.dtype, operand.dtype)
+        widest = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)  # no kernels for long doubles and objects
+        operand = operand.astype(dtype if np.can_cast(dtype, widest) else widest, copy=False)
         if operand.dtype.kind == "c":
             return self._product(write, operand.real, n_rows) + 1j * self._product(write, operand.imag, n_rows)
         out = np.empty((n_rows, operand.shape[1]), operand.dtype, order="F")
