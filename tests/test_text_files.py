@@ -227,6 +227,12 @@ DAMAGED = {
         ValueError,
         "line 3 has a cell that spans many lines; close its double quote",
     ),
+    "a long cell": (
+        f"a,y\n1,2\n{'x' * 3_000_000},2\n",
+        OSError,
+        "line 3 has a cell that is longer than 131,072 .*Parquet",
+    ),
+    "a long name": (f"{'x' * 3_000_000},y\n1,2\n", OSError, "line 1 has a cell that is longer than 131,072 characters"),
     "names that repeat": ("a,b,a,y\n1,2,3,4\n", OSError, r"line 1 has 2 columns named 'a' \(columns 1, 3\); rename"),
     "nothing": ("", OSError, "it is empty; its first line must have the names"),
 }

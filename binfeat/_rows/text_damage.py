@@ -25,7 +25,12 @@ def first_fault(path: str, format: TextFormat) -> str | None:
                     return _ragged(line + n_lines, rows.line_num - n_lines, len(row), len(header), format)
                 n_lines = rows.line_num
     except csv.Error:
-        return f"line {line + n_lines} has a cell that spans many lines; close its double quote."
+        where = f"line {line + n_lines} has a cell that"
+        if rows.line_num - n_lines > 1:
+            return f"{where} spans many lines; close its double quote."
+        return (
+            f"{where} is longer than {csv.field_size_limit():,} characters; shorten it, or save the table as Parquet."
+        )
     except UnicodeDecodeError as error:
         bad, encoding = error.object[error.start : error.end], encoding_name(format.encoding)
         return f"{bad!r} is not text in {encoding}; give the encoding, such as 'windows-1252'."
