@@ -238,6 +238,15 @@ DAMAGED = {
 }
 
 
+@pytest.mark.parametrize("n_scanned", [2**28, 1000])
+def test_a_truncated_compressed_file_is_named(tmp_path, monkeypatch, n_scanned):
+    monkeypatch.setattr("binfeat._rows.text_formats.SCAN_BYTES", n_scanned)
+    path = put(tmp_path / "one.csv.gz", "a,y\n" + "".join(f"{i},{i * i % 97}\n" for i in range(300_000)))
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(OSError, match=r"^File \(.*one\.csv\.gz\) cannot be read: Truncated compressed stream$"):
+        read(path)
+
+
 @pytest.mark.parametrize("kind", DAMAGED)
 def test_damaged_files(tmp_path, kind):
     content, error, message = DAMAGED[kind]

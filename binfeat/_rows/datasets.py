@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from binfeat._common.frames import require_distinct
 from binfeat._rows.text_damage import first_fault
 from binfeat._rows.text_files import TextFiles
+from binfeat._rows.text_formats import reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ValueError(f"{' and '.join(given)} must be None for files of the format {formats[0]}, which have none.")
-    with _reading(files[0]):
+    with reading(files[0]):
         require_distinct(_names_in(names[0], formats[0]), "it")
         return ds.dataset(names, format=formats[0], partitioning="hive"), None
 
@@ -211,7 +211,7 @@ def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Sche
     types = dict(zip(names, dataset.schema.types))
     for number, fragment in enumerate(dataset.get_fragments()):
         path = getattr(fragment, "path", "in memory")
-        with _reading(path, f"File {number} of the dataset ") if text is None else text.naming_fault(path):
+        with reading(path, f"File {number} of the dataset ") if text is None else text.naming_fault(path):
             own = fragment.physical_schema
         known = {*own.names, *get_partition_keys(fragment.partition_expression)}
         missing = [name for name in names if name not in known]
@@ -239,11 +239,3 @@ def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType":
     if len(set(map(pa.types.is_signed_integer, types))) > 1:
         return pa.int64()
     return max(types, key=lambda own: own.bit_width)
-
-
-@contextmanager
-def _reading(path: str | Path, prefix: str = "File ") -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise OSError(f"{prefix}({path}) cannot be read: {error}") from error

@@ -34,7 +34,7 @@ def first_fault(path: str, format: TextFormat) -> str | None:
     except UnicodeDecodeError as error:
         bad, encoding = error.object[error.start : error.end], encoding_name(format.encoding)
         return f"{bad!r} is not text in {encoding}; give the encoding, such as 'windows-1252'."
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         return str(error)
     return None
 

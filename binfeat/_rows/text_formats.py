@@ -5,9 +5,10 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Self
 
 _DELIMITERS = ",", ";", "\t", "|"
@@ -161,13 +162,22 @@ def _after(decoder: codecs.IncrementalDecoder, chunk: bytes) -> str:
 
 
 def byte_chunks(name: str, most: int) -> Iterator[bytes]:
-    """Read the first bytes of a file, decompressed if its name ends in .gz."""
+    """Read the first bytes of a file, decompressed if its name ends in .gz; OSError if it cannot be read."""
     import pyarrow as pa
 
-    with pa.input_stream(name) as file:
+    with reading(name), pa.input_stream(name) as file:
         while most > 0 and (chunk := file.read(min(_CHUNK, most))):
             yield chunk
             most -= len(chunk)
+
+
+@contextmanager
+def reading(path: str | Path, prefix: str = "File ") -> Iterator[None]:
+    """Convert errors of reading a file to an OSError that names the file."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise OSError(f"{prefix}({path}) cannot be read: {error}") from error
 
 
 def _head(name: str, encoding: str) -> str:
