@@ -1,5 +1,8 @@
 """Classes of pandas' nullable, Arrow and categorical labels have the corresponding NumPy type."""
 
+from datetime import date
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from hard import each_value_once
@@ -73,6 +76,32 @@ def test_objects_that_are_bools_or_integers_are_labels(estimator, kind, labels):
         assert estimator.classes_.dtype == kind
         assert estimator.classes_.tolist() == labels
         assert estimator.score(ROWS, given) > 0.8
+
+
+OTHERS = {
+    "datetime64": (np.array(["2026-01-01", "2026-01-02"], "M8[D]"), r"got datetime64\[D\]. Convert y to strings"),
+    "timedelta64": (np.array([1, 2], "m8[s]"), r"got timedelta64\[s\]. Convert y to strings"),
+    "dates": (np.array([date(2026, 1, 1), date(2026, 1, 2)]), r"got datetime.date\(2026, 1, .\). Convert y to strings"),
+    "decimals": (np.array([Decimal(1), Decimal(2)]), r"got Decimal\('.'\). Convert y to strings"),
+    "words and numbers": (np.array(["no", 1], dtype=object), "got objects of type int and str. Convert y"),
+    "numbers and words": (np.array([1.5, "no"], dtype=object), "got objects of type float and str. Convert y"),
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("kind", OTHERS)
+def test_labels_of_other_types_are_refused(estimator, kind):
+    labels, message = OTHERS[kind]
+    with pytest.raises(TypeError, match=f"^y must have labels .*numbers or.* strings, {message}"):
+        estimator.fit(ROWS, labels[LABELS.astype(int)])
+
+
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+def test_times_in_columns_and_blocks_are_refused(kind):
+    y = OTHERS[kind][0][LABELS.astype(int)]
+    for arguments in ((ROWS, np.column_stack([y, y])), (blocks(ROWS, y),)):
+        with pytest.raises(TypeError, match="y must have labels that are numbers or strings"):
+            KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0).fit(*arguments)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -239,17 +240,31 @@ def check_label_columns(y: Any) -> np.ndarray:
 def check_labels(y: Any) -> np.ndarray:
     """Return labels as a one-dimensional array with any number of classes.
 
-    ValueError if they are not labels; TypeError if they cannot be sorted, such as strings together with None.
+    ValueError if they are not labels; TypeError if they are not all numbers or all strings.
     """
     y = column_or_1d(label_array(y), warn=True)
+    if y.dtype.kind in "mM":
+        raise TypeError(f"y must have labels that are numbers or strings, got {y.dtype}. Convert y to strings.")
     try:
         check_classification_targets(y)
-    except TypeError as error:
-        text = next((label for label in y.tolist() if isinstance(label, bytes)), None)
-        if text is not None:
-            raise TypeError(f"y must have labels that are numbers or strings, got {text!r}. Decode y.") from error
-        raise TypeError("y must have labels of one kind, all numbers or all strings.") from error
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TypeError) or "Unknown label type: unknown" in str(error):
+            raise TypeError(_fault_of_types(y.tolist())) from error
+        raise
     return y
+
+
+def _fault_of_types(labels: list[Any]) -> str:
+    """Describe labels that are neither all numbers nor all strings."""
+    other = next((label for label in labels if not isinstance(label, str | Real | None)), None)
+    if other is not None:
+        remedy = "Decode y." if isinstance(other, bytes) else "Convert y to strings."
+        return f"y must have labels that are numbers or strings, got {other!r}. {remedy}"
+    types = " and ".join(sorted({type(label).__name__ for label in labels}))
+    return (
+        f"y must have labels of one kind, all numbers or all strings, got objects of type {types}. Convert y to an "
+        "array of numbers or of strings."
+    )
 
 
 def require_two(classes: np.ndarray) -> None:
