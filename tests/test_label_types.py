@@ -6,6 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from hard import each_value_once
+from scipy import sparse
 
 from binfeat import CGRidgeClassifier, KernelMachineClassifier, LabelSpreading, blocks
 
@@ -102,6 +103,18 @@ def test_times_in_columns_and_blocks_are_refused(kind):
     for arguments in ((ROWS, np.column_stack([y, y])), (blocks(ROWS, y),)):
         with pytest.raises(TypeError, match="y must have labels that are numbers or strings"):
             KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0).fit(*arguments)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_array])
+def test_a_sparse_indicator_matrix_is_refused(estimator, kind):
+    y = kind(np.column_stack([LABELS, ~LABELS]))
+    with pytest.raises(TypeError, match=r"y.* dense .*toarray\(\)"):
+        estimator.fit(ROWS, y)
+    with pytest.raises(TypeError, match=r"^y must be a dense array, got c.._\w+\. Pass y\.toarray\(\)"):
+        blocks(ROWS, y)
+    with pytest.raises(TypeError, match=r"Block 0 .*: y must be a dense array, .* Pass y\.toarray\(\)"):
+        estimator.fit(blocks([(ROWS, y)]))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)

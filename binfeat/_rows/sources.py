@@ -127,10 +127,16 @@ def blocks(
     _refuse("an array", target=target, weight=weight)
     check_sparse(table)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
+        _require_dense(name, values)
         if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != table.shape[:1]):
             got = None if values is None else f"shape {np.shape(values)}"
             raise ValueError(f"{name} must have one value for each of the {table.shape[0]} rows of X, got {got}.")
     return _ArrayBlocks(tuple(values for values in (table, y, sample_weight) if values is not None), block_rows)
+
+
+def _require_dense(name: str, values: object) -> None:
+    if sparse.issparse(values):
+        raise TypeError(f"{name} must be a dense array, got {type(values).__name__}. Pass {name}.toarray().")
 
 
 def _refuse(kind: str, **arguments: object) -> None:
@@ -235,8 +241,11 @@ def _checked(block: Sequence) -> tuple:
     X = X if hasattr(X, "shape") else np.asarray(X)
     if not X.shape:
         raise ValueError(f"X must have rows and inputs, got {X!r}.")
+    names = ("y", "sample_weight")[: len(others)]
+    for name, values in zip(names, others, strict=True):
+        _require_dense(name, values)
     others = [np.asarray(unmasked(values)) for values in others]
-    for name, values in zip(("y", "sample_weight"), others):
+    for name, values in zip(names, others, strict=True):
         if values.ndim == 0 or len(values) != X.shape[0]:
             raise ValueError(f"{name} must have one value per row, {X.shape[0]}; got shape {values.shape}.")
     return X, *others
