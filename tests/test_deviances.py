@@ -374,7 +374,7 @@ def test_predictions_for_rows_of_the_model_follow_from_coefficients(given, rng, 
 @pytest.mark.parametrize(
     ("loss", "features"), [("poisson", "exact"), *hard(("gamma", "binning"), ("tweedie", "local"), ("gamma", "exact"))]
 )
-def test_one_group_or_row_is_left_for_training(rng, loss, features):
+def test_one_group_or_row_is_left_for_training(rng, few_steps, loss, features):
     X, y, _ = drawn(loss, rng, 60)
     model = KernelMachineRegressor(loss=loss, features=features, random_state=0)
     assert (model.fit(X, y, groups=np.arange(60) % 2).predict(X) > 0).all()

@@ -419,7 +419,7 @@ def test_scores_choose(table, monkeypatch):
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("local", "binning", "fourier")])
-def test_scores_that_are_no_number(table, features):
+def test_scores_that_are_no_number(table, few_steps, features):
     X, y, labels = table
     first, last = np.arange(399), np.array([399])
     options = {"features": features, "random_state": 0}
@@ -431,7 +431,7 @@ def test_scores_that_are_no_number(table, features):
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("local", "binning", "fourier")])
-def test_scores_of_groups(table, features):
+def test_scores_of_groups(table, few_steps, features):
     X, y, labels = table
     for model, own in (
         (KernelMachineRegressor(scoring="r2", features=features, random_state=0), y),

@@ -90,7 +90,7 @@ def repeated(n_rows, rng):
     return weights, rows, *((np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in (is_out, is_out[rows]))
 
 
-@pytest.mark.parametrize("kind", [CGRidge, CGRidgeClassifier])
+@pytest.mark.parametrize("kind", [CGRidge, *hard(CGRidgeClassifier)])
 def test_weights_are_repeated_rows_in_validation_sets(table, rng, kind):
     Z, y, labels = table
     own = y if kind is CGRidge else labels

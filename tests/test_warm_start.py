@@ -167,7 +167,7 @@ def test_ctrl_c_leaves_the_earlier_model(table):
     assert_same_state(model, before)
 
 
-@pytest.mark.parametrize("lowest", [0.0, -2.0])
+@pytest.mark.parametrize("lowest", [0.0, *hard(-2.0)])
 def test_targets_that_the_transformation_does_not_support(rng, lowest):
     X = rng.normal(size=(200, 2))
     y = np.exp(2 * X[:, 0])
