@@ -115,6 +115,18 @@ def test_bounds_of_bins(rng):
         binning.bin_bounds(X + 50, 0)
 
 
+def test_bounds_of_the_outermost_bins():
+    X = np.array([[0.0], [1e20], [2e20], [-1e300]])
+    binning = RandomBinning(gamma=1.0, n_grids=3, random_state=0, output="codes").fit(X)
+    columns = binning.encode(X).tocsr().indices.reshape(4, 3)
+    for column, (low, high) in zip(columns.T, [(1e10, np.inf)] * 3, strict=True):
+        assert column[1] == column[2]
+        lower, upper = binning.bin_bounds(X, column[1])
+        assert low < lower[0] < 1e20
+        assert upper[0] == high
+        assert binning.bin_bounds(X, column[3])[0][0] == -np.inf
+
+
 def test_numbers_of_grids_and_components():
     assert RandomBinning.min_grids(0.05) == 100
     assert RandomBinning.min_grids(0.01, 0.9) == 900

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 
 from binfeat import (
+    CGRidgeClassifier,
     KernelMachineClassifier,
     KernelMachineRegressor,
     kernels,
@@ -370,6 +371,20 @@ def test_class_weights(three):
         by_class.fit(X, labels, sample_weight=np.full(len(X), 0.5)).decision_function(X),
         KernelMachineClassifier(**FIXED).fit(X, labels, sample_weight=0.5 * weights).decision_function(X),
     )
+
+
+def test_balanced_classes_use_sample_weights(three):
+    """Rows of weight 0 do not count, and a factor of the weights of a class cancels."""
+    X, labels = three
+    model = KernelMachineClassifier(**FIXED, class_weight="balanced")
+    kept = (labels != "blue") | (np.arange(900) % 10 == 0)
+    few = model.fit(X[kept], labels[kept]).decision_function(X)
+    np.testing.assert_allclose(model.fit(X, labels, sample_weight=kept).decision_function(X), few, atol=5e-3)
+    ridge = CGRidgeClassifier(class_weight="balanced", tol=1e-8)
+    plain = ridge.fit(X, labels).decision_function(X)
+    weights = np.where(labels == "red", 10.0, 1.0)
+    weighted = ridge.fit(X, labels, sample_weight=weights / weights.mean()).decision_function(X)
+    np.testing.assert_allclose(weighted, plain, atol=1e-6)
 
 
 def test_probabilities(three, table, limits):

@@ -327,3 +327,20 @@ def test_fourier_names_and_refusals():
     for wrong in ("gauss", 3, None, kernels.RBF):
         with pytest.raises(ValueError, match=r"kernel must be 'rbf', 'laplacian', 'cauchy', 'hat', .* Spectral"):
             lookup.fourier_kernel(wrong)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "distance", "gamma", "expected"),
+    [
+        (kernels.Laplacian(), 1e300, 1e-300, np.exp(-1)),
+        (kernels.Hat(), 1e300, 1e-300, 0.0),
+        (kernels.RBF(), 1e80, 1e-160, np.exp(-1)),
+        (kernels.Matern(0.5), 1e80, 1e-160, np.exp(-np.sqrt(2))),
+        (kernels.Laplacian(), 1e308, 0.5, 0.0),
+        (kernels.RBF(), 1e308, 0.5, 0.0),
+    ],
+)
+def test_large_distances_and_small_gammas(kernel, distance, gamma, expected):
+    other = -distance if distance > 1e307 else 0.0
+    assert kernel([[distance]], [[other]], gamma=gamma)[0, 0] == pytest.approx(expected, abs=1e-12)
+    assert kernel([[distance, 1.0]], [[0.0, 1.0]], gamma=[0.0, 1.0])[0, 0] == 1.0

@@ -14,6 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._common.array_types import ArrayLike
+from binfeat._common.arrays import quotients
 from binfeat._common.calibration import Calibration
 from binfeat._common.frames import plain_type, typed_objects
 from binfeat._common.validation import check_weights, checked_array, is_word
@@ -277,8 +278,10 @@ def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
     return np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
 
 
-def class_weights(class_weight: ClassWeight, y: np.ndarray) -> np.ndarray | None:
-    """Return the class weight of each row, or None.
+def class_weights(
+    class_weight: ClassWeight, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray | None:
+    """Return the class weight of each row, or None; "balanced" uses the sample weights (n_rows, 1), if any.
 
     ValueError if `class_weight` is not a dict, "balanced" or None, or a weight is negative or not finite.
     """
@@ -286,28 +289,34 @@ def class_weights(class_weight: ClassWeight, y: np.ndarray) -> np.ndarray | None
         return None
     if not isinstance(class_weight, dict) and not is_word(class_weight, "balanced"):
         raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}.")
-    weights = compute_sample_weight(class_weight, y)
+    if isinstance(class_weight, dict):
+        weights = compute_sample_weight(class_weight, y)
+    else:
+        classes, places = np.unique(y, return_inverse=True)
+        totals = np.bincount(places, None if sample_weight is None else sample_weight[:, 0])
+        weights = weights_of_classes(class_weight, classes, totals)[places]
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(f"class_weight must be finite, non-negative and not all 0, got {class_weight!r}.")
     return weights
 
 
 def unite_classes(counted: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Merge classes and counts of parts; ValueError if there is only one class."""
+    """Merge classes and counts (or weights) of parts; ValueError if there is only one class."""
     parts, counts_of_parts = zip(*counted, strict=True)
     classes, places = np.unique(np.concatenate(parts), return_inverse=True)
     require_two(classes)
-    counts = np.zeros(classes.size, np.int64)
-    np.add.at(counts, places, np.concatenate(counts_of_parts))
-    return classes, counts
+    counts = np.concatenate(counts_of_parts)
+    sums = np.zeros(classes.size, counts.dtype)
+    np.add.at(sums, places, counts)
+    return classes, sums
 
 
-def weights_of_classes(class_weight: ClassWeight, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the weight of each class, (n_classes,), from counts; ValueError as in `class_weights`."""
+def weights_of_classes(class_weight: ClassWeight, classes: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Return the weight of each class, (n_classes,), given total weights of rows; ValueError as in `class_weights`."""
     if is_word(class_weight, "balanced"):
-        return counts.sum() / (counts.size * counts)
+        return quotients(totals.sum(), np.count_nonzero(totals) * totals)
     weights = class_weights(class_weight, classes)
-    return np.ones(counts.size) if weights is None else weights
+    return np.ones(totals.size) if weights is None else weights
 
 
 def weights_of_known(
@@ -330,7 +339,7 @@ def weights_by_class(sample_weight: ArrayLike | None, class_weight: ClassWeight,
     weights = check_weights(sample_weight, len(y))
     if y.ndim == 2 and class_weight is not None:
         raise ValueError("class_weight requires one label per row, but y has several. Pass sample_weight instead.")
-    of_class = class_weights(class_weight, y)
+    of_class = class_weights(class_weight, y, weights)
     if of_class is None:
         return weights
     return of_class[:, None] if weights is None else check_weights((weights * of_class[:, None]).ravel(), len(y))

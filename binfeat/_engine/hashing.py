@@ -9,7 +9,7 @@ BLOCK = 512
 FLAGS = BLOCK // 4 + 1  # for more than a quarter of the rows, a vectorized column is faster than single flags
 STRIDE = BLOCK + 8  # a power of two would map a whole block to one set of the cache
 
-_BORDER = 2.0**51 - 1  # odd, because a multiple of a power of two would lose bits of the key
+BORDER = 2.0**51 - 1  # odd, because a multiple of a power of two would lose bits of the key
 _SAFE = 2.0**50  # below it no cell can exceed the border, with any shift
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)  # the multipliers of MurmurHash3's 64-bit finalizer
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
@@ -24,7 +24,7 @@ def add_term(x, scale, shift, key, nan_key):
     """Return the term of one input in the hash: `key * ceil(x * scale - shift)`, saturated; `nan_key` for NaN."""
     if np.isnan(x):
         return nan_key
-    cell = min(max(np.ceil(x * scale - shift), -_BORDER), _BORDER)
+    cell = min(max(np.ceil(x * scale - shift), -BORDER), BORDER)
     return np.uint64(np.int64(cell)) * key
 
 

@@ -36,13 +36,16 @@ class Facts:
     weight: float
     y_shape: tuple  # shape of the targets of a row
     classes: np.ndarray
-    counts: np.ndarray
+    counts: np.ndarray  # rows of each class
+    totals: np.ndarray  # weights of each class
     kind: Any  # of X: the types of its columns, or True for dense features
 
     @classmethod
     def of(cls, y: np.ndarray, weights: np.ndarray, kind: Any, has_classes: bool) -> Self:
-        classes, counts = np.unique(y if has_classes else y[:0], return_counts=True)
-        return cls(len(y), float(weights.sum()), y.shape[1:], classes, counts, kind)
+        labels = y if has_classes else y[:0]
+        classes, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        totals = np.bincount(places.ravel(), weights[: len(labels), 0], classes.size)
+        return cls(len(y), float(weights.sum()), y.shape[1:], classes, counts, totals, kind)
 
 
 def places_of_rows(facts: Sequence[Facts]) -> list[int]:
@@ -135,8 +138,8 @@ class DaskTable:
     def weigh_classes(self, class_weight: ClassWeight) -> None:
         """Multiply the weights of all rows by the weights of their classes."""
         if class_weight is not None:
-            classes, counts = self.classes
-            of_class = weights_of_classes(class_weight, classes, counts)
+            classes, totals = unite_classes([(fact.classes, fact.totals) for fact in self._facts])
+            of_class = weights_of_classes(class_weight, classes, totals)
             self.given = replace(self.given, blocks=persist(self.given.each(_weighed, classes, of_class)))
             self.is_weighted = True
 

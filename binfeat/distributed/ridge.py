@@ -215,10 +215,10 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
 
     def _encoder(self, facts: Sequence[Facts]) -> Encoder:
         self.multilabel_ = False
-        self.classes_, counts = unite_classes([(fact.classes, fact.counts) for fact in facts])
-        of_class = weights_of_classes(self.class_weight, self.classes_, counts)
+        self.classes_, totals = unite_classes([(fact.classes, fact.totals) for fact in facts])
+        of_class = weights_of_classes(self.class_weight, self.classes_, totals)
         encode = partial(_signs, classes=self.classes_, of_class=of_class)
-        return encode, 1 if counts.size == 2 else counts.size, False
+        return encode, 1 if totals.size == 2 else totals.size, False
 
     def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Return scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""

@@ -23,7 +23,10 @@ def _pairs(X: ArrayLike, Y: ArrayLike | None, gamma: float | ArrayLike) -> tuple
 
 def _scaled(gamma: float, distance: np.ndarray) -> np.ndarray:
     """Return the product, limited so that it is neither infinite nor NaN."""
-    return np.minimum(gamma * np.minimum(distance, _MOST), _MOST)
+    if gamma == 0:
+        return np.zeros_like(distance)
+    with np.errstate(over="ignore"):
+        return np.minimum(gamma * distance, _MOST)
 
 
 class Kernel:

@@ -84,8 +84,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``, which Newton's
         method minimizes in the primal, with ``tol=None`` as 1e-2.
     class_weight : dict or "balanced", default=None
-        Class weights, which multiply the sample weights. "balanced" gives all classes the same total weight if
-        sample weights are equal.
+        Class weights, which multiply the sample weights. "balanced" gives all classes the same total weight.
     probability : bool, default=False
         If True, `fit` also calibrates the scores on validation rows, and `predict_proba` is available. This needs one
         more solve for each split of `cv`.

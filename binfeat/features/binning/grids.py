@@ -10,7 +10,7 @@ from scipy import sparse
 from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, stream, uniforms, words_at
 from binfeat._common.subsets import slices
 from binfeat._common.validation import CheckedRows
-from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
+from binfeat._engine.hashing import BLOCK, BORDER, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._threads import thread_count
 from binfeat.kernels.base import Kernel, PitchKernel
 
@@ -75,12 +75,16 @@ class Grids:
         return self.scale, self.shift, self.keys, self.nan_keys
 
     def box(self, p: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds (n_inputs,) of the bin of a row x in grid p, ``lower < x <= upper``; infinite if ignored."""
+        """Return bounds (n_inputs,) of the bin of a row x in grid p, ``lower < x <= upper``.
+
+        They are infinite for ignored inputs and beyond the outermost cells.
+        """
         scale, shift = self.scale[p], self.shift[p]
-        cells = np.ceil(x * scale - shift)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            cells = np.clip(np.ceil(x * scale - shift), -BORDER, BORDER)
             lower, upper = (cells - 1 + shift) / scale, (cells + shift) / scale
-        return np.where(scale == 0, -np.inf, lower), np.where(scale == 0, np.inf, upper)
+        lower = np.where((scale == 0) | (cells == -BORDER), -np.inf, lower)
+        return lower, np.where((scale == 0) | (cells == BORDER), np.inf, upper)
 
     def hash(self, X: CheckedRows, n_jobs: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """Return hashes (n_grids, n_rows), uint64, of the rows of an ndarray or CSR (n_rows, n_inputs)."""

@@ -319,7 +319,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
 
     @unavailable_if(lacks_bins)
     def unseen_shares(self, X: Any) -> np.ndarray:
-        """Return the share of the grids in which the bin of a row contains no training row, for each row.
+        """Return the share of the grids in which the bin of a row has no column, for each row.
+
+        A bin has a column if it contains at least `min_count` training rows.
 
         Parameters
         ----------
@@ -328,7 +330,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Returns
         -------
         shares : ndarray of shape (n_rows,)
-            0 for training rows. Near 1 for rows far from all training rows, which have nearly empty features.
+            0 for training rows if `min_count` is 1. Near 1 for rows far from all training rows, which have nearly empty
+            features.
         """
         return self.encode(X)._unseen_shares()
 
