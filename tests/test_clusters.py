@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from callbacks import Callback
 from graphs import assert_simple_attributes
-from hard import each_value_once
+from hard import each_value_once, hard
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
@@ -82,7 +82,7 @@ def test_block_krylov_beside_a_dense_solver(rng, never_dense, tol):
     basis = np.linalg.qr(rng.normal(size=(200, 200)))[0]
     spectrum = np.concatenate([[1.0], 1 - 0.01 * np.arange(1, 7), np.linspace(0.9, -0.1, 193)])
     matrix = (basis * spectrum) @ basis.T
-    found = eigenvectors.leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=tol, max_iter=400, seed=0)
+    found = eigenvectors.leading_eigenvectors(lambda V: matrix @ V, basis[:, :1], 3, tol=tol, max_iter=400, seed=0)
     residuals = np.linalg.norm(matrix @ found.vectors - found.vectors * found.values[:3], axis=0)
     assert residuals.max() <= tol
     np.testing.assert_allclose(residuals, found.residuals, rtol=0.05, atol=1e-12)
@@ -97,9 +97,9 @@ def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
     X = rng.uniform(size=(3000, 2)) * [4.0, 1.0]
     Z = RandomBinning(gamma=2.0, n_grids=32, min_count=2, output="codes", random_state=0).fit_transform(X)
     graph, options = neighbors.NeighborGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
-    cold = eigenvectors.leading_eigenvectors(graph.normalized, graph.known, 2, **options)
+    cold = eigenvectors.leading_eigenvectors(graph.normalized, graph.known_vectors(3), 2, **options)
     near = spectral._start_from_sample(Z, graph, 3, **options)
-    warm = eigenvectors.leading_eigenvectors(graph.normalized, graph.known, 2, start=near, **options)
+    warm = eigenvectors.leading_eigenvectors(graph.normalized, graph.known_vectors(3), 2, start=near, **options)
     cosines = np.abs((near[:, :2] * cold.vectors).sum(axis=0)) / np.linalg.norm(near[:, :2], axis=0)
     assert cosines.min() > 0.9
     assert warm.n_products < cold.n_products
@@ -120,7 +120,7 @@ def test_krylov_space_that_ends_early(rng, never_dense):
     basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
     spectrum = np.concatenate([[1.0], np.full(2, 0.5), np.zeros(297)])
     matrix = (basis * spectrum) @ basis.T
-    found = eigenvectors.leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=1e-10, max_iter=50, seed=0)
+    found = eigenvectors.leading_eigenvectors(lambda V: matrix @ V, basis[:, :1], 3, tol=1e-10, max_iter=50, seed=0)
     np.testing.assert_allclose(found.values, [0.5, 0.5, 0.0, 0.0], atol=1e-10)
 
 
@@ -384,9 +384,44 @@ def test_more_components_than_clusters_are_said(rng):
 def test_components_of_the_graph(rng):
     X = np.append(np.repeat([[0.0], [50]], 20, axis=0) + 0.1 * rng.normal(size=(40, 1)), [[1000.0]], axis=0)
     Z = RandomBinning(gamma=0.5, n_grids=64, min_count=2, output="codes", random_state=0).fit_transform(X)
-    components = neighbors.NeighborGraph(Z, 0).components()
+    components = neighbors.NeighborGraph(Z, 0).components
     np.testing.assert_array_equal(components, np.repeat([0, 1, -1], [20, 20, 1]))
-    np.testing.assert_array_equal(similarity.SimilarityGraph(np.eye(3)[[0, 1, 1]]).components(), [0, 0, 0])
+    np.testing.assert_array_equal(similarity.SimilarityGraph(np.eye(3)[[0, 1, 1]]).components, [0, 0, 0])
+
+
+@pytest.mark.parametrize("seed", [0, *hard(1)])
+@pytest.mark.parametrize("n_rows", [3000, *hard(200, 8000)])
+def test_clusters_of_separate_components(n_rows, seed):
+    """Within a component, eigenvalues are nearly 1, so vectors with small residuals can mix components."""
+    rng, strip = np.random.default_rng(seed), np.arange(n_rows) % 2
+    X = np.column_stack([rng.uniform(0, n_rows / 50, size=n_rows), rng.uniform(size=n_rows) + 10 * strip])
+    clusters = SpectralClustering(2, gamma=[1.0, 1.0], random_state=0).fit(X)
+    assert adjusted_rand_score(strip, clusters.labels_) == 1.0
+    assert clusters.eigenvalues_[0] == 1.0
+    embedding = SpectralEmbedding(1, gamma=[1.0, 1.0], random_state=0).fit(X).embedding_[:, 0]
+    for own in (embedding[strip == 0], embedding[strip == 1]):
+        np.testing.assert_allclose(own, own.mean(), rtol=1e-9)
+
+
+def test_known_vectors(rng):
+    """They are orthonormal, have the eigenvalue 1, and are as many as wanted, of the largest components."""
+    X = np.repeat([[0.0], [50], [100], [1e4]], [30, 40, 20, 1], axis=0) + 0.1 * rng.normal(size=(91, 1))
+    Z = RandomBinning(gamma=0.5, n_grids=64, min_count=2, output="codes", random_state=0).fit_transform(X)
+    graph = neighbors.NeighborGraph(Z, 0)
+    for most, n_known in ((1, 1), (2, 2), (3, 3), (9, 3)):
+        known = graph.known_vectors(most)
+        assert known.shape == (91, n_known)
+        np.testing.assert_array_equal(known[:, 0], graph.known)
+        np.testing.assert_allclose(known.T @ known, np.eye(n_known), atol=1e-12)
+        np.testing.assert_allclose(graph.normalized(np.asfortranarray(known)), known, atol=1e-12)
+    largest = np.sign(graph.known_vectors(2)[:, 1])
+    np.testing.assert_array_equal(largest[30] * largest, np.repeat([-1, 1, -1, 0], [30, 40, 20, 1]))
+    found = eigenvectors.leading_eigenvectors(
+        graph.normalized, graph.known_vectors(4), 3, tol=1e-6, max_iter=99, seed=0
+    )
+    np.testing.assert_allclose(found.values[:2], 1.0, atol=1e-12)
+    assert found.values[2] < 0.99
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-9)
 
 
 def clusters_in_child(clusters, X, queue):

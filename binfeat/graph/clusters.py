@@ -317,7 +317,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
     def _keep_rows(self, coordinates: np.ndarray, graph: Graph) -> None:
         seed = seed_of(self.random_state)
-        rows, weights = self._rows_for_centers(graph.components(), seed)
+        rows, weights = self._rows_for_centers(graph.components, seed)
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed % 2**32)
         with threadpool_limits(1):  # sums depend on the number of threads
             self.cluster_centers_ = means.fit(_directions(coordinates[rows]), sample_weight=weights).cluster_centers_

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from scipy import linalg
@@ -29,6 +29,15 @@ class Eigenvectors:
     residuals: np.ndarray  # (n_wanted,), norms of ``S u - value u``
     n_products: int  # products with a block
 
+    @classmethod
+    def after(
+        cls, known: np.ndarray, values: np.ndarray, vectors: np.ndarray, residuals: np.ndarray, n_products: int
+    ) -> Self:
+        """Insert all known vectors but the first before the computed ones."""
+        first, zeros = known[:, 1:], np.zeros(known.shape[1] - 1)
+        of_all = np.append(1.0 - zeros, values), np.hstack([first, vectors]), np.append(zeros, residuals)
+        return cls(*of_all, n_products)
+
 
 def leading_eigenvectors(
     multiply: Multiply,
@@ -42,7 +51,10 @@ def leading_eigenvectors(
     callback: Callable[[], bool] | None = None,
     n_jobs: int | None = None,
 ) -> Eigenvectors:
-    """Compute the `n_wanted` leading eigenvectors of the symmetric matrix S after the `known` one of length 1.
+    """Compute the `n_wanted` leading eigenvectors of the symmetric matrix S after the first of the `known` ones.
+
+    `known` (n, n_known) are at most ``1 + n_wanted`` orthonormal eigenvectors with the eigenvalue 1, the largest. All
+    but the first are the first ones of the result.
 
     Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
     of ``B, S B, S^2 B, ...`` for a block B. When the span has ten blocks, its best three are kept, and it grows again.
@@ -52,7 +64,8 @@ def leading_eigenvectors(
     `multiply` returns ``S @ V`` for V (n, n_columns), both in Fortran order, at most `max_iter` times; `callback` is
     called after each product, and True stops. The result does not depend on `n_jobs`.
     """
-    n, width = known.size, n_wanted + _SPARE
+    n, n_wanted = len(known), n_wanted - known.shape[1] + 1
+    width = n_wanted + _SPARE
     with one_blas_thread():  # the order of sums depends on their number
         if n <= max(_FEW_ROWS, 2 * width * (_DEPTH + 1)):
             return _of_few_rows(multiply, known, n_wanted)
@@ -70,7 +83,7 @@ def leading_eigenvectors(
             if space.is_full:
                 space.cut(values, shares)
         vectors = space.vectors(shares[:, :n_wanted])
-        return Eigenvectors(values[: n_wanted + 1], vectors, residuals[:n_wanted], n_products)
+        return Eigenvectors.after(known, values[: n_wanted + 1], vectors, residuals[:n_wanted], n_products)
 
 
 def _are_exact(residuals: np.ndarray, tol: float) -> bool:
@@ -79,20 +92,20 @@ def _are_exact(residuals: np.ndarray, tol: float) -> bool:
 
 
 def _of_few_rows(multiply: Multiply, known: np.ndarray, n_wanted: int) -> Eigenvectors:
-    """Compute eigenvectors by a dense solver; the known one is moved to the end of the spectrum, below -1."""
-    matrix = multiply(np.eye(known.size, order="F")) - 3.0 * np.outer(known, known)
+    """Compute eigenvectors by a dense solver; the known ones are moved to the end of the spectrum, below -1."""
+    matrix = multiply(np.eye(len(known), order="F")) - 3.0 * known @ known.T
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
-    values, vectors = values[:0:-1], vectors[:, :0:-1]
-    return Eigenvectors(values[: n_wanted + 1], vectors[:, :n_wanted], np.zeros(n_wanted), 1)
+    values, vectors = values[known.shape[1] :][::-1], vectors[:, known.shape[1] :][:, ::-1]
+    return Eigenvectors.after(known, values[: n_wanted + 1], vectors[:, :n_wanted], np.zeros(n_wanted), 1)
 
 
 class _KrylovSpace:
     """An orthonormal basis that grows by a block, and the matrix S in it."""
 
     def __init__(self, multiply: Multiply, known: np.ndarray, block: np.ndarray, n_jobs: int | None) -> None:
-        self._multiply, self._known, self._width, self._n_jobs = multiply, known[:, None], block.shape[1], n_jobs
-        self._rows = slices(known.size, _ROWS_AT_A_TIME)
-        self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
+        self._multiply, self._known, self._width, self._n_jobs = multiply, known, block.shape[1], n_jobs
+        self._rows = slices(len(known), _ROWS_AT_A_TIME)
+        self._basis = np.empty((len(known), (_DEPTH + 1) * self._width), order="F")
         self._projection = np.zeros(2 * (self._basis.shape[1],))  # upper triangle of S in the basis
         self._size = 0
         self._append(np.asfortranarray(block))

@@ -1,6 +1,7 @@
 """The graph of rows and their most similar rows, by shared bins."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -126,6 +127,7 @@ class NeighborGraph(Graph):
         self._places = _places(self._order)
         super().__init__(W.sum(axis=1)[self._places])
 
+    @cached_property
     def components(self) -> np.ndarray:
         linked = connected_components(sparse.vstack([W for _, W in self._parts]), directed=False)[1][self._places]
         numbers = np.full(linked.size, -1)

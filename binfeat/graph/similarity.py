@@ -1,6 +1,7 @@
 """Base of graphs of similar rows, and the graph of all similarities, by products with features."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,24 @@ class Graph:
         self.degrees, self.known = degrees, np.sqrt(degrees / degrees.sum())
         self._inverse = quotients(1.0, np.sqrt(degrees))[:, None]
 
+    @cached_property
     def components(self) -> np.ndarray:
-        """Return component numbers of rows, (n_rows,); -1 for rows without neighbors."""
+        """Component numbers of rows, (n_rows,); -1 for rows without neighbors."""
         return np.where(self.degrees > 0, 0, -1)
+
+    def known_vectors(self, most: int) -> np.ndarray:
+        """Return at most this number of orthonormal eigenvectors with eigenvalue 1, (n_rows, n_known).
+
+        They are `known`, and others that are constant in the largest components, except for the root of the degree.
+        """
+        used = self.degrees > 0
+        sizes, volumes = (np.bincount(self.components[used], own) for own in (None, self.degrees[used]))
+        largest = np.argsort(-sizes, kind="stable")[: min(most, sizes.size) - 1]
+        shares = np.eye(volumes.size)[:, largest]
+        basis = np.linalg.qr(np.column_stack([np.sqrt(volumes), shares]))[0] / np.sqrt(volumes)[:, None]
+        vectors = np.where(used, np.sqrt(self.degrees), 0.0)[:, None] * basis[self.components]
+        vectors[:, 0] = self.known
+        return vectors
 
     def by_root_degree(self, V: np.ndarray) -> np.ndarray:
         """Return ``D^-1/2 V`` for unit vectors V (n_rows, k), scaled to a weighted mean square of 1."""

@@ -68,7 +68,8 @@ class SpectralEstimator(GraphEstimator):
             self._check_size(Z.shape[0])
             start = _start_from_sample(Z, graph, n_components + 1, **options)
             options_of_all = {**options, "start": start, "callback": lambda: not progress.step("iteration")}
-            found = leading_eigenvectors(graph.normalized, graph.known, n_components, **options_of_all)
+            known = graph.known_vectors(n_components + 1)
+            found = leading_eigenvectors(graph.normalized, known, n_components, **options_of_all)
             gaps.append(-np.diff(np.append(1.0, found.values)[n_components:]).sum())
             if gaps[-1] == max(gaps):
                 kept = made, graph, found
@@ -125,7 +126,8 @@ def _start_from_sample(
     sample = NeighborGraph(rows, seed)
     options: dict[str, Any] = {"tol": max(tol, _NEAR), "max_iter": max_iter, "seed": seed, "n_jobs": n_jobs}
     start = _start_from_sample(rows, sample, n_wanted, **options)
-    found = leading_eigenvectors(sample.normalized, sample.known, n_wanted, start=start, **options)
+    known = sample.known_vectors(n_wanted + 1)
+    found = leading_eigenvectors(sample.normalized, known, n_wanted, start=start, **options)
     means = NeighborMeans.of_values(_few_grids(rows), sample.by_root_degree(found.vectors), seed)
     return means.of_rows(_few_grids(Z)) * graph.known[:, None]
 
