@@ -181,6 +181,27 @@ def test_frames(rows, small_sample):
         model.predict(inputs.rename(columns={"number": "count"}))
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_categories_that_differ_among_chunks(rng, kind):
+    """Numbers and strings of digits stay categories; one chunk has no categories at all."""
+    codes = rng.integers(12, size=300)
+    codes[:100] %= 5
+    table = pd.DataFrame({"code": pd.Series(codes.astype(kind)), "x": rng.normal(size=300)})
+    table = table.astype({"code": "Int64" if kind is int else object})
+    table.loc[200:, "code"] = None
+    y = np.sin(codes) + table["x"].to_numpy()
+    lazy = dd.from_pandas(table, npartitions=3)
+    lazy = lazy.assign(code=lazy["code"].astype("category"))
+    options = {"on_unseen": "error", "features": "exact", "kernel": "laplacian", "random_state": 0}
+    model = remote.KernelMachineRegressor(**options).fit(lazy, da.from_array(y, chunks=100))
+    whole = table.astype({"code": "category"})
+    expected = binfeat.KernelMachineRegressor(**options).fit(whole, y)
+    np.testing.assert_array_equal(model.predict(whole), expected.predict(whole))
+    new = pd.DataFrame({"code": pd.Categorical([kind(99)]), "x": [0.0]})
+    with pytest.raises(ValueError, match="unseen categories"):
+        model.predict(new)
+
+
 @pytest.mark.parametrize(("n_jobs", "threads"), [(2, 2), *hard((None, 1))])
 def test_tasks_take_threads(rows, small_sample, monkeypatch, n_jobs, threads):
     X, y, _ = rows

@@ -253,8 +253,21 @@ def joined(parts: Sequence[Any]) -> Any:
     if hasattr(parts[0], "iloc"):
         import pandas as pd
 
-        return pd.concat(parts)
+        return pd.concat(_with_the_same_categories(parts))
     return sources.joined(parts)
+
+
+def _with_the_same_categories(parts: Sequence[Any]) -> list[Any]:
+    """Unite the categories of columns, because `concat` converts columns with other categories to plain values."""
+    frames = [part.copy(deep=False) for part in parts]
+    for name in frames[0].columns if frames[0].ndim == 2 else ():
+        dtypes = [frame[name].dtype for frame in frames]
+        if all(hasattr(dtype, "categories") for dtype in dtypes) and len(set(dtypes)) > 1:
+            known = [dtype.categories for dtype in dtypes if len(dtype.categories)]
+            categories = reduce(lambda one, other: one.union(other), known)
+            for frame in frames:
+                frame[name] = frame[name].cat.set_categories(categories)
+    return frames
 
 
 def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:

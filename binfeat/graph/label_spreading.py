@@ -98,9 +98,10 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     Notes
     -----
     The bins give 31 candidates for the neighbors of each row. The 7 candidates with the smallest Euclidean distance of
-    inputs times gamma, and all copies of the row, are its neighbors. The similarity W of two rows is 1 if each row is a
-    neighbor of the other, 1/2 if only one of them is, and 0 otherwise. Features that are not bins use their own
-    similarities as W.
+    inputs times gamma, and all candidates that are copies of the row, are its neighbors. Merge copies before the fit if
+    rows have many, because they leave no candidates for links to other rows. The similarity W of two rows is 1 if each
+    row is a neighbor of the other, 1/2 if only one of them is, and 0 otherwise. Features that are not bins use their
+    own similarities as W.
 
     Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here
     ``S = D^-1/2 W D^-1/2`` for the row sums D of W, and Y is 1 for the class of a labeled row and 0 elsewhere. With
