@@ -191,6 +191,20 @@ def test_a_given_penalty_is_kept(table, short):
     assert KernelMachineRegressor(**GIVEN).fit(X, y).alpha_ == 0.3
 
 
+def test_a_penalty_below_rounding_errors_is_increased(rng):
+    X = rng.normal(size=(200, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    given = {"features": "exact", "kernel": "rbf", "gamma": 0.4, "target_transform": None, "random_state": 0}
+    models = [KernelMachineRegressor(alpha=alpha, **given).fit(X, y) for alpha in (1e-12, 1e-9, 1e-3)]
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+    assert 1e-7 < models[0].alpha_ == models[1].alpha_ < 1e-5
+    assert models[2].alpha_ == 1e-3
+    scaled = (y - y.mean()) / y.std()
+    coef = np.linalg.solve(kernels.RBF()(X, gamma=0.4) + 1 + models[0].alpha_ * np.eye(200), scaled)
+    expected = (kernels.RBF()(X + 0.1, X, gamma=0.4) + 1) @ coef
+    np.testing.assert_allclose(models[0].predict(X + 0.1), y.mean() + y.std() * expected, atol=5e-3)
+
+
 def test_a_given_gamma_is_kept(table):
     X, y, _ = table
     model = KernelMachineRegressor(**EXACT, gamma="scale").fit(X, y)

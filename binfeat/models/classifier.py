@@ -53,7 +53,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
         of a model with the same internal columns is also accepted, or its first n_inputs values.
     alpha : "auto" or float, default="auto"
-        Ridge penalty. "auto" minimizes the leave-one-out or validation error.
+        Ridge penalty; exact models increase it if rounding errors require it. "auto" minimizes the validation error.
     solver_params : dict, default=None
         Options of the representations, all optional. "n_trees": number of trees of a local model; default: add trees
         (at most 8) while each cuts the squared error by 0.3 %. "cell_rows": maximum rows in a cell of a local model;

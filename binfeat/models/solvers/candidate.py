@@ -28,6 +28,7 @@ from binfeat.models.solvers.sizes import TUNING_ROWS
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
 _STANDARDIZER_ROWS = 1500  # rows for the origin and the unit of inputs
+_ROUNDING = 1e-6  # relative difference of penalties by conversion for other weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +92,13 @@ class KernelCandidate(ABC):
         return None
 
     def _for_weights(self, kernel: KernelSum, mean_weight: float) -> KernelSum:
-        """Return the kernel with the penalty for weights of this mean, given the penalty for weights with mean 1."""
-        given = self._run.settings.alpha
-        alpha = kernel.alpha * mean_weight if given is None else given
+        """Return the kernel with the penalty for weights of this mean, given the penalty for weights with mean 1.
+
+        It is the user's penalty, unless the solver needed a larger one.
+        """
+        alpha, given = kernel.alpha * mean_weight, self._run.settings.alpha
+        if given is not None and alpha <= given * (1 + _ROUNDING):
+            alpha = given
         return replace(kernel, alpha=alpha)
 
     def _note_hyperparameters(self, solution: Solution) -> None:
