@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from hard import hard
 
 import binfeat
 from binfeat.length_scales.codes import clip_codes
@@ -51,7 +52,7 @@ def test_clipped_values_are_those_of_the_twin(X):
         np.testing.assert_array_equal(found[:, j], naive.clipped_codes(X[:, j], 3))
 
 
-@pytest.mark.parametrize("features", ["binning", "fourier"])
+@pytest.mark.parametrize("features", ["binning", *hard("fourier")])
 def test_models_of_random_features_resolve_the_other_values(rng, features):
     X = rng.normal(size=(1200, 3))
     y = X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=1200)

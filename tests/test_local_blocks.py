@@ -202,7 +202,7 @@ def test_too_little_memory_for_all_rows_is_refused(noisy, memory_of):
         KernelMachineRegressor(**GIVEN).fit(source)
 
 
-@pytest.mark.parametrize("n_inputs", [7, 40])
+@pytest.mark.parametrize("n_inputs", [7, *hard(40)])
 def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, n_inputs):
     """In a fit and in its model; in addition, a row needs its targets, coefficients and residuals."""
     peaks, counted = [], []

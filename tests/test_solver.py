@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hard import hard
 from solving import SolveInterrupted, SolverOptions
 
 from binfeat._engine import vectors
@@ -168,7 +169,7 @@ def test_statuses(rng):
     np.testing.assert_array_equal(broken.solution, 0)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float64, *hard(np.float32)])
 def test_iterations_beyond_the_precision_do_no_harm(rng, dtype):
     """The recursive residual falls without limit, so directions must begin anew when the true one replaces it."""
     Q, B = rng.normal(size=(60, 40)).astype(dtype), rng.normal(size=(40, 2)).astype(dtype)

@@ -238,7 +238,7 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("n_scanned", [2**28, 1000])
+@pytest.mark.parametrize("n_scanned", [2**28, *hard(1000)])
 def test_a_truncated_compressed_file_is_named(tmp_path, monkeypatch, n_scanned):
     monkeypatch.setattr("binfeat._rows.text_formats.SCAN_BYTES", n_scanned)
     path = put(tmp_path / "one.csv.gz", "a,y\n" + "".join(f"{i},{i * i % 97}\n" for i in range(300_000)))
