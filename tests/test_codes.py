@@ -198,6 +198,7 @@ def test_many_rows_of_which_some_tell(rng, monkeypatch):
     assert derived.columns_of_codes(X, np.arange(len(X)), np.ones(3, bool), y[:, np.newaxis]) == [1]
 
 
+@pytest.mark.hard
 def test_a_code_and_its_number_are_one_input(few_steps, panel):
     X, y = panel
     model = KernelMachineRegressor(**EXACT).fit(X, y)

@@ -135,7 +135,7 @@ def served(model):
     return [each.tobytes() for each in found]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", easy(KINDS, "exact", "local"))
 def test_sixteen_threads_are_served_by_one_loaded_model(kind, threads):
     """All start before anything is derived from its arrays; each gets the bits of a single thread."""
     pytest.importorskip("skops.io")

@@ -335,7 +335,8 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
     for name, figure in (("_SMALL_STEP", 0.0), ("_LARGE_STEP", 0.0), ("_MOST_STEPS", 1)):
         monkeypatch.setattr(pipeline, name, figure)
     with pytest.warns(ConvergenceWarning, match="loss='poisson' did not converge: the last step changed log-means by"):
-        KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+        model = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    assert model.status_ == "budget"
 
 
 def test_newton_steps_solve_again_without_a_fitted_model(rng, monkeypatch):

@@ -607,6 +607,7 @@ def test_seconds_of_a_cell_are_measured_and_grow_with_rows_and_inputs(monkeypatc
     assert [seconds(100, 4), seconds(3000, 4), seconds(100, 400)] == [1.0, 8.0, 4.0]
 
 
+@pytest.mark.hard
 def test_a_second_tree_that_separates_levels_is_not_added(limits):
     """Only without effects of levels, which all trees share."""
     limits(without=["global_part"])

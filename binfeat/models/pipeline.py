@@ -140,6 +140,7 @@ def reweighted(
         end = f"the last step changed log-means by {moved:.2g}. Increase alpha."
         message = f"loss={run.settings.loss!r} did not converge: {end}"
         warn(message, ConvergenceWarning)
+        solution = replace(solution, status="budget")
     run.note("loss", f"{run.settings.loss}, last step changed log-means by {moved:.1g}", solution.error)
     return problem, solution
 
