@@ -264,7 +264,7 @@ def _with_the_same_categories(parts: Sequence[Any]) -> list[Any]:
         dtypes = [frame[name].dtype for frame in frames]
         if all(hasattr(dtype, "categories") for dtype in dtypes) and len(set(dtypes)) > 1:
             known = [dtype.categories for dtype in dtypes if len(dtype.categories)]
-            categories = reduce(lambda one, other: one.union(other), known)
+            categories = reduce(lambda one, other: one.union(other), known or [dtypes[0].categories])
             for frame in frames:
                 frame[name] = frame[name].cat.set_categories(categories)
     return frames
