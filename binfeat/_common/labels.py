@@ -17,7 +17,10 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.arrays import quotients
 from binfeat._common.calibration import Calibration
 from binfeat._common.frames import plain_type, typed_objects
+from binfeat._common.random_words import round_significant
 from binfeat._common.validation import check_weights, checked_array, is_word
+
+_SIGNIFICANT = 32  # bits of the weight of a class, so that it does not depend on the order of summation
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +317,7 @@ def unite_classes(counted: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.
 def weights_of_classes(class_weight: ClassWeight, classes: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """Return the weight of each class, (n_classes,), given total weights of rows; ValueError as in `class_weights`."""
     if is_word(class_weight, "balanced"):
+        totals = round_significant(totals.astype(np.float64), _SIGNIFICANT)
         return quotients(totals.sum(), np.count_nonzero(totals) * totals)
     weights = class_weights(class_weight, classes)
     return np.ones(totals.size) if weights is None else weights
