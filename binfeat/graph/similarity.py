@@ -46,9 +46,9 @@ class Graph:
         used = self.degrees > 0
         sizes, volumes = (np.bincount(self.components[used], own) for own in (None, self.degrees[used]))
         largest = np.argsort(-sizes, kind="stable")[: min(most, sizes.size) - 1]
-        shares = np.eye(volumes.size)[:, largest]
+        shares = (np.arange(sizes.size)[:, None] == largest).astype(np.float64)
         basis = np.linalg.qr(np.column_stack([np.sqrt(volumes), shares]))[0] / np.sqrt(volumes)[:, None]
-        vectors = np.where(used, np.sqrt(self.degrees), 0.0)[:, None] * basis[self.components]
+        vectors = np.sqrt(self.degrees)[:, None] * basis[self.components]
         vectors[:, 0] = self.known
         return vectors
 
