@@ -235,3 +235,35 @@ def test_rows_that_no_label_reaches_have_the_label_that_predict_gives(rng):
     apart = spread.label_distributions_.sum(axis=1) == 0
     assert apart[60:].all()
     assert (spread.transduction_[apart] == spread.predict(X[apart])).all()
+
+
+@pytest.mark.parametrize("clamp", [False, True])
+def test_copies_of_a_row_are_one_row_with_the_shares_of_their_labels(rng, clamp):
+    places = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 40, size=60)))
+    order = np.unique(places, return_index=True)[1]
+    distinct = X[places[np.sort(order)]]
+    rows_of_distinct = np.argsort(places[np.sort(order)])[places]
+    labels = np.where(rng.random(places.size) < 0.05, rng.integers(0, 2, size=places.size), -1)
+    spread = LabelSpreading(clamp=clamp, random_state=0).fit(X[places], labels)
+    known = labels >= 0
+    shares = np.zeros((60, 2))
+    np.add.at(shares, (rows_of_distinct[known], labels[known]), 1.0)
+    labeled = shares.any(axis=1)
+    shares[labeled] /= shares[labeled].sum(axis=1, keepdims=True)
+    assert ((shares > 0).sum(axis=1) == 2).any()  # copies with different labels
+    made, _, graph = spread._graph(distinct, "scale")
+    np.testing.assert_array_equal(spread.gamma_, made.gamma_)
+    W = np.column_stack([graph._product(unit[:, None])[:, 0] for unit in np.eye(60)])
+    expected = naive.label_spreading(W, shares, 0.98, np.flatnonzero(labeled) if clamp else ())
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(spread.label_distributions_, expected[rows_of_distinct], atol=1e-6)
+    np.testing.assert_array_equal(spread.predict(X[places]), spread.predict(X)[places])
+
+
+def test_many_copies_do_not_separate_rows():
+    rows, shape = make_moons(4000, noise=0.05, random_state=0)
+    few = np.full(4000, -1)
+    for label in (0, 1):
+        few[np.flatnonzero(shape == label)[:3]] = label
+    spread = LabelSpreading(random_state=0).fit(np.round(rows, 1), few)  # about 18 copies of each row
+    assert (spread.transduction_ == shape).mean() > 0.99

@@ -28,6 +28,7 @@ from binfeat.graph.distances import ScaledRows
 from binfeat.graph.estimator import GraphEstimator
 from binfeat.graph.neighbors import NeighborGraph
 from binfeat.graph.saved import check_spread_labels
+from binfeat.graph.scale import distinct_rows
 from binfeat.graph.similarity import Graph
 from binfeat.linear import cg
 from binfeat.linear.result import Result, SolverOptions
@@ -41,7 +42,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     """Classify a table with few labels, by spreading them over the graph of similar rows.
 
     The class scores of a row are a weighted average of its neighbors' scores and its own label. `predict` uses the
-    mean score of the 16 most similar training rows, also for new rows.
+    mean score of the 16 most similar distinct training rows, also for new rows.
 
     Parameters
     ----------
@@ -98,10 +99,9 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     Notes
     -----
     The bins give 31 candidates for the neighbors of each row. The 7 candidates with the smallest Euclidean distance of
-    inputs times gamma, and all candidates that are copies of the row, are its neighbors. Merge copies before the fit if
-    rows have many, because they leave no candidates for links to other rows. The similarity W of two rows is 1 if each
-    row is a neighbor of the other, 1/2 if only one of them is, and 0 otherwise. Features that are not bins use their
-    own similarities as W.
+    inputs times gamma are its neighbors. The similarity W of two rows is 1 if each row is a neighbor of the other, 1/2
+    if only one of them is, and 0 otherwise. Features that are not bins use their own similarities as W. Copies of a row
+    are one row of the graph, and their labels count as shares of the classes.
 
     Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here
     ``S = D^-1/2 W D^-1/2`` for the row sums D of W, and Y is 1 for the class of a labeled row and 0 elsewhere. With
@@ -178,14 +178,16 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         labeled, labels = self._check_y(X, y)
         progress = Progress(self, X, y)
         progress.begin()
-        made, Z, graph = self._graph(X, self.gamma)
-        Y = np.zeros((Z.shape[0], self.classes_.size), order="F")
-        Y[np.flatnonzero(labeled), np.searchsorted(self.classes_, labels)] = 1.0
-        system = _SpreadingSystem(graph, alpha, Y, labeled if clamp else None)
+        rows, places = distinct_rows(X)
+        if rows.size == 1:
+            rows = places = np.arange(X.shape[0])
+        made, _, graph = self._graph(X[rows], self.gamma)
+        Y = self._shares_of_labels(labels, places[labeled], rows.size)
+        system = _SpreadingSystem(graph, alpha, Y, Y.max(axis=1) > 0 if clamp else None)
         options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))
         result = cg.solve(system, np.ones(Y.shape[1]), options)
         self._keep_map(made)
-        self._keep(graph, system.scores(result.solution), result, options.tol)
+        self._keep(graph, system.scores(result.solution), places, result, options.tol)
         progress.end()
         return self
 
@@ -208,15 +210,23 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         require_two(self.classes_)
         return labeled, labels
 
-    def _keep(self, graph: Graph, scores: np.ndarray, result: Result, tol: float | None) -> None:
+    def _shares_of_labels(self, labels: np.ndarray, rows: np.ndarray, n_rows: int) -> np.ndarray:
+        """Return shares of the classes among the labels of each row, (n_rows, n_classes); 0 without a label."""
+        counts = np.zeros((n_rows, self.classes_.size), order="F")
+        np.add.at(counts, (rows, np.searchsorted(self.classes_, labels)), 1.0)
+        return quotients(counts, counts.sum(axis=1, keepdims=True))
+
+    def _keep(self, graph: Graph, scores: np.ndarray, places: np.ndarray, result: Result, tol: float | None) -> None:
+        """Set the attributes, given scores of distinct rows and the place of each row among them."""
         shares = np.maximum(scores, 0.0)
-        total = shares.sum(axis=1, keepdims=True)
-        self.label_distributions_ = quotients(shares, total)
+        distributions = quotients(shares, shares.sum(axis=1, keepdims=True))
+        self._means = graph.means(distributions)[0].arrays()
+        self.label_distributions_ = distributions[places]
         self.n_iter_ = result.n_iter
         self._prior = self.label_distributions_.mean(axis=0)
-        known = np.where(total > 0, self.label_distributions_, self._prior)
+        is_reached = self.label_distributions_.any(axis=1, keepdims=True)
+        known = np.where(is_reached, self.label_distributions_, self._prior)
         self.transduction_ = self.classes_[known.argmax(axis=1)]
-        self._means = graph.means(self.label_distributions_)[0].arrays()
         if result.advice:
             warn(
                 f"Label spreading stopped after {result.n_iter} iterations with a relative residual of "
@@ -225,7 +235,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
             )
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict shares of the classes among the 16 most similar training rows, for new rows or training rows.
+        """Predict shares of the classes among the 16 most similar distinct training rows, also of training rows.
 
         Parameters
         ----------

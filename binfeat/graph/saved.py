@@ -38,15 +38,15 @@ def check_spread_labels(state: dict[str, Any]) -> None:
     sizes = _check_graph(state)
     if sizes["values"] != check_classes(state["classes_"]):
         raise ValueError(f"classes_ should be {sizes['values']} labels, got {len(state['classes_'])}.")
-    layout = {"label_distributions_": (np.float64, "rows", "values"), "_prior": (np.float64, "values")}
+    layout = {"label_distributions_": (np.float64, "rows with copies", "values"), "_prior": (np.float64, "values")}
     check_arrays(state, layout, sizes, order="any")
     check_bounds(state, "label_distributions_", least=0.0)
     check_bounds(state, "_prior", least=0.0)
     if not state["_prior"].sum() > 0:
         raise ValueError("_prior should have a positive sum.")
     labels = state["transduction_"]
-    if not is_plain(labels) or labels.shape != (sizes["rows"],) or labels.dtype != state["classes_"].dtype:
-        raise ValueError(f"transduction_ should be {sizes['rows']} labels.")
+    if not is_plain(labels) or labels.shape != (sizes["rows with copies"],) or labels.dtype != state["classes_"].dtype:
+        raise ValueError(f"transduction_ should be {sizes['rows with copies']} labels.")
 
 
 def _check_spectral(state: dict[str, Any]) -> dict[str, int]:

@@ -64,15 +64,24 @@ def _one_gamma(X: CheckedRows, categorical: np.ndarray) -> np.ndarray:
     return np.where(categorical | (std == 0), 1.0, 1.0 / (std or 1.0)) / categorical.size
 
 
+def distinct_rows(X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
+    """Return increasing numbers of the first copies of all rows, and the place of each row among them."""
+    _, rows, places = np.unique(_row_hashes(X), return_index=True, return_inverse=True)
+    order = np.argsort(rows)
+    ranks = np.empty(order.size, np.int64)
+    ranks[order] = np.arange(order.size)
+    return rows[order], ranks[places]
+
+
 def without_copies(X: CheckedRows) -> CheckedRows:
     """Return distinct rows, in their order, if there are at least two; warn if there are few."""
-    rows = np.unique(_row_hashes(X), return_index=True)[1]
+    rows, _ = distinct_rows(X)
     if rows.size * N_NEAREST < X.shape[0]:
         warn(
             f"X has {rows.size} different rows among {X.shape[0]}, so the rows most similar to a row are its copies. "
             "Remove the copies, or decrease gamma."
         )
-    return X[np.sort(rows)] if 2 <= rows.size < X.shape[0] else X
+    return X[rows] if 2 <= rows.size < X.shape[0] else X
 
 
 def _row_hashes(X: CheckedRows) -> np.ndarray:
