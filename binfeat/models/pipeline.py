@@ -88,7 +88,9 @@ def _solved_in_a_second(choice: SolverChoice, kernels: ScaledKernels, previous: 
 
 
 _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # steps and rows of a short search, and rows to compare
-_ROUNDS = 2  # rounds of weights by residuals or curvatures
+# Rounds of weights by residuals, until they change little. With up to 10 rounds instead of 2, errors of 30 tables with
+# outliers are 7 % lower, and halved if outliers are on one side. 2 are enough for curvatures, because steps follow.
+_ROUNDS, _MOST_ROUNDS, _SAME_WEIGHTS = 2, 10, 0.005
 _MOST_STEPS = 6  # maximum of Newton steps of a loss
 # Changes of logarithms of means: steps end below the first, and have not converged above the second.
 _SMALL_STEP, _LARGE_STEP = 0.01, 0.1
@@ -237,18 +239,27 @@ def _near_small_model(start: Problem, run: Run) -> Problem:
     """Return the approximation near predictions of an exact model of some rows, in rounds from a first one."""
     quiet, kinds = run.quiet(_TRIAL_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
     near, kernels, known = start, KernelSearch(start, quiet, kinds, set(), len(start.train)).run(), None
-    for _ in range(_ROUNDS):
+    for n_done in range(1, 1 + (_MOST_ROUNDS if start.loss.is_squares else _ROUNDS)):
+        begun = run.clock.used
         known, solution = _small_model(near, kernels, known, quiet)
         predict = solution.predict(run.settings.n_jobs)
         predictions = predict(kernels.X)
         predictions[solution.rows] = solution.predictions
-        near = near.at(predictions, predict)
+        before, near = near, near.at(predictions, predict)
+        in_time = run.may_continue(Phase.TARGETS, run.clock.used - begun)
+        if n_done >= _ROUNDS and (_is_settled(before, near) or not in_time):
+            break
     words = run.settings.loss
     if near.loss.is_squares:
         lighter = np.mean(np.asarray(near.weights) < (1.0 if near.own_weights is None else near.own_weights))
         words = f"{words}, {lighter:.1%} of the rows have less weight"
     run.note("loss", words, solution.error)
     return near
+
+
+def _is_settled(before: Problem, after: Problem) -> bool:
+    old, new = np.asarray(before.weights), np.asarray(after.weights)
+    return bool(np.linalg.norm(new - old) < _SAME_WEIGHTS * np.linalg.norm(new))
 
 
 def _small_model(problem: Problem, kernels: ScaledKernels, known: Trial | None, run: Run) -> tuple[Trial, Solution]:
