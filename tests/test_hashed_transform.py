@@ -8,6 +8,7 @@ from scipy import sparse
 
 import binfeat
 from binfeat import RandomBinning, kernels, transform
+from binfeat._common.categories import with_category_numbers
 from binfeat.features.binning.grids import Grids
 
 FEW = {"gamma": 0.3, "n_grids": 6, "n_features": 600}
@@ -144,3 +145,38 @@ def test_kernel_estimates_have_the_wanted_error(rng):
     maps = (RandomBinning(gamma=1.0, n_grids=n_grids, random_state=seed, output="codes") for seed in range(60))
     estimates = [np.mean(np.equal(*own.fit_transform(X).codes.T)) for own in maps]
     assert np.std(estimates) == pytest.approx(0.05, rel=4 / np.sqrt(2 * 60))
+
+
+def number_of(labels):
+    return with_category_numbers(pd.DataFrame({"k": labels}), ["k"])["k"].tolist()
+
+
+def test_integers_and_flags_have_the_same_number_in_columns_of_any_type():
+    assert number_of(pd.Series([True, False, None], dtype=object))[:2] == [1, 0]
+    assert number_of(pd.Series([1, 2.0, np.int8(3), "x"], dtype=object))[:3] == [1, 2, 3]
+    assert number_of(pd.Categorical([5, 6, 5])) == [5, 6, 5]
+    assert number_of(["1"]) != [1]
+    intervals = pd.cut([1, 2, 3], [0, 1, 2, 3])
+    assert number_of(intervals[:2]) == number_of(intervals)[:2]
+
+
+def test_missing_labels_of_all_types_are_missing():
+    strings, times = pd.array(["a", None], "string"), pd.Series(["a", pd.NaT], dtype=object)
+    for missing in (strings, times, ["a", np.nan], ["a", None]):
+        first, second = number_of(missing)
+        assert first > 1
+        assert np.isnan(second)
+
+
+def test_columns_can_have_numbers_as_names():
+    rows = pd.DataFrame([["a", 1.0], ["b", 2.0], ["a", 1.0]])
+    Z = transform(rows, categorical_features=[0], **FEW)
+    assert (Z[0] != Z[2]).nnz == 0
+    assert (Z[0] != Z[1]).nnz > 0
+
+
+def test_labels_whose_text_depends_on_the_process_are_refused():
+    with pytest.raises(TypeError, match=r"X has a label of type frozenset in column 'k'\. Convert the"):
+        number_of([frozenset("ab")])
+    with pytest.raises(TypeError, match="X has a label of type object in column 'k'"):
+        number_of([object()])

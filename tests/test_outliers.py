@@ -209,6 +209,45 @@ def test_forget_refuses_rows_that_are_not_training_rows(X):
     assert detector.n_rows_ == 1
 
 
+def test_copies_of_forgotten_rows_leave_the_sample():
+    X = np.repeat([[0.0], [1.0]], 500, axis=0)
+    options = {"max_samples": None, "random_state": 0, "gamma": 1.0}
+    window, last = OutlierDetector(**options).fit(X).forget(X[:490]), OutlierDetector(**options).fit(X[490:])
+    assert window.offset_ == pytest.approx(last.offset_, rel=1e-12)
+    np.testing.assert_array_equal(window.predict([[0.0], [1.0]]), [-1, 1])
+    assert window.drift(np.append(np.zeros((6, 1)), np.ones((294, 1)), axis=0)).p_value > 0.1
+
+
+def test_a_sliding_window_keeps_a_uniform_sample(rng, monkeypatch):
+    """Rows that are added after others were removed are not sampled more often."""
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 1000)
+    old, new = rng.normal(size=(4000, 1)), 10 + rng.normal(size=(1000, 1))
+    detector = OutlierDetector(max_samples=None, gamma=1.0, n_grids=4, random_state=0)
+    window = detector.fit(old).forget(old[:3000]).partial_fit(new)
+    share = (window._sample.rows > 5).mean()
+    n_rows = len(window._sample.orders)
+    assert n_rows > 400
+    assert abs(share - 0.5) < 4 * 0.5 / np.sqrt(n_rows)
+    after = window.forget(old[3000:]).partial_fit(old[:3000])
+    assert np.isclose((after._sample.rows > 5).mean(), 0.25, atol=4 * np.sqrt(3 / 16 / len(after._sample.orders)))
+
+
+def test_rows_can_be_added_if_no_row_of_the_sample_is_left(rng, monkeypatch):
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 100)
+    X = rng.normal(size=(2000, 2))
+    detector = OutlierDetector(max_samples=None, n_grids=4, random_state=0).fit(X)
+    orders = row_sample.orders_of(2000, detector._seed)
+    highest = np.argsort(orders)[-2:]
+    detector.forget(np.delete(X, highest, axis=0))
+    for use in (detector.contributions, detector.drift):
+        with pytest.raises(ValueError, match=r"needs a sample of training rows, but forget\(\) removed it. Add rows"):
+            use(X[:5])
+    detector.partial_fit(X[:1500])
+    assert 0 < len(detector._sample.orders) <= 100
+    assert (detector.predict(X) == 1).mean() > 0.9
+    assert detector.forget(X[:10]).n_rows_ == 1492
+
+
 @pytest.mark.parametrize("contamination", [0.01, 0.1, 0.5])
 def test_contamination_is_the_share_of_training_rows(contamination, rng):
     X = rng.normal(size=(1000, 5))
@@ -315,7 +354,7 @@ def test_compact_scores_rows_and_does_no_more(rng):
     difference = smaller.score_samples(new) - detector.score_samples(new)
     assert -np.log(2) <= difference.min() <= difference.max() <= 0
     for use in (smaller.contributions, smaller.drift, smaller.partial_fit, smaller.forget):
-        with pytest.raises(ValueError, match=r"needs the sample of training rows, which compact\(\) removed"):
+        with pytest.raises(ValueError, match=r"needs the training rows, which compact\(\) removed"):
             use(X[:5])
 
 

@@ -10,6 +10,7 @@ from scipy.sparse.linalg import svds
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from solving import LazyFeatures, StackedFeatures
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
@@ -161,6 +162,25 @@ def test_models_on_blocks_and_on_csr(table, name):
     Z = union("codes").fit(X).transform(X)
     np.testing.assert_allclose(blocks.score(Z, target), csr.score(Z.tocsr(), target))
     assert cross_val_score(clone(MACHINES[name]), Z, target, cv=3).shape == (3,)
+
+
+@pytest.mark.parametrize("dtype", [int, bool, np.float32])
+@pytest.mark.parametrize("sparse_output", [True, False])
+def test_weights_of_integers_and_flags(table, dtype, sparse_output):
+    X = np.arange(12).reshape(-1, 1) % 3
+    transformers = [("one_hot", OneHotEncoder(dtype=dtype)), ("bins", RandomBinning(gamma=1.0, n_grids=4))]
+    Z = RandomFeatureUnion(transformers, weights=[0.25, 1.0], sparse_output=sparse_output).fit_transform(X)
+    Z = Z.toarray() if sparse_output else Z
+    np.testing.assert_array_equal(Z[:, :3], 0.5 * np.eye(3)[X[:, 0]])
+
+
+def test_maps_that_return_data_frames(table):
+    X = pd.DataFrame(table[0], columns=list("abc"))
+    scaler = StandardScaler()
+    union = RandomFeatureUnion([("scaled", scaler), ("again", StandardScaler())], weights=[4.0, 1.0], sparse_output=False)
+    expected = union.fit_transform(X)
+    scaler.set_output(transform="pandas")
+    np.testing.assert_array_equal(union.fit_transform(X), expected)
 
 
 def test_names_parameters_and_search(table):

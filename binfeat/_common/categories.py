@@ -6,7 +6,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from binfeat._common.frames import collected, is_frame
+from binfeat._common.frames import collected, is_frame, is_missing
 
 _BITS = 50  # a number below 2^50 is exact in float64, and its cell needs no saturation
 
@@ -14,15 +14,16 @@ _BITS = 50  # a number below 2^50 is exact in float64, and its cell needs no sat
 def with_category_numbers(X: Any, categorical_features: Any) -> Any:
     """Replace labels in categorical columns of a data frame by numbers; return anything else unchanged.
 
-    The number of a label is a hash of its text, so that it is the same in every call, process and computer. Columns of
-    numbers and flags keep their values. A missing label becomes NaN.
+    Integers and flags keep their values in columns of any type. The number of another label is a hash of its text, so
+    that it is the same in every call, process and computer. A missing label becomes NaN.
     """
     X = collected(X)
     if categorical_features is None or not is_frame(X):
         return X
     frame = nw.from_native(X, eager_only=True)
     named = _chosen(frame.columns, categorical_features)
-    columns = [_numbered(frame[name]) for name in frame.columns if name in named and not _is_number(frame[name])]
+    chosen = [frame.get_column(name) for name in frame.columns if name in named]
+    columns = [_numbered(column) for column in chosen if not _is_number(column)]
     return frame.with_columns(*columns).to_native() if columns else X
 
 
@@ -41,18 +42,30 @@ def _is_number(column: nw.Series) -> bool:
 
 
 def _numbered(column: nw.Series) -> nw.Series:
-    labels, places = np.unique([_text(label) for label in column.to_list()], return_inverse=True)
+    labels, places = np.unique([_text(label, column.name) for label in column.to_list()], return_inverse=True)
     numbers = np.array([_number(label) for label in labels.tolist()])
     return nw.new_series(column.name, numbers[places], nw.Float64, backend=column.implementation)
 
 
-def _text(label: object) -> str:
-    """Return the text of a label; "" for a missing label."""
-    return "" if label is None or label != label else f"{type(label).__name__[0]}{label}"
+def _text(label: object, name: str) -> str:
+    """Return the text of a label: "" for a missing label, "=" and an integer for integers and flags.
+
+    TypeError for labels with different texts in other processes.
+    """
+    if is_missing(label):
+        return ""
+    if isinstance(label, bool | np.bool_ | int | np.integer | float | np.floating) and label % 1 == 0:
+        return f"={int(label)}"
+    kind = type(label)
+    if isinstance(label, set | frozenset) or (kind.__str__, kind.__repr__) == (object.__str__, object.__repr__):
+        raise TypeError(f"X has a label of type {kind.__name__} in column {name!r}. Convert the labels to strings.")
+    return f"{kind.__name__[0]}{label}"
 
 
 def _number(text: str) -> float:
     if not text:
         return np.nan
+    if text[0] == "=":
+        return float(text[1:])
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return float(int.from_bytes(digest, "little") >> (64 - _BITS))

@@ -3,6 +3,7 @@
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from decimal import Decimal
 from typing import Any, TypeAlias, TypeGuard
 
 import narwhals as nw
@@ -28,6 +29,12 @@ def collected(X: Any) -> Any:
 
 def is_frame(X: object) -> bool:
     return nw.dependencies.is_into_dataframe(X)
+
+
+def is_missing(value: object) -> bool:
+    if isinstance(value, float | np.floating | Decimal):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas'
 
 
 def is_source(X: object) -> TypeGuard[Source]:

@@ -50,6 +50,14 @@ class RowSample:
         sample = self.take(np.argsort(self.orders, kind="stable")[:MOST_ROWS])
         return RowSample(sample.orders, sample.rows.astype(np.float64))
 
+    def lowest_of(self, orders: np.ndarray) -> "RowSample":
+        """Select rows before the first one that is not in the sample, in the sequence of these orders of all rows.
+
+        The sample is then uniform again if a part of the rows was sampled before other rows were removed.
+        """
+        lowest = np.sort(orders)[: self.orders.size]
+        return self.take(slice(int((lowest == self.orders).cumprod().sum())))
+
     @classmethod
     def in_turn(cls, seed: int) -> Callable[[Any], "RowSample"]:
         """Return a function that samples consecutive blocks of rows."""

@@ -192,16 +192,21 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         """
         if not hasattr(self, "_bin_keys"):
             return self.fit(X)
-        self._require_sample("partial_fit")
+        self._require_rows("partial_fit")
         X = self._check(X)
         sample = self._sample + RowSample.of(X, self._seed, self._n_seen)
         counted = self._counted.plus(X, orders_of(X.shape[0], self._seed, self._n_seen))
+        if counted.turns.span == 2**64:
+            sample = sample.lowest_of(counted.counts.orders)
         self._keep(counted, sample, self._n_seen + X.shape[0])
         return self
 
     @all_or_nothing
     def forget(self, X: Any) -> Self:
         """Remove rows from the training rows, such as the oldest rows of a sliding window.
+
+        The random sample of the training rows loses these rows as well. If no row of the sample is left, the threshold
+        remains unchanged.
 
         Parameters
         ----------
@@ -218,7 +223,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
             If some of the rows are not training rows, if no training row would be left, or if there are more than
             ``n_grids * max_samples`` training rows, because grids then count only a part of them.
         """
-        self._require_sample("forget")
+        self._require_rows("forget")
         X = self._check(X)
         if self._counted.turns.span < 2**64:
             raise ValueError(
@@ -228,7 +233,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         if X.shape[0] >= self.n_rows_:
             raise ValueError(f"X has {X.shape[0]} rows of {self.n_rows_} training rows; at least one row must remain.")
         counted = self._counted.minus(X)
-        self._keep(counted, self._sample.take(counted.find(self._sample.rows)[0]), self._n_seen)
+        self._keep(counted, self._sample.take(np.isin(self._sample.orders, counted.counts.orders)), self._n_seen)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -241,7 +246,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Returns
         -------
         scores : ndarray of shape (n_rows,)
-            From ``-mean_p log(m_p)`` for rows without a training row in any of their bins, to 0.
+            From ``-mean_p log(m_p)`` for rows without a training row in any of their bins, to
+            ``mean_p log(1 + 1 / m_p)`` for rows that share all bins with all training rows.
         """
         if not hasattr(self, "_bin_keys"):
             check_is_fitted(self)  # takes as long as the score of a row

@@ -140,10 +140,15 @@ class CountingEstimator(WithKernel, Persistent):
     def _sample(self) -> RowSample:
         return RowSample.from_arrays(self._sample_arrays, self.n_features_in_)
 
-    def _require_sample(self, method: str) -> None:
+    def _require_rows(self, method: str) -> None:
         check_is_fitted(self)
+        if not self._row_orders.size:
+            raise ValueError(f"{method} needs the training rows, which compact() removed; use the original.")
+
+    def _require_sample(self, method: str) -> None:
+        self._require_rows(method)
         if not self._sample_arrays["orders"].size:
-            raise ValueError(f"{method} needs the sample of training rows, which compact() removed; use the original.")
+            raise ValueError(f"{method} needs a sample of training rows, but forget() removed it. Add rows or fit again.")
 
     @property
     def _counted(self) -> CountedBins:

@@ -269,7 +269,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
     def _side_by_side(self, parts: Iterable[Any]) -> Any:
         if any(isinstance(part, LinearOperator) for part in parts):
             return StackedFeatures(parts, self._scales)
-        scaled = [part * part.dtype.type(scale) for part, scale in zip(parts, self._scales, strict=True)]
+        scaled = [_scaled(part, scale) for part, scale in zip(parts, self._scales, strict=True)]
         if self.sparse_output:
             parts = [part if sparse.issparse(part) else sparse.csr_array(part) for part in scaled]
             return csr_container()(sparse.hstack(parts, "csr"))
@@ -280,3 +280,9 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         known = [part for _, part in self._named() if hasattr(part, "__sklearn_tags__")]
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for part in known)
         return tags
+
+
+def _scaled(part: Any, scale: float) -> Any:
+    """Multiply features by a number; integers and flags become float64."""
+    part = part if sparse.issparse(part) else np.asarray(part)
+    return part * (part.dtype.type(scale) if part.dtype.kind == "f" else scale)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import days_of, times_of, zone_in
-from binfeat._common.frames import collected, is_frame
+from binfeat._common.frames import collected, is_frame, is_missing
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
@@ -153,7 +153,7 @@ class Column:
         return self._are_numbers and not self._are_dates
 
     def _number_of(self, value: RawValue) -> float:
-        if _is_missing(value):
+        if is_missing(value):
             return np.nan
         return day_of(value, self._zone) if self._are_dates else float(value)
 
@@ -189,7 +189,7 @@ class Column:
         """Return the content of strings (`content_of`), if no value is of another kind, and `guess_type` of them."""
         if not (self._is_text and self.holds_strings):
             return "", ""
-        known = [value for value in self._distinct[0] if not _is_missing(value)]
+        known = [value for value in self._distinct[0] if not is_missing(value)]
         strings = [value for value in known if isinstance(value, str)]
         kind = content_of(strings) if strings else ""
         return kind if kind == NUMBERS or len(strings) == len(known) else "", guess_type(strings)
@@ -204,7 +204,7 @@ class Column:
             keys = CategoryKeys(self._values.astype(np.float64), np.zeros(self._values.size, bool), NO_STRINGS, None)
         else:
             distinct, places = self._distinct
-            known = [None if _is_missing(value) else key_of(value) for value in distinct]
+            known = [None if is_missing(value) else key_of(value) for value in distinct]
             keys = CategoryKeys(
                 np.array([value if isinstance(value, float) else np.nan for value in known]),
                 np.array([isinstance(value, str) for value in known], dtype=bool),
@@ -230,7 +230,7 @@ class Column:
         if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
             return 0, 0
         numbers: list[RawValue] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
-        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
+        large = {value for value in numbers if not is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
 
 
@@ -255,12 +255,6 @@ def places_among(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarr
         return np.full(values.shape, unseen)
     places = np.minimum(np.searchsorted(known, values), known.size - 1)
     return np.where(known[places] == values, places, unseen)
-
-
-def _is_missing(value: object) -> bool:
-    if isinstance(value, float | np.floating | Decimal):
-        return value != value
-    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas'
 
 
 @dataclass(frozen=True, eq=False)
