@@ -177,7 +177,8 @@ def test_weights_of_integers_and_flags(table, dtype, sparse_output):
 def test_maps_that_return_data_frames(table):
     X = pd.DataFrame(table[0], columns=list("abc"))
     scaler = StandardScaler()
-    union = RandomFeatureUnion([("scaled", scaler), ("again", StandardScaler())], weights=[4.0, 1.0], sparse_output=False)
+    transformers = [("scaled", scaler), ("again", StandardScaler())]
+    union = RandomFeatureUnion(transformers, weights=[4.0, 1.0], sparse_output=False)
     expected = union.fit_transform(X)
     scaler.set_output(transform="pandas")
     np.testing.assert_array_equal(union.fit_transform(X), expected)
