@@ -75,6 +75,25 @@ def test_standard_deviations_are_those_of_a_gaussian_process(rng):
     assert std[0] > 2 * std[15]
 
 
+@pytest.mark.parametrize("alpha", [1e-8, 1e-4, 1e-2])
+def test_standard_deviations_of_smooth_functions_with_little_noise(rng, alpha):
+    """In float32, most variances were 0 with the smallest penalty, and 5 % off with a thousand times as much."""
+    X, rows = rng.uniform(-1, 1, size=(200, 1)), rng.uniform(-1, 1, size=(40, 1))
+    options = {**GIVEN, "kernel": "rbf", "gamma": 1.0, "alpha": alpha}
+    model = KernelMachineRegressor(**options).fit(X, np.sin(2 * X[:, 0]))
+    columns = [model._fitted.function.standardizer.columns(each).T.astype(float) for each in (X, rows)]
+    gamma = model._fitted.function.gammas[0]
+    K, across = (kernels.RBF()(columns[0], each, gamma=gamma) + 1 for each in columns)
+    solved = np.linalg.solve(K + model.alpha_ * np.eye(200), across)
+    variances = (2 - (across * solved).sum(axis=0)) / model.alpha_
+    posterior = model._fitted.posterior(None)
+    np.testing.assert_allclose(posterior.variances(rows), variances, rtol=1e-3)
+    std = model.predict(rows, return_std=True)[1]
+    assert (std > 0).all()
+    samples = model.sample_y(rows, 2000, random_state=0)
+    np.testing.assert_allclose(samples.std(axis=1), std, rtol=0.1)
+
+
 def test_samples_have_the_mean_and_the_covariance(fitted, table):
     X, y, _ = table
     rows, n = X[120:123], 4000

@@ -11,6 +11,7 @@ from binfeat import kernels
 from binfeat._common.arrays import Scratch
 from binfeat._engine import decays, distances
 from binfeat.length_scales import leave_one_out, matrices
+from binfeat.models.fitted.kernel_function import KERNELS
 
 
 def columns_of(X, center):
@@ -244,6 +245,17 @@ def test_only_radial_kernels_have_a_linear_map(rng):
         np.testing.assert_array_equal(
             matrices.kernel_matrix(kernel, CATEGORICAL, None, np.ones((5, 1)))(X, X, GAMMA), K
         )
+
+
+@pytest.mark.parametrize("has_map", [False, True])
+@pytest.mark.parametrize("kernel", [*KERNELS.values()])
+def test_values_in_float64_are_those_in_float32(rng, kernel, has_map):
+    A, B = columns_of(table(rng, 30), 0.0), columns_of(table(rng, 20), 0.0)
+    linear_map = rng.normal(size=(5, 2)) if has_map and is_radial(kernel) else None
+    expected = matrices.kernel_matrix(kernel, CATEGORICAL, None, linear_map)(A, B, GAMMA)
+    precise = matrices.precise_values(kernel, A, B, GAMMA, CATEGORICAL, linear_map)
+    assert precise.dtype == np.float64
+    np.testing.assert_allclose(precise, expected, rtol=1e-5, atol=2e-6)
 
 
 def test_linear_kernel_is_a_weighted_product(rng):

@@ -148,7 +148,7 @@ class CountingEstimator(WithKernel, Persistent):
     def _require_sample(self, method: str) -> None:
         self._require_rows(method)
         if not self._sample_arrays["orders"].size:
-            raise ValueError(f"{method} needs a sample of training rows, which forget() removed. Add rows, or fit again.")
+            raise ValueError(f"{method} needs a sample of training rows, which forget() removed. Add more rows.")
 
     @property
     def _counted(self) -> CountedBins:

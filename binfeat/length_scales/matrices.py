@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypeGuard
+from typing import Self, TypeGuard, cast
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from binfeat._common.arrays import Scratch
 from binfeat._engine.decays import decays, gaussian_values, matern_values
@@ -289,6 +290,27 @@ class LinearMatrix(KernelMatrix):
 def linear_squares(X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> np.ndarray:
     """Return the linear kernel of each row of X, (n_inputs, n), with itself."""
     return np.einsum("ji,ji,j->i", X, X, np.where(categorical, 0.0, gamma), dtype=np.float64)
+
+
+def precise_values(
+    kernel: Kernel,
+    A: np.ndarray,
+    B: np.ndarray,
+    gamma: np.ndarray,
+    categorical: np.ndarray,
+    linear_map: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return a linear, Laplacian or radial kernel in float64, (n, m), of rows (n_inputs, n) and (n_inputs, m)."""
+    of_numbers = np.where(categorical, 0.0, gamma)
+    if isinstance(kernel, Linear):
+        return (A.T * of_numbers) @ B
+    sides = [X.T * of_numbers ** (1 / kernel.power) for X in (A, B)]
+    if linear_map is not None:
+        sides = [X @ linear_map for X in sides]
+    distances = cdist(*sides, "cityblock" if kernel.power == 1 else "sqeuclidean")
+    for j in np.flatnonzero(categorical):
+        distances += gamma[j] * (A[j][:, np.newaxis] != B[j])
+    return cast(Laplacian | RBF | Matern, kernel).profile(distances)
 
 
 def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:

@@ -1,5 +1,6 @@
 """Functions of exact models, and their error bars."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Self
@@ -11,7 +12,14 @@ from binfeat._common.memory import require_memory
 from binfeat._common.saved_values import FLOATS
 from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._threads import one_blas_thread, side_by_side
-from binfeat.length_scales.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
+from binfeat.length_scales.leave_one_out import (
+    MOST_PRECISE_ROWS,
+    inverse_root,
+    least_alpha,
+    left_out_variances,
+    precise_inverse_root,
+    squared_row_norms,
+)
 from binfeat.linear.posterior import RidgePosterior
 from binfeat.models.fitted.cell_trees import CellTrees, cells_of_columns, rows_by_cell
 from binfeat.models.fitted.expansion import ANCHORED_ROWS, Expansion, few_anchors
@@ -22,6 +30,9 @@ MOST_IN_CLOSED_FORM = 4000  # rows; the factor needs 64 MB and half a second (16
 _ROWS = 512  # rows per block of variances
 _LANDMARKS = 400  # rows that couple the cells of many rows
 _ROWS_TOGETHER = 1024  # rows of a cell per block of variances
+# With a penalty below this multiple of the least one, variances are computed from kernel values in float64. In float32,
+# variances of smooth functions with little noise were 0.
+_PRECISE = 1e4
 _ROUNDING = 1e-9  # rounding of ranks: (1 - 0.9) / 2 is less than 0.05
 
 
@@ -106,7 +117,12 @@ class ExactPosterior:
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
             self._root, self._alpha = function.inverse_root(n_jobs)
-        self.errors = self._left_out() if errors is None else errors
+            self._kernel: Callable[[np.ndarray, np.ndarray], np.ndarray] = function.kernel(n_jobs)
+            self.errors = self._left_out() if errors is None else errors
+            if n_rows <= MOST_PRECISE_ROWS and self._alpha < _PRECISE * least_alpha(n_rows):
+                self._kernel = function.precise_kernel
+                K = self._kernel(function.support, function.support)
+                self._root, _ = inverse_root(K, self._alpha, function.weights, K, n_jobs)
 
     def _left_out(self) -> HeldOutErrors:
         function, g = self._function, squared_row_norms(self._root)
@@ -127,7 +143,7 @@ class ExactPosterior:
         require_memory(32 * len(X) ** 2, "the joint distribution of samples", "Pass fewer rows to sample_y at a time.")
         rows = self._function.standardizer.columns(X)
         known = self._known(rows).astype(np.float64)
-        covariance = self._function.kernel(self._n_jobs)(rows, rows) + 1.0 - known.T @ known
+        covariance = self._kernel(rows, rows) + 1.0 - known.T @ known
         return normal_samples(covariance / self._alpha, n_samples, rng)
 
     def solved(self, X: np.ndarray) -> np.ndarray:
@@ -136,7 +152,7 @@ class ExactPosterior:
 
     def _known(self, rows: np.ndarray) -> np.ndarray:
         """Return the reduction of the prior variance by each training row, as squares (n_model_rows, n_rows)."""
-        return self._root.T @ (self._function.kernel(self._n_jobs)(self._function.support, rows) + np.float32(1.0))
+        return self._root.T @ (self._kernel(self._function.support, rows) + np.float32(1.0))
 
 
 @dataclass(frozen=True, eq=False)

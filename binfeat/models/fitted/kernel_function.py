@@ -19,7 +19,7 @@ from binfeat._threads import threads_to_factorize
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
-from binfeat.length_scales.matrices import Linear, Standardizer, kernel_matrix, linear_squares
+from binfeat.length_scales.matrices import Linear, Standardizer, kernel_matrix, linear_squares, precise_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +154,13 @@ class KernelFunction(ArrayRecord, ABC):
         """Return the whole kernel as a function of columns."""
         matrices = [kernel_matrix(kernel, self.categorical, n_jobs, self.linear_map) for kernel in self.kernels]
         return KernelValues(matrices, self.shares, self.gammas, n_jobs)
+
+    def precise_kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Return values of the whole kernel in float64, (n, m), for columns (n_inputs, n) and (n_inputs, m)."""
+        total = np.zeros((A.shape[1], B.shape[1]))
+        for kernel, share, gamma in zip(self.kernels, self.shares, self.gammas):
+            total += share * precise_values(kernel, A, B, gamma, self.categorical, self.linear_map)
+        return total
 
     def kernel_diagonal(self, A: np.ndarray) -> np.ndarray:
         """Return kernel values of each of the rows A, (n_inputs, n), with itself."""
