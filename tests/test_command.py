@@ -486,6 +486,7 @@ def test_files_that_are_read_are_not_replaced(capsys, tmp_path, words):
             "late.skops is a table, so its name must end in .csv, .csv.gz, .tsv",
         ),
         (("predict", "delay.skops", "flights.csv", "--out", "a.arrow"), "a.arrow is a table, so its name must end in"),
+        (("outliers", "flights.csv", "--out", "late.skops"), "late.skops is a table, so its name must end in"),
         (("fit", "parts", "--target", "delay", "--model", "flights.csv"), "flights.csv has the ending of a table"),
     ],
 )

@@ -12,7 +12,7 @@ from binfeat._common.printable import printable_lines
 from binfeat._rows.datasets import is_table_name
 from binfeat.cli import models, tables
 from binfeat.cli.messages import say, shown_progress
-from binfeat.cli.outputs import opened, require_output, warning_of_differences, write
+from binfeat.cli.outputs import opened, require_output, require_table_output, warning_of_differences, write
 from binfeat.cli.tables import TextOptions
 from binfeat.density.detector import OutlierDetector
 from binfeat.models.classifier import KernelMachineClassifier
@@ -151,8 +151,7 @@ def outliers(paths: list[Path], text: TextOptions, out: Path | None) -> None:
     """Write the score of each row of a table in files, and the column with the largest contribution for outliers."""
     import pyarrow as pa
 
-    if out is not None:
-        require_output(out, *paths)
+    require_table_output(out, *paths)
     table = tables.read(tables.open_table(paths, text))
     if not len(table):
         raise ValueError("The table has no rows. Pass a table with at least one row.")

@@ -35,6 +35,18 @@ def require_output(path: Path, *inputs: Path | None) -> None:
             raise ValueError(f"The output {path} is also an input of this command. Pass another file.")
 
 
+def require_table_output(out: Path | None, *inputs: Path | None) -> None:
+    """Raise errors as `require_output`, also if the ending of the name is the ending of another format."""
+    if out is None:
+        return
+    require_output(out, *inputs)
+    if out.suffix in _OTHERS:
+        raise ValueError(
+            f"The output {out} is a table, so its name must end in .csv, .csv.gz, .tsv, {' or '.join(_PARQUET)}. "
+            "Pass another name."
+        )
+
+
 def _files_of(path: Path) -> Iterable[Path]:
     return path.rglob("*") if path.is_dir() else [path]
 
@@ -46,13 +58,7 @@ def opened(
 
     `others` is another input file of the command.
     """
-    if out is not None:
-        require_output(out, model, *paths, others)
-        if out.suffix in _OTHERS:
-            raise ValueError(
-                f"The output {out} is a table, so its name must end in .csv, .csv.gz, .tsv, {' or '.join(_PARQUET)}. "
-                "Pass another name."
-            )
+    require_table_output(out, model, *paths, others)
     table = tables.open_table(paths, text)
     fitted = models.load(model)
     return fitted, tables.read_in_blocks(tables.for_model(table, fitted))
