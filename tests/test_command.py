@@ -207,6 +207,15 @@ def test_predictions_are_compressed_by_the_ending(flights, tmp_path):
     pd.testing.assert_frame_equal(packed, pd.read_csv(tmp_path / "plain.csv"))
 
 
+def test_endings_may_be_in_upper_case(tmp_path):
+    for name in ("plain.csv", "CSV", "OUT.PARQUET", "OUT.TSV.GZ"):  # a name without an ending is CSV
+        assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / name) == 0
+    assert (tmp_path / "CSV").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+    plain = pd.read_csv(tmp_path / "plain.csv")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "OUT.PARQUET"), plain)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "OUT.TSV.GZ", sep="\t", compression="gzip"), plain)
+
+
 def test_an_index_without_a_name_is_no_input(capsys, flights, tmp_path):
     flights.sort_values("delay", ignore_index=True).to_csv(tmp_path / "sorted.csv")
     with limited(**LIMITS):
@@ -485,6 +494,8 @@ def test_files_that_are_read_are_not_replaced(capsys, tmp_path, words):
             ("predict", "delay.skops", "flights.csv", "--out", "late.skops"),
             "late.skops is a table, so its name must end in .csv, .csv.gz, .tsv",
         ),
+        (("predict", "delay.skops", "flights.csv", "--out", "a.csv.bz2"), "must end in .csv, .csv.gz, .tsv"),
+        (("predict", "delay.skops", "flights.csv", "--out", "a.parquet.gz"), "must end in .csv, .csv.gz, .tsv"),
         (("predict", "delay.skops", "flights.csv", "--out", "a.arrow"), "a.arrow is a table, so its name must end in"),
         (("outliers", "flights.csv", "--out", "late.skops"), "late.skops is a table, so its name must end in"),
         (("fit", "parts", "--target", "delay", "--model", "flights.csv"), "flights.csv has the ending of a table"),
@@ -503,6 +514,14 @@ def test_devices_and_modes_are_kept(capsys, flights, tmp_path):
     assert stat.S_IMODE((tmp_path / "out.tsv").stat().st_mode) == 0o600
     found = pd.read_csv(tmp_path / "out.tsv", sep="\t")
     assert list(found) == ["prediction", "probability_no", "probability_yes, late"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_pipes_may_have_any_name(tmp_path):
+    os.mkfifo(tmp_path / "out.pipe")
+    with subprocess.Popen(["cat", tmp_path / "out.pipe"], stdout=subprocess.PIPE) as reader:
+        assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.pipe") == 0
+        assert len(pd.read_csv(reader.stdout)) == 300
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

@@ -14,6 +14,7 @@ from binfeat.cli.streams import Terminated, drop_output, open_closed_streams, te
 # Errors of files, their contents, missing packages and memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
 
+_OUT = "output file (.csv, .tsv, also with .gz, .parquet or .pq), replaced if it exists; default: standard output"
 _TABLE = (
     "a CSV, TSV, Parquet or Arrow file, or a folder of files; CSV and TSV may be compressed (.gz); several files are "
     "read block by block"
@@ -92,11 +93,10 @@ def _parser() -> _Parser:
     report = commands.add_parser("report", help="write a report on a model", description=words)
     for command in (predict, check, explain, report):
         command.add_argument("model", type=Path, metavar="MODEL", help="a file written by fit")
-    words = "output file (.csv, .tsv, also with .gz, .parquet or .pq), replaced if it exists; default: standard output"
     for command in (predict, check, explain):
         command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     for command in (predict, explain):
-        command.add_argument("--out", type=Path, metavar="FILE", help=words)
+        command.add_argument("--out", type=Path, metavar="FILE", help=_OUT)
     words = (
         "rows with the average prediction that Shapley values are relative to (at most 300 are used); default: "
         "training rows; required for classifiers on random features, which store no rows"
@@ -117,8 +117,7 @@ def _add_outliers(commands: "argparse._SubParsersAction[_Parser]") -> None:
     )
     outliers = commands.add_parser("outliers", help="find outliers in a table", description=words)
     outliers.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
-    words = "output file: .csv, .csv.gz, .parquet or .pq; default: standard output"
-    outliers.add_argument("--out", type=Path, metavar="FILE", help=words)
+    outliers.add_argument("--out", type=Path, metavar="FILE", help=_OUT)
 
 
 def _add_fit(commands: "argparse._SubParsersAction[_Parser]") -> None:

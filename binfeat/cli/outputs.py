@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetWriter
 
 BinaryStream: TypeAlias = IO[bytes] | TerminalBytes
-_PARQUET = ".parquet", ".pq"
-_OTHERS = ".feather", ".arrow", ".skops", ".html"  # formats that the command does not write as tables
+_ENDINGS = ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq"  # in lower or upper case
 
 
 def require_output(path: Path, *inputs: Path | None) -> None:
@@ -36,13 +35,17 @@ def require_output(path: Path, *inputs: Path | None) -> None:
 
 
 def require_table_output(out: Path | None, *inputs: Path | None) -> None:
-    """Raise errors as `require_output`, also if the ending of the name is the ending of another format."""
+    """Raise errors as `require_output`, also if the ending of the name is not the ending of a format of tables.
+
+    Names without an ending are allowed, and any names of pipes and devices; these receive CSV.
+    """
     if out is None:
         return
     require_output(out, *inputs)
-    if out.suffix in _OTHERS:
+    is_file = out.is_file() or not out.exists()
+    if is_file and out.suffix and not out.name.lower().endswith(_ENDINGS):
         raise ValueError(
-            f"The output {out} is a table, so its name must end in .csv, .csv.gz, .tsv, {' or '.join(_PARQUET)}. "
+            f"The output {out} is a table, so its name must end in {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}. "
             "Pass another name."
         )
 
@@ -90,12 +93,12 @@ def _checked(
 
 def write(blocks: "Iterator[pa.Table]", out: Path | None) -> None:
     """Write the rows of all Arrow tables to the file `out` or to standard output."""
-    endings = [] if out is None else out.suffixes
+    name = "" if out is None else out.name.lower()
     with _output() if out is None else written(out) as stream:
         first = next(blocks, None)
         if first is None:
             raise ValueError("The table has no rows. Pass a table with at least one row.")
-        with _writer(stream, endings, first.schema) as writer:
+        with _writer(stream, name, first.schema) as writer:
             for block in chain([first], blocks):
                 writer.write_table(block)
 
@@ -105,18 +108,18 @@ def _output() -> AbstractContextManager[BinaryStream]:
 
 
 @contextmanager
-def _writer(stream: BinaryStream, endings: list[str], schema: "pa.Schema") -> "Iterator[CSVWriter | ParquetWriter]":
-    """Return a writer of Arrow tables to a binary stream; the endings of the file name determine the format."""
+def _writer(stream: BinaryStream, name: str, schema: "pa.Schema") -> "Iterator[CSVWriter | ParquetWriter]":
+    """Return a writer of Arrow tables to a binary stream; the ending of the file name determines the format."""
     import pyarrow as pa
     from pyarrow.csv import CSVWriter, WriteOptions
 
-    if endings and endings[-1] in _PARQUET:
+    if name.endswith((".parquet", ".pq")):
         from pyarrow.parquet import ParquetWriter
 
         with ParquetWriter(stream, schema) as writer:
             yield writer
         return
-    packed = pa.CompressedOutputStream(stream, "gzip") if endings[-1:] == [".gz"] else nullcontext(stream)
-    mark = "\t" if ".tsv" in endings[-2:] else ","
+    packed = pa.CompressedOutputStream(stream, "gzip") if name.endswith(".gz") else nullcontext(stream)
+    mark = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
     with packed as plain, CSVWriter(plain, schema, write_options=WriteOptions(delimiter=mark)) as writer:
         yield writer
