@@ -255,6 +255,16 @@ def test_explanations_of_dates_and_categories(rng):
     plt.close("all")
 
 
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_data_with_dates_keep_dates_and_numbers(package, rng):
+    module = pytest.importorskip(package)
+    days = np.datetime64("2026-01-01", "us") + 10**6 * rng.integers(10**6, size=60)
+    columns = {"when": days, "count": rng.integers(9, size=60), "size": rng.normal(size=60)}
+    X = getattr(module, "table" if package == "pyarrow" else "DataFrame")(columns)
+    found = KernelMachineRegressor(max_seconds=1, random_state=0).fit(X, columns["size"]).shapley_values(X)
+    assert found.data.tolist() == [list(row) for row in zip(*(column.tolist() for column in columns.values()))]
+
+
 def test_bad_arguments(smooth, rng, few_steps):
     X, y, model = smooth
     with pytest.raises(ValueError, match="must be rows in memory; got a source"):

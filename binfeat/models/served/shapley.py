@@ -3,12 +3,13 @@
 import functools
 from dataclasses import dataclass
 
+import narwhals as nw
 import numpy as np
 import scipy.sparse
 from scipy.optimize import nnls
 
 from binfeat._common.arrays import quotients
-from binfeat._common.frames import collected
+from binfeat._common.frames import collected, is_frame
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.shapley import mean_factors, product_interactions, product_values
@@ -272,5 +273,19 @@ def shown(
     if base.shape[1] == 1:
         values, base, errors = values[:, :, 0], base[:, 0], errors[:, :, 0]
         pairs = None if pairs is None else pairs[..., 0]
-    data = X.toarray() if scipy.sparse.issparse(X) else np.asarray(collected(X))
+    data = _values_in(X)
     return ShapleyValues(values, base, errors, data, names or [f"x{j}" for j in range(data.shape[1])], pairs)
+
+
+def _values_in(X: RawTable) -> np.ndarray:
+    """Return the values of a table, (n_rows, n_inputs), as objects if it contains times and columns of another type."""
+    if scipy.sparse.issparse(X):
+        return X.toarray()
+    X = collected(X)
+    frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
+    if frame is None or len(types := set(frame.schema.values())) == 1 or not any(own.is_temporal() for own in types):
+        return np.asarray(X)
+    values = np.empty(frame.shape, dtype=object)
+    for j, column in enumerate(frame.iter_columns()):
+        values[:, j] = column.to_list() if column.dtype.is_temporal() else column.to_numpy()
+    return values
