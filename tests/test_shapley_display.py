@@ -62,6 +62,16 @@ def test_models_and_frames(rng):
         ShapleyDisplay.from_estimator(three, X, output=3)
 
 
+def test_models_without_rows_need_background_rows(rng):
+    X = rng.normal(size=(80, 2))
+    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "solver_params": {"n_grids": 20}, "random_state": 0}
+    model = KernelMachineClassifier(**given).fit(X, X[:, 0] > 0)
+    display = ShapleyDisplay.from_estimator(model, X[:5], background=X[40:], ax=Figure().subplots())
+    np.testing.assert_array_equal(display.values, model.shapley_values(X[:5], X[40:]).values)
+    with pytest.raises(ValueError, match="Pass rows as background"):
+        ShapleyDisplay.from_estimator(model, X[:5])
+
+
 def test_bad_values():
     for values, base in ((VALUES, [3.0]), ([1.0, 2.0], [3.0, 3.0]), ([[np.nan]], [1.0])):
         with pytest.raises(ValueError, match="values must be finite"):

@@ -56,6 +56,7 @@ class ShapleyDisplay:
         estimator: KernelModel,
         X: Any,
         *,
+        background: Any = None,
         output: int = 0,
         kind: Literal["swarm", "waterfall"] = "swarm",
         row: int = 0,
@@ -69,6 +70,8 @@ class ShapleyDisplay:
         estimator : KernelMachineRegressor or KernelMachineClassifier
             Fitted model.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        background : array, sparse matrix or data frame of shape (n_background, n_inputs), default=None
+            Background rows. None uses up to 100 training rows stored in the model.
         output : int, default=0
             Index of the target or class.
         kind, row, max_features, ax : as in `plot`
@@ -82,10 +85,10 @@ class ShapleyDisplay:
         TypeError
             If `estimator` is not a kernel model.
         ValueError
-            If `output` is out of range.
+            If `output` is out of range, or the model stores no rows and `background` is None.
         """
         require_model(estimator, "feature_relevances_")
-        found = estimator.shapley_values(X)
+        found = estimator.shapley_values(X, background)
         values, base = found.values, found.base_values
         n_outputs = 1 if base.ndim == 1 else base.shape[1]
         if not 0 <= check_integer(output, "output", 0) < n_outputs:
