@@ -50,6 +50,14 @@ def test_classes_of_blocks_keep_their_type(estimator):
     assert estimator.fit(blocks(ROWS, y, block_rows=20)).classes_.dtype == bool
 
 
+@pytest.mark.parametrize("estimator", [CGRidgeClassifier, KernelMachineClassifier])
+def test_class_weights_of_wrong_labels_are_named(estimator):
+    with pytest.raises(ValueError, match=r"not classes: \['z'\]. Classes without a weight: \[False, True\]"):
+        estimator(class_weight={"z": 1.0}).fit(ROWS, LABELS)
+    digits = LABELS.astype(int).astype(str)
+    estimator(class_weight={"0": 1.0, "1": 2.0}).fit(ROWS, digits)
+
+
 def test_columns_of_labels_keep_their_types():
     y = pd.DataFrame({"a": pd.array(LABELS, "boolean"), "b": pd.array(LABELS.astype(int) + 3, "Int16")})
     model = KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0).fit(ROWS, y)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._common.array_types import ArrayLike
@@ -292,15 +291,28 @@ def class_weights(
         return None
     if not isinstance(class_weight, dict) and not is_word(class_weight, "balanced"):
         raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}.")
+    classes, places = np.unique(y, return_inverse=True)
     if isinstance(class_weight, dict):
-        weights = compute_sample_weight(class_weight, y)
+        weights = _given_weights(class_weight, classes.tolist())[places]
     else:
-        classes, places = np.unique(y, return_inverse=True)
         totals = np.bincount(places, None if sample_weight is None else sample_weight[:, 0])
         weights = weights_of_classes(class_weight, classes, totals)[places]
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(f"class_weight must be finite, non-negative and not all 0, got {class_weight!r}.")
     return weights
+
+
+def _given_weights(class_weight: dict, classes: list[Any]) -> np.ndarray:
+    """Return the weight of each class, 1 for missing classes; ValueError if they are missing due to wrong labels."""
+    known = set(classes)
+    missing = [label for label in classes if label not in class_weight]
+    wrong = [label for label in class_weight if label not in known]
+    if missing and wrong:
+        raise ValueError(
+            f"class_weight contains labels that are not classes: {wrong[:3]}. Classes without a weight: {missing[:3]}. "
+            "Correct the labels."
+        )
+    return np.array([class_weight.get(label, 1.0) for label in classes], dtype=np.float64)
 
 
 def unite_classes(counted: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
