@@ -77,6 +77,23 @@ def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma, rows_met_in_a_b
     np.testing.assert_allclose(embedding.embedding_, expected * signs, atol=1e-9)
 
 
+def test_mean_squares_of_coordinates_are_at_least_squared_eigenvalues(monkeypatch, rng):
+    kept = []
+    monkeypatch.setattr(SpectralEmbedding, "_keep_rows", lambda self, *found: kept.append(found))
+    fourier = RandomFourier(n_components=300, gamma=0.01, random_state=0)
+    for n_rows, features in ((27, None), (1000, None), (300, fourier)):
+        gamma = "scale" if features is None else None
+        embedding = SpectralEmbedding(3, features=features, gamma=gamma, tol=1e-6, random_state=0)
+        squares = embedding.fit(rng.normal(size=(n_rows, 10))).eigenvalues_[:3] ** 2
+        coordinates, graph = kept.pop()
+        found = np.average(coordinates**2, axis=0, weights=graph.degrees)
+        if features is None:
+            assert (squares + 0.01 < found).all()
+            assert (found < 1).all()
+        else:
+            np.testing.assert_allclose(found, squares, rtol=1e-5)
+
+
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])
 def test_block_krylov_beside_a_dense_solver(rng, never_dense, tol):
     basis = np.linalg.qr(rng.normal(size=(200, 200)))[0]
