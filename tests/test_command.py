@@ -544,6 +544,26 @@ def test_signals_leave_nothing(capsys, monkeypatch, tmp_path, number):
     assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 0
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("lost", [None, ImportError("initialization failed")])
+def test_signals_end_the_command_if_an_import_drops_or_replaces_their_exception(capsys, monkeypatch, tmp_path, lost):
+    def ignore(self, X):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except BaseException:
+            if lost is not None:
+                raise lost from None
+        return np.zeros(len(X))
+
+    words = "predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr(commands.KernelMachineRegressor, "predict", ignore)
+        assert run(*words) == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "binfeat: terminated; no file was written.\n"
+    assert list(tmp_path.iterdir()) == []
+    assert run(*words) == 0
+
+
 def test_closed_standard_output(capfd, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "stdout", None)
     assert run("predict", "delay.skops", "flights.csv") == 1

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from binfeat._common.termination import require_running
+
 _DESCRIPTOR = re.compile(r"/dev/std(in|out|err)|/(?:dev|proc/self)/fd/(\d+)")
 _STANDARD = {"in": 0, "out": 1, "err": 2}
 _MOST_LINKS = 40  # as in Linux
@@ -31,6 +33,7 @@ def written(path: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(_new_file(part, path), "wb") as out:
             yield out
+        require_running()
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from binfeat._common.printable import printable
+from binfeat._common.termination import Terminated, require_running, terminable
 from binfeat.cli.messages import one_line, printed_warnings, say
-from binfeat.cli.streams import Terminated, drop_output, open_closed_streams, terminable
+from binfeat.cli.streams import drop_output, open_closed_streams
 
 # Errors of files, their contents, missing packages and memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
@@ -55,6 +56,7 @@ def _run(name: str, arguments: dict[str, Any]) -> int:
     arguments["text"] = {option: arguments.pop(option) for option in ("delimiter", "decimal", "encoding")}
     from binfeat.cli import commands  # late, so that --help is fast
 
+    require_running()
     code = getattr(commands, name)(**arguments) or 0
     try:
         sys.stdout.flush()

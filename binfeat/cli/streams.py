@@ -1,42 +1,11 @@
-"""Standard streams and signals of the command."""
+"""Standard streams of the command."""
 
 import codecs
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from binfeat._common.printable import printable_lines
-
-_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-
-class Terminated(BaseException):
-    """The process has received a signal to end; its number is the argument."""
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Raise `Terminated` on signals that end the process, so that incomplete files are removed."""
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-    handlers = {number: known for number, known in handlers.items() if known is signal.SIG_DFL}  # not under nohup
-    for number in handlers:
-        signal.signal(number, _terminate)
-    try:
-        yield
-    finally:
-        for number, known in handlers.items():
-            signal.signal(number, known)
-
-
-def _terminate(number: int, _: FrameType | None) -> NoReturn:
-    raise Terminated(number)
 
 
 def open_closed_streams() -> None:
