@@ -148,14 +148,14 @@ def test_bad_verbose(table, verbose, error):
 # The first call in a process.
 
 
-def compile_a_kernel(module="binfeat._engine.products"):
+def compile_a_kernel(module="binfeat._engine.products", name="multiply_0123abcd"):
     """Emit Numba's event of a compilation."""
 
-    def multiply_0123abcd():
+    def kernel():
         pass
 
-    multiply_0123abcd.__module__ = module
-    with event.trigger_event("numba:compile", data={"dispatcher": SimpleNamespace(py_func=multiply_0123abcd)}):
+    kernel.__module__, kernel.__name__ = module, name
+    with event.trigger_event("numba:compile", data={"dispatcher": SimpleNamespace(py_func=kernel)}):
         pass
 
 
@@ -179,6 +179,15 @@ def test_the_first_compilation_is_logged_at_the_default_level(caplog):
         "binfeat is compiling kernels, so this call takes several seconds longer. Later calls and processes reuse "
         "them; binfeat.warm_up() compiles them in advance."
     )
+
+
+@pytest.mark.engine
+def test_names_of_compiled_functions_are_whole(caplog):
+    caplog.set_level("INFO", "binfeat")
+    for name in ("decay", "<lambda>", "add_rows", "add_rows_0123abcd"):
+        compile_a_kernel(name=name)
+    found = [record.args[0] for record in caplog.records if record.args]
+    assert found == ["decay", "<lambda>", "add_rows", "add_rows"]
 
 
 @pytest.mark.engine

@@ -1,6 +1,7 @@
 """Reports of compilations, which happen if the cache on disk has no entry for a kernel."""
 
 import logging
+import re
 from contextlib import contextmanager
 
 from numba.core import event
@@ -28,7 +29,7 @@ class _Compilations(event.Listener):
             if not self._announced:
                 self._announced = True
                 _log.warning(_FIRST)
-            name, _, _digest = kernel.__name__.rpartition("_")
+            name = re.sub("_[0-9a-f]{8}$", "", kernel.__name__)  # the digest of the sources, if the name contains it
             _log.info("compiling %s, which the cache does not have yet", name)
             for listener in tuple(self._listeners):
                 listener()
