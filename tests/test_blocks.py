@@ -634,6 +634,27 @@ def test_a_source_that_changes(rng):
         RandomBinning(gamma=1.0).fit(Shrinking(*table(rng, 40)))
 
 
+class Growing:
+    """A source with more rows in each pass."""
+
+    def __init__(self, n_rows):
+        self.n_rows = n_rows
+
+    def __iter__(self):
+        n_rows, self.n_rows = self.n_rows, 8 * self.n_rows
+        X = np.random.default_rng(0).normal(size=(n_rows, 3))
+        yield X, X[:, 0]
+
+
+@pytest.mark.parametrize("features", [None, "binning", "fourier", "local"])
+def test_a_source_that_grows(features, small_samples):
+    estimator = RandomBinning(n_grids=3, gamma=1.0)
+    if features is not None:
+        estimator = KernelMachineRegressor(features=features, gamma=1.0, kernel="laplacian")
+    with pytest.raises(ValueError, match="had 1000 rows when it was first read, and has more now"):
+        estimator.fit(Growing(1000))
+
+
 def full_disk(monkeypatch):
     def refuse(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

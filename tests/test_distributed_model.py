@@ -329,6 +329,22 @@ def test_other_bad_input(rows, small_sample):
         model.score(dX)
 
 
+@pytest.mark.parametrize("features", ["binning", "fourier"])
+def test_a_chunk_that_grows_after_the_sample_was_drawn(rows, small_sample, features):
+    X, y, _ = rows
+    reads = []
+
+    def read():
+        reads.append(None)
+        return np.tile(X, (1 if len(reads) <= 2 else 4, 1))
+
+    growing = da.from_delayed(dask.delayed(read, pure=False)(), X.shape, X.dtype)
+    model = remote.KernelMachineRegressor(**{**OPTIONS, "features": features, "gamma": 1.0, "alpha": 1.0})
+    synchronous = dask.config.set(scheduler="synchronous")
+    with synchronous, pytest.raises(ValueError, match="Chunk 0 of X: it had 1500 rows when it was first read, and has"):
+        model.fit(growing, y)
+
+
 def test_rows_in_memory_are_taken_too(rows, few_steps):
     X, y, _ = (values[:200] for values in rows)
     expected = binfeat.KernelMachineRegressor(random_state=0).fit(X, y)

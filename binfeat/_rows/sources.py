@@ -325,15 +325,20 @@ class RowBlocks:
             held.append(X)
             n_held += X.shape[0]
             n_rows += X.shape[0]
+            if n_rows > self.n_rows:  # before a consumer writes them beyond the end of its arrays
+                raise self._changed("more")
             if n_held >= self.step:
                 X, end = joined(held), n_held - n_held % self.step
                 for start in range(0, end, self.step):
                     yield X[start : start + self.step]
                 held, n_held = [X[end:]] if end < n_held else [], n_held - end
-        if n_rows != self.n_rows:
-            raise ValueError(f"The source had {self.n_rows} rows when it was first read, and has {n_rows} now.")
+        if n_rows < self.n_rows:
+            raise self._changed(n_rows)
         if n_held:
             yield joined(held)
+
+    def _changed(self, now: int | str) -> ValueError:
+        return ValueError(f"The source had {self.n_rows} rows when it was first read, and has {now} now.")
 
 
 def joined(parts: Sequence[Table]) -> Table:

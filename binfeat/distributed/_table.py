@@ -101,6 +101,8 @@ class DaskTable:
         self._facts, self.is_weighted = [facts[i] for i in filled], sample_weight is not None
         self._require_alike()
         self.lengths = tuple(fact.n_rows for fact in self._facts)
+        unchanged = self.chunks.each(_unchanged, own=[self.lengths])  # arrays of later passes have these lengths
+        self.chunks = replace(self.chunks, blocks=unchanged, check=None)
         self.n_rows, self.flat = sum(self.lengths), not self._facts[0].y_shape
         self.rows = sampled_rows(self.n_rows, chunks.width, seed)
 
@@ -170,6 +172,12 @@ def _checked(X: Table, y: Any, weights: Any, classify: bool) -> Given:
             raise ValueError("y must have a label for each row; an indicator matrix of labels needs rows in memory.")
         return Given(check_labels(y), weights, types)
     return Given(checked_targets(y), weights, types)
+
+
+def _unchanged(X: Table, n_rows: int) -> Table:
+    if X.shape[0] != n_rows:
+        raise ValueError(f"it had {n_rows} rows when it was first read, and has {X.shape[0]} now.")
+    return X
 
 
 def _facts(given: Given, has_classes: bool) -> Facts:
