@@ -9,8 +9,10 @@ from kernel_models import FIXED, GROWING, with_options
 from memory import peak_bytes
 from scipy import sparse
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat.models.solvers import growth, sizes
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat._rows.sources import SourceSummary
+from binfeat.features.fourier.features import FourierMap
+from binfeat.models.solvers import growth, random_features, sizes
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -191,3 +193,24 @@ def test_small_copies_come_on_top(shape, refused):
         with pytest.raises(ValueError, match="max_bytes must be at least"):
             sizes.require_table_bytes(shape, 4100, 1, 1)
     sizes.require_table_bytes(shape, 4000, 1, 1)
+
+
+def test_blocks_of_fourier_features_of_a_source_are_small(rng):
+    X = rng.normal(size=(10_000, 2))
+    summary = SourceSummary(blocks(X, X[:, 0]), lambda X, _: X)
+    rows = growth.TrainingRows(summary.rows(), X[:, :1], None, slice(0), None)
+    Z = rows.for_solver(FourierMap(rng.normal(size=(2, 512))), np.dtype(np.float64)).Z
+    assert max(block.nbytes for _, block in Z.row_blocks()) <= 2**25
+
+
+def test_fourier_features_of_the_rows_for_comparing_kernels_are_not_stored(rng, limits, monkeypatch):
+    limits(n_steps=2, n_fourier=64)
+    monkeypatch.setattr("binfeat._rows.lazy._BLOCK_BYTES", 2**16)
+    given, best = [], random_features.FourierSolver._best
+    monkeypatch.setattr(
+        random_features.FourierSolver, "_best", lambda self, *parts: given.append(parts[2]) or best(self, *parts)
+    )
+    X = rng.normal(size=(1000, 2))
+    KernelMachineRegressor(features="fourier", kernel="rbf", gamma=1.0, random_state=0).fit(X, X[:, 0])
+    (Z,) = given
+    assert [len(block) for _, block in Z.row_blocks()] == [128] * 7 + [4]

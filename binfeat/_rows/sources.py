@@ -296,8 +296,12 @@ class SourceSummary:
 
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
         """Return the rows for further passes, in equal blocks of about 32 MB, with `width` more values per row."""
-        step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))
+        step = _rows_of_pass(max(self.n_inputs, width))
         return RowBlocks(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
+
+
+def _rows_of_pass(width: int) -> int:
+    return int(np.clip(_PASS_BYTES // (8 * width), *_PASS_ROWS))
 
 
 def _check_alike(others: list[np.ndarray], first: list[np.ndarray]) -> None:
@@ -316,6 +320,10 @@ class RowBlocks:
 
     def __init__(self, source: Source, check: Callable[[Table], Table], n_rows: int, step: int) -> None:
         self._source, self._check, self.n_rows, self.step = source, check, n_rows, step
+
+    def narrowed(self, width: int) -> "RowBlocks":
+        """Return the same rows in blocks that are small enough for `width` more values per row."""
+        return RowBlocks(self._source, self._check, self.n_rows, min(self.step, _rows_of_pass(width)))
 
     def __iter__(self) -> Iterator[Table]:
         held, n_held, n_rows = list[Table](), 0, 0

@@ -74,7 +74,7 @@ class TrainingRows:
             (X,) = self._blocks
             Z = LazyFeatures(features, X, features.n_components)
         else:
-            blocks = cast(RowBlocks, self._blocks)
+            blocks = cast(RowBlocks, self._blocks).narrowed(features.n_components)
             Z = StreamedFeatures(blocks, features, features.n_components, np.float64, dense=True)
         return ProcessRows(Z, self._Y, self._weights)
 

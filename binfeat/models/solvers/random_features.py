@@ -6,6 +6,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
 from binfeat.features.binning.bin_map import BinMap, map_and_features
@@ -191,7 +192,8 @@ class FourierSolver(FeatureSolver):
     def validate(self, run: Run) -> np.ndarray:
         kernel = self._kernels.radial
         fourier = _fourier_map(kernel.main, run.limits.n_fourier, run)
-        Z, Z_out = (fourier(self._kernels.X[rows]) for rows in self._sample(run))
+        X, X_out = (self._kernels.X[rows] for rows in self._sample(run))
+        Z, Z_out = LazyFeatures(fourier, X, fourier.n_components), fourier(X_out)
         best = self._best(kernel, _penalties(run, self._problem.mean_weight * _ALPHAS), Z, Z_out, _BY_GRAM, run)
         self._kernel = best.kernel
         return cast(np.ndarray, best.losses)
