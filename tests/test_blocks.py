@@ -133,6 +133,14 @@ def test_blocks_of_arrays(rng, tmp_path):
     assert list(blocks(listed)) == listed
 
 
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+def test_blocks_of_sparse_matrices(form):
+    X = sparse.random(100, 5, density=0.3, format="csr", random_state=0)
+    parts = [part for part, _ in blocks(X.asformat(form), np.zeros(100), block_rows=30)]
+    assert [part.shape[0] for part in parts] == [30, 30, 30, 10]
+    np.testing.assert_array_equal(sparse.vstack(parts).toarray(), X.toarray())
+
+
 @pytest.mark.parametrize("form", ["parquet", "feather", "csv"])
 def test_blocks_of_a_dataset(folder, tmp_path, form):
     own, X, y = folder

@@ -131,6 +131,7 @@ def blocks(
         if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != table.shape[:1]):
             got = None if values is None else f"shape {np.shape(values)}"
             raise ValueError(f"{name} must have one value for each of the {table.shape[0]} rows of X, got {got}.")
+    table = table.tocsr() if sparse.issparse(table) else table  # other formats have slow or no slices of rows
     return _ArrayBlocks(tuple(values for values in (table, y, sample_weight) if values is not None), block_rows)
 
 
