@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import pickle
 import warnings
 from functools import partial
 from itertools import pairwise
@@ -490,6 +491,15 @@ def test_blocks_of_features(rng, kind, ridge):
     got = ridge.fit(blocks([(kind(rows), *others) for rows, *others in pieces(rng, 9, X, y, weights)]))
     np.testing.assert_allclose(got.coef_, coef, rtol=1e-9)
     np.testing.assert_allclose(got.intercept_, intercept, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [RandomBinning, RandomFourier])
+def test_features_of_a_source_can_be_pickled(rng, kind):
+    X, y = table(rng, 60)
+    Z = kind(gamma=1.0, random_state=0).fit(X).transform(blocks(X, y, block_rows=25))
+    W = rng.normal(size=Z.shape[1])
+    for features in (Z, Z.take(np.arange(5, 40))):
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(features)) @ W, features @ W)
 
 
 def test_rows_of_a_source_are_taken_in_their_order(rng):

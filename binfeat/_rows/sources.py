@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from os import PathLike
 from typing import Any, TypeAlias
@@ -298,7 +299,16 @@ class SourceSummary:
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
         """Return the rows for further passes, in equal blocks of about 32 MB, with `width` more values per row."""
         step = _rows_of_pass(max(self.n_inputs, width))
-        return RowBlocks(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
+        return RowBlocks(self._source, check or partial(_checked_again, self._check), self.n_rows, step)
+
+
+def checked_by_fit(check: Callable[[Table], Table], X: Table, reset: bool) -> Table:
+    """Check a block by the names and number of inputs from `fit`, even if it is the first block."""
+    return check(X)
+
+
+def _checked_again(check: Callable[[Table, bool], Table], X: Table) -> Table:
+    return check(X, False)
 
 
 def _rows_of_pass(width: int) -> int:
