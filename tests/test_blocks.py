@@ -418,6 +418,22 @@ def test_bad_datasets(folder):
         blocks(ds.dataset(own), target="y")
 
 
+@pytest.mark.parametrize("kind", ["frame", "file"])
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"target": []}, "target must name at least one column"),
+        ({"target": ["y", "y"]}, "target and weight must name different columns, got 'y' twice"),
+        ({"target": "y", "weight": "y"}, "target and weight must name different columns, got 'y' twice"),
+    ],
+)
+def test_names_of_no_or_equal_columns(tmp_path, kind, names, message):
+    frame = pd.DataFrame({"a": [0.0, 1.0], "y": [1.0, 2.0]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=message):
+        blocks(frame if kind == "frame" else tmp_path / "rows.parquet", **names)
+
+
 def test_file_cut_short(folder):
     own, _, _ = folder
     source = blocks(ds.dataset(own), target="y", weight="w")

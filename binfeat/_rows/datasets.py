@@ -178,7 +178,7 @@ def split_names(
 ) -> tuple[list[str], list[str], list[str]]:
     """Return names of inputs, targets and weights.
 
-    TypeError or ValueError if `target` is no name, or some are unknown.
+    TypeError or ValueError if `target` is no name, or some are unknown or repeated.
     """
     if target is None:
         raise ValueError(f"target must name the column of the targets, one of {names}.")
@@ -186,10 +186,16 @@ def split_names(
         raise TypeError(f"target must be the name of a column or a list of names, got {target!r}.")
     targets = [target] if isinstance(target, str) else list(target)
     weights = [] if weight is None else [weight]
-    unknown = [name for name in (*targets, *weights) if name not in names]
+    if not targets:
+        raise ValueError(f"target must name at least one column, got {target!r}. The columns are {names}.")
+    chosen = [*targets, *weights]
+    unknown = [name for name in chosen if name not in names]
     if unknown:
         raise ValueError(f"target and weight must be columns of {table}; {unknown} are not in {names}.")
-    return [name for name in names if name not in (*targets, *weights)], targets, weights
+    repeated = next((name for name in chosen if chosen.count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"target and weight must name different columns, got {repeated!r} twice. Name it once.")
+    return [name for name in names if name not in chosen], targets, weights
 
 
 def without_index(schema: "pa.Schema", names: list[str]) -> list[str]:
