@@ -1,5 +1,7 @@
 """`transform` without fit: inputs that occur, kept grids, categories, sources, threads."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -80,6 +82,13 @@ def test_categories_of_a_fitted_map_are_those_of_new_frames(rng):
     part = X[5:9].copy()
     part["a"] = part["a"].cat.remove_unused_categories()[::-1][::-1].astype(str)
     assert (binning.transform(part) != binning.transform(X)[5:9]).nnz == 0
+
+
+@pytest.mark.parametrize("function", [transform, partial(binfeat.learn_gamma, y=[])])
+def test_errors_name_the_function(function):
+    name = getattr(function, "func", function).__name__
+    with pytest.raises(ValueError, match=rf"a minimum of 1 is required by {name}\."):
+        function(np.zeros((0, 2)))
 
 
 def test_threads_and_wrong_arguments(rng):

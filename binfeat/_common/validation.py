@@ -46,7 +46,7 @@ def checked_targets(y: Any) -> np.ndarray:
     return y
 
 
-def checked_rows(estimator: BaseEstimator, X: Any, **checks: Any) -> CheckedRows:
+def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedRows:
     """Call `validate_data` without these warnings; it stores or checks the number and names of inputs.
 
     A damaged sparse matrix is refused before scikit-learn or SciPy read it.

@@ -148,7 +148,8 @@ def _checked(X: Any, categorical_features: ArrayLike | None) -> tuple[CheckedRow
             "RandomBinning(n_features=...), which accepts a source."
         )
     names = InputNames()
-    X = canonical(checked_rows(names, with_category_numbers(X, categorical_features), **ARRAY_CHECKS))
+    numbers = with_category_numbers(X, categorical_features)
+    X = canonical(checked_rows(names, numbers, estimator="transform", **ARRAY_CHECKS))
     if categorical_features is None:
         return X, None
     categorical = check_categorical(categorical_features, names)

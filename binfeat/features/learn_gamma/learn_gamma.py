@@ -98,7 +98,7 @@ def learn_gamma(
     1
     """
     names = InputNames()
-    X = checked_rows(names, X, **ARRAY_CHECKS)
+    X = checked_rows(names, X, estimator="learn_gamma", **ARRAY_CHECKS)
     check_moderate(X.data if sparse.issparse(X) else X, "X")
     check_consistent_length(X, y)
     Y, weights = encoded_targets(y, sample_weight)
