@@ -436,15 +436,43 @@ def test_names_of_no_or_equal_columns(tmp_path, kind, names, message):
 
 def test_file_cut_short(folder):
     own, _, _ = folder
-    source = blocks(ds.dataset(own), target="y", weight="w")
     content = (own / "2.parquet").read_bytes()
     (own / "2.parquet").write_bytes(content[: len(content) // 2])
     with pytest.raises(OSError, match=r"File 2 of the dataset .*2.parquet\) cannot be read"):
         blocks(ds.dataset(own), target="y")
+    (own / "2.parquet").write_bytes(content[:4] + bytes(200) + content[204:])
     with pytest.raises(
         OSError, match=r"Block \d+ of the source, counted from 0: .*2\.parquet, column 'a', cannot be read"
     ):
+        RandomBinning(gamma=1.0).fit(blocks(ds.dataset(own), target="y", weight="w"))
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather", "csv"])
+@pytest.mark.parametrize("place", ["file", "folder", *(["link"] if os.name == "posix" else []), "dataset", "pickle"])
+def test_files_that_change_after_blocks(tmp_path, form, place):
+    frame = pd.DataFrame({"a": np.zeros(5), "b": np.ones(5), "t": np.arange(5.0)})
+    path = tmp_path / f"rows.{form}"
+    write = {"csv": lambda X: X.to_csv(path, index=False)}.get(form, lambda X: getattr(X, f"to_{form}")(path))
+    write(frame)
+    given = {"folder": tmp_path, "dataset": ds.dataset(path, format=form)}.get(place, path)
+    if place == "link":
+        given = tmp_path / f"link.{form}"
+        given.symlink_to(path)
+    source = blocks(given, target="t")
+    source = pickle.loads(pickle.dumps(source)) if place == "pickle" else source
+    assert len(list(source)) == len(list(source)) == 1
+    write(frame[["b", "a", "t"]])
+    os.utime(path, ns=(0, 0))  # the clock of some file systems is coarse
+    with pytest.raises(ValueError, match=rf"\.{form} has changed since blocks\(\) was called; call blocks"):
+        list(source)
+    write(frame[["b", "t"]])
+    with pytest.raises(ValueError, match=rf"\.{form} has changed since blocks"):
         RandomBinning(gamma=1.0).fit(source)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=f"{form}"):
+        list(source)
+    write(frame[["b", "t"]])
+    assert [X.column_names for X, _ in blocks(path, target="t")] == [["b"]]
 
 
 # The same results as in memory.

@@ -1,12 +1,13 @@
 """Files of rows, read block by block through `pyarrow.dataset`."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -29,6 +30,7 @@ _FORMATS = {
     ".tsv": "tsv",
     ".tsv.gz": "tsv",
 }
+FileState: TypeAlias = tuple[int, int]  # size and modification time
 _log = logging.getLogger("binfeat")
 _MARKS = {"csv": ",", "tsv": "\t"}  # default delimiters of text files
 
@@ -109,6 +111,7 @@ class DatasetBlocks:
     weights: list[str]
     block_rows: int
     text: TextFiles | None = None  # format of text files
+    states: dict[str, FileState] = field(default_factory=dict)  # of the files when the source was created
 
     @classmethod
     def of(
@@ -121,8 +124,8 @@ class DatasetBlocks:
     ) -> Self:
         """Select columns by name; ValueError if a file lacks a column, OSError if a file cannot be read."""
         names, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
-        inputs = without_index(dataset.schema, names)
-        return cls(dataset, common_schema(dataset, text), inputs, targets, weights, block_rows, text)
+        inputs, states = without_index(dataset.schema, names), _local_files(dataset)
+        return cls(dataset, common_schema(dataset, text), inputs, targets, weights, block_rows, text, states)
 
     def __iter__(self) -> "Iterator[FileBlock]":
         import pyarrow as pa
@@ -138,9 +141,11 @@ class DatasetBlocks:
             yield block
 
     def batches(self) -> "Iterator[tuple[pa.RecordBatch, str]]":
-        """Yield record batches of the columns, with the names of their files."""
+        """Yield record batches of the columns, with the names of their files; ValueError if one has changed."""
         for fragment in self.dataset.get_fragments():
             path = getattr(fragment, "path", "")
+            if path in self.states and _state_of(path) != self.states[path]:
+                raise ValueError(f"{path} has changed since blocks() was called; call blocks() again.")
             n_rows = 0
             try:
                 for batch in self._batches(fragment, [*self.inputs, *self.targets, *self.weights]):
@@ -171,6 +176,21 @@ class DatasetBlocks:
             except (OSError, ValueError):
                 return f"{path}, column {name!r},"
         return path
+
+
+def _local_files(dataset: "Dataset") -> dict[str, FileState]:
+    """Return the states of local files; pyarrow would read changed files with the metadata of the first pass."""
+    from pyarrow.fs import LocalFileSystem
+
+    fragments = [
+        own for own in dataset.get_fragments() if isinstance(getattr(own, "filesystem", None), LocalFileSystem)
+    ]
+    return {fragment.path: _state_of(fragment.path) for fragment in fragments}
+
+
+def _state_of(path: str) -> FileState:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
 
 
 def split_names(
