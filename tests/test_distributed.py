@@ -178,6 +178,8 @@ def test_frames_that_turn_out_to_have_no_rows(rows):
     none = table[table[NAMES[0]] > 1e9]
     with pytest.raises(ValueError, match="X has no rows in any chunk; at least one is needed"):
         binnings()[1].fit(none)
+    with pytest.raises(ValueError, match="X has no rows in any chunk; at least one is needed"):
+        remote.RandomFourier(gamma="scale").fit(none)
     binning = binnings()[1].fit(table)
     with pytest.raises(ValueError, match="X has no rows in any chunk; at least one is needed"):
         remote.CGRidge().fit(binning.transform(none), none[NAMES[0]])

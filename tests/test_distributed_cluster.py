@@ -154,6 +154,9 @@ def test_closed_client(rows, cluster, monkeypatch):
         binnings()[1].fit(dX)
     with pytest.raises(RuntimeError, match=message):
         remote.CGRidge().fit(blocks, y)
+    for use in (blocks.compute, blocks.persist, blocks.tocsr):
+        with pytest.raises(RuntimeError, match="Z was stored on the workers of a distributed.Client that is closed"):
+            use()
     apply = NormalEquations.apply
     with dask_distributed.Client(cluster) as client:
         blocks = binnings()[1].fit_transform(chunked(X))

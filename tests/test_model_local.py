@@ -67,6 +67,18 @@ def test_predictions_are_those_of_exact_models_in_cells(table, weighted):
     np.testing.assert_allclose(model.learning_curve_[-1], [2, error], rtol=1e-3)
 
 
+def test_cells_of_one_row(table):
+    """Their row is not predicted without error."""
+    X, y, _ = table
+    X, y, new = X[:100], y[:100], X[200:230]
+    model = KernelMachineRegressor(**with_options(GIVEN, cell_rows=2, n_trees=1)).fit(X, y)
+    assert (np.diff(model._local["starts"]) == 1).sum() > 10
+    Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
+    predictions, residuals = naive.local_model(X, Y, new, laplacian, 0.3, splits_of(model))
+    np.testing.assert_allclose(model.predict(new), y.mean() + y.std() * predictions[:, 0], atol=1e-4)
+    np.testing.assert_allclose(model.held_out_error_[0], np.mean(residuals**2), rtol=1e-3)
+
+
 def test_one_cell_is_an_exact_model(table):
     X, y, _ = table
     options = with_options(GIVEN, cell_rows=300, n_trees=1)

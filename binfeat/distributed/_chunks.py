@@ -133,8 +133,8 @@ def chunks_of(X: Any, name: str) -> Chunks:
     if isinstance(X, da.Array) and X.ndim in (1, 2):
         X = X.rechunk({1: -1}) if X.ndim == 2 else X
         known = not np.isnan(X.chunks[0]).any()
-        if known and X.shape[0] == 0:
-            raise ValueError(f"{name} has no rows in any chunk; at least one is needed.")
+        if known:
+            require_rows(X.shape[0], name)
         check = partial(_check_array, X.shape[1:], X.dtype)
         blocks, lengths = list(X.to_delayed().ravel()), X.chunks[0] if known else None
         return Chunks(blocks, name, check, lengths, (*X.shape, 1)[1], _float_type([X.dtype]))
@@ -281,13 +281,20 @@ def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
 def moments_of(chunks: Chunks, twin: Delayed, sample_weight: Any = None) -> Moments:
     """Return the `Moments` of all rows, checked by the estimator `twin`, with weights."""
     weights = [] if sample_weight is None else [split_like(chunks, sample_weight, "sample_weight").blocks]
-    return reduce(add, compute(chunks.each(_moments, twin, own=weights)))
+    lengths, moments = zip(*compute(chunks.each(_moments, twin, own=weights)))
+    require_rows(sum(lengths), chunks.name)
+    return reduce(add, moments)
 
 
-def _moments(X: Any, *own: Any) -> Moments:
+def _moments(X: Any, *own: Any) -> tuple[int, Moments]:
     *weights, twin = own
     X = canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1]))
-    return Moments.of(X, *(flat(check_weights(each, X.shape[0], some=False)) for each in weights))
+    return X.shape[0], Moments.of(X, *(flat(check_weights(each, X.shape[0], some=False)) for each in weights))
+
+
+def require_rows(n_rows: int, name: str = "X") -> None:
+    if n_rows == 0:
+        raise ValueError(f"{name} has no rows in any chunk; at least one is needed.")
 
 
 def array_of(blocks: list[Delayed], lengths: Sequence[float] | None, tail: tuple[int, ...], meta: Any) -> da.Array:

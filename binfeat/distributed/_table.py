@@ -21,6 +21,7 @@ from binfeat.distributed._chunks import (
     joined,
     persist,
     reduce_in_tree,
+    require_rows,
     split_like,
     split_rows,
     taken,
@@ -51,8 +52,7 @@ class Facts:
 def places_of_rows(facts: Sequence[Facts]) -> list[int]:
     """Return the numbers of non-empty chunks; ValueError if all chunks are empty."""
     places = [place for place, fact in enumerate(facts) if fact.n_rows]
-    if not places:
-        raise ValueError("X has no rows in any chunk; at least one is needed.")
+    require_rows(len(places))
     return places
 
 

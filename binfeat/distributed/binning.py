@@ -24,6 +24,7 @@ from binfeat.distributed._chunks import (
     on_worker,
     persist,
     reduce_in_tree,
+    require_rows,
 )
 from binfeat.distributed.relevance import checked_sample
 from binfeat.features.binning.base import as_output
@@ -91,7 +92,7 @@ class BinBlocks:
         -------
         Z : BinBlocks
         """
-        return BinBlocks(persist(self._blocks), self._lengths, self.shape[1], self.dtype)
+        return BinBlocks(persist(self._as_chunks("Z").checked().blocks), self._lengths, self.shape[1], self.dtype)
 
     def compute(self) -> BinMatrix:
         """Compute all rows, and return one `BinMatrix` in this process.
@@ -100,7 +101,7 @@ class BinBlocks:
         -------
         Z : BinMatrix of shape (n_rows, n_columns)
         """
-        blocks = compute(self._blocks)
+        blocks = compute(self._as_chunks("Z").checked().blocks)
         codes = np.concatenate([block.codes for block in blocks], axis=1)
         return BinMatrix._trusted(codes, blocks[0].offsets, self.dtype, None)
 
@@ -111,7 +112,7 @@ class BinBlocks:
         -------
         Z : dask.array.Array of shape (n_rows, n_columns)
         """
-        blocks = self._as_chunks("Z").each(BinMatrix.tocsr)
+        blocks = self._as_chunks("Z").checked().each(BinMatrix.tocsr)
         return array_of(blocks, self._lengths, self.shape[1:], csr_container()((0, 0), dtype=self.dtype))
 
 
@@ -194,9 +195,7 @@ class RandomBinning(InMemory):
 
     def _unite(self, counted: list[Delayed]) -> None:
         united = reduce_in_tree(counted, unite_bins)
-        n_rows = united.counts[: united.starts[1]].sum()
-        if n_rows == 0:
-            raise ValueError("X has no rows in any chunk; at least one is needed.")
+        require_rows(united.counts[: united.starts[1]].sum())
         self._keep(rank_bins(united, self.min_count, n_jobs=self.n_jobs))
 
 

@@ -19,6 +19,7 @@ from binfeat.distributed._chunks import (
     lengths_of,
     on_worker,
     reduce_in_tree,
+    require_rows,
     results_of,
     shared,
 )
@@ -57,8 +58,7 @@ class OutlierDetector(InMemory):
         seed, chunks = seed_of(self.random_state), inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         lengths, twin = lengths_of(chunks), on_worker(self, InMemory)
-        if not sum(lengths):
-            raise ValueError("X has no rows in any chunk; at least one is needed.")
+        require_rows(sum(lengths))
         firsts = np.cumsum([0, *lengths[:-1]]).tolist()
 
         def combined(combine: Callable[..., T], function: Callable[..., T], *arguments: Any) -> T:

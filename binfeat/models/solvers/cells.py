@@ -68,7 +68,7 @@ class CellSolver:
             return one(self.loss, X, Y, weights)
         if len(Y) > self.most:
             return self._of_equal(X, Y, weights)
-        if is_constant(Y):
+        if len(Y) > 1 and is_constant(Y):
             nothing = np.zeros(Y.shape)
             return SolvedCell(nothing, Y[0].astype(np.float64), self.alpha, Y, nothing, np.zeros(len(Y)))
         B, alpha = precise_inverse_root(self.kernel(X, X), self.alpha, weights, overwrite=True)
