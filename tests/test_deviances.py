@@ -101,6 +101,49 @@ def test_solution_minimizes_the_penalized_deviance(loss, weighted, rng, monkeypa
     np.testing.assert_allclose(np.log(model.predict(X)), expected, atol=2e-3)
 
 
+def opposite_counts(rng, n_rows):
+    """Return counts of two targets with curvatures that are large in different rows."""
+    X = rng.uniform(-2, 2, size=(n_rows, 2))
+    logs = np.sin(2 * X[:, 0]) + X[:, 1]
+    return X, rng.poisson(np.exp(np.column_stack([logs, 1 - logs]))).astype(float)
+
+
+@pytest.mark.parametrize("loss", ["poisson", *hard("tweedie")])
+def test_targets_together_have_the_minima_of_single_targets(loss, rng, monkeypatch):
+    """All targets share the weight of a row; penalties are in units of the targets."""
+    monkeypatch.setattr(pipeline, "_SMALL_STEP", 1e-3)
+    monkeypatch.setattr(pipeline, "_MOST_STEPS", 12)
+    X, Y = opposite_counts(rng, 60)
+    given = {**GIVEN, "gamma": 0.5, "loss": loss}
+    units = Y.mean(axis=0) ** (2 - DEVIANCES[loss].power)
+    together, alphas = KernelMachineRegressor(**{**given, "alpha": 10.0}).fit(X, Y), units / units.mean()
+    for own, y, alpha in zip(together.predict(X).T, Y.T, alphas, strict=True):
+        alone = KernelMachineRegressor(**{**given, "alpha": 10.0 * alpha}).fit(X, y)
+        np.testing.assert_allclose(np.log(own), np.log(alone.predict(X)), atol=0.05)
+
+
+@pytest.mark.parametrize("features", ["exact", *hard("local", "binning")])
+def test_targets_together_are_predicted_nearly_as_well_as_alone(features, rng):
+    X, Y = opposite_counts(rng, 1300)
+    model = KernelMachineRegressor(loss="poisson", features=features, random_state=0)
+    together = poisson(Y[300:], clone(model).fit(X[:300], Y[:300]).predict(X[300:])).mean(axis=0)
+    alone = [poisson(y[300:], clone(model).fit(X[:300], y[:300]).predict(X[300:])).mean() for y in Y.T]
+    assert (together < 1.1 * np.array(alone)).all()
+
+
+@pytest.mark.parametrize(("n_targets", "loss"), [(1, "poisson"), (3, "poisson"), (3, "huber")])
+def test_quadratic_approximations_have_the_slopes_of_the_loss(n_targets, loss, rng):
+    Y, S = rng.gamma(1.0, size=(40, n_targets)), rng.normal(size=(40, n_targets))
+    own = ALL_LOSSES[loss]
+    own = own.standardized(Y, None) if own.has_link else own
+    targets, weights = own.squares(Y, S, None)
+    steps, curvatures = own.steps(Y, S)
+    np.testing.assert_allclose(weights * (targets - S), own.pulls(Y, S), rtol=1e-9)
+    assert (np.abs(targets - S) <= np.abs(steps) * (1 + 1e-9)).all()
+    if curvatures.shape[1] == 1:
+        np.testing.assert_array_equal(targets, S + steps)
+
+
 @pytest.mark.parametrize("loss", ["poisson", *hard("gamma", "tweedie")])
 def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
     """Leave-one-out predictions equal refits to first order."""

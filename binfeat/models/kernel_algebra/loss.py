@@ -66,10 +66,13 @@ class Loss(ABC):
         return pulls / curvatures, curvatures
 
     def squares(self, Y: np.ndarray, S: np.ndarray, weights: np.ndarray | None) -> Squares:
-        """Return the quadratic approximation near scores, with curvatures times weights (n_rows, 1)."""
+        """Return the quadratic approximation near scores, with curvatures times weights (n_rows, 1).
+
+        All targets have the largest curvature, and shorter steps, so that steps times curvatures are the pulls.
+        """
         steps, curvatures = self.steps(Y, S)
-        own = curvatures.mean(axis=1, keepdims=True)
-        return S + steps, own if weights is None else weights * own
+        own = curvatures.max(axis=1, keepdims=True)
+        return S + steps * (curvatures / own), own if weights is None else weights * own
 
     def check(self, y: np.ndarray, name: str) -> None:  # noqa: B027
         """Refuse targets outside the domain with a ValueError."""
