@@ -157,6 +157,13 @@ def test_callbacks_stop_a_fit(table):
         assert stopped.score(X, y) > 0.5
 
 
+@pytest.mark.parametrize("features", ["exact", *hard("local", "binning")])
+def test_newton_steps_keep_the_status_of_a_stopped_fit(table, features):
+    X, y, _ = table
+    model = KernelMachineRegressor(features=features, loss="poisson", random_state=0)
+    assert model.set_callbacks(Callback("step", stop_at=1)).fit(X, np.exp(y)).status_ == "stopped"
+
+
 @pytest.mark.parametrize("Estimator", hard(KernelMachineRegressor, KernelMachineClassifier))
 def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
     rng, clock_of_fits, limits, monkeypatch, Estimator

@@ -94,6 +94,7 @@ _ROUNDS, _MOST_ROUNDS, _SAME_WEIGHTS = 2, 10, 0.005
 _MOST_STEPS = 6  # maximum of Newton steps of a loss
 # Changes of logarithms of means: steps end below the first, and have not converged above the second.
 _SMALL_STEP, _LARGE_STEP = 0.01, 0.1
+_STATUSES = "converged", "budget", "stopped"  # in the order of their priority
 _WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
 _SPREAD_ROWS, _SPREAD_VALUES = 1000, 100_000  # rows for learning sizes, and values of their inputs
 _SPREAD_TUNED_ROWS = 500  # rows among these for the penalty
@@ -125,7 +126,7 @@ def reweighted(
     """
     if not problem.loss.has_link:
         return problem, solution
-    scores, moved = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
+    scores, moved, first = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf, solution
     for _ in range(_MOST_STEPS):
         start, quiet = run.clock.used, run.quiet(0)
         near = problem.at(scores, solution.predict(run.settings.n_jobs))
@@ -138,13 +139,14 @@ def reweighted(
         moved = _moved(problem, scores - before)
         if moved < _SMALL_STEP or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break
+    statuses = [first.status, solution.status]
     if moved > _LARGE_STEP:
         end = f"the last step changed log-means by {moved:.2g}. Increase alpha."
         message = f"loss={run.settings.loss!r} did not converge: {end}"
         warn(message, ConvergenceWarning)
-        solution = replace(solution, status="budget")
+        statuses.append("budget")
     run.note("loss", f"{run.settings.loss}, last step changed log-means by {moved:.1g}", solution.error)
-    return problem, solution
+    return problem, replace(solution, status=max(statuses, key=_STATUSES.index))
 
 
 def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:
