@@ -382,6 +382,15 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
     assert model.status_ == "budget"
 
 
+@pytest.mark.parametrize("features", ["local", *hard("exact", "binning")])
+def test_the_last_penalty_of_the_summary_is_that_of_the_model(features, rng):
+    """Local models select the penalty again in each step."""
+    X, y, _ = drawn("tweedie", rng, 300)
+    model = KernelMachineRegressor(loss="tweedie", features=features, gamma=GAMMA, random_state=0).fit(X, y)
+    *_, last = model.decisions_["choice"][model.decisions_["what"] == "penalty"]
+    assert last == f"{model.alpha_:.3g}"
+
+
 def test_newton_steps_solve_again_without_a_fitted_model(rng, monkeypatch):
     """Quantities derived for predictions are computed once, at the end."""
     X, y, _ = drawn("poisson", rng, 60)

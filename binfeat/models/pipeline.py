@@ -145,6 +145,8 @@ def reweighted(
         message = f"loss={run.settings.loss!r} did not converge: {end}"
         warn(message, ConvergenceWarning)
         statuses.append("budget")
+    if not np.isclose(solution.kernel.alpha, first.kernel.alpha):
+        run.note("penalty", f"{solution.kernel.alpha:.3g}", solution.error)
     run.note("loss", f"{run.settings.loss}, last step changed log-means by {moved:.1g}", solution.error)
     return problem, replace(solution, status=max(statuses, key=_STATUSES.index))
 
