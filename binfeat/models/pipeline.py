@@ -92,7 +92,8 @@ _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # steps and rows of a s
 # outliers are 7 % lower, and halved if outliers are on one side. 2 are enough for curvatures, because steps follow.
 _ROUNDS, _MOST_ROUNDS, _SAME_WEIGHTS = 2, 10, 0.005
 _MOST_STEPS = 6  # maximum of Newton steps of a loss
-# Changes of logarithms of means: steps end below the first, and have not converged above the second.
+# Root mean squares of changes of logarithms of means: steps end below the first, and have not converged above the
+# second.
 _SMALL_STEP, _LARGE_STEP = 0.01, 0.1
 _STATUSES = "converged", "budget", "stopped"  # in the order of their priority
 _WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
@@ -120,7 +121,8 @@ def reweighted(
 ) -> tuple[Problem, Solution]:
     """Approximate the problem near the solution and solve again, until both agree.
 
-    Squared errors need no step, and losses that need a kernel matrix are at their minimum. If the penalty was selected,
+    They agree if the logarithms of means of all rows change little, in the root mean square; single rows can change
+    more. Squared errors need no step, and losses that need a kernel matrix are at their minimum. If the penalty was selected,
     steps end before the leave-one-out loss increases: the penalty of random features was selected for the first
     approximation, and can be too small for the minimum.
     """
@@ -141,7 +143,7 @@ def reweighted(
             break
     statuses = [first.status, solution.status]
     if moved > _LARGE_STEP:
-        end = f"the last step changed log-means by {moved:.2g}. Increase alpha."
+        end = f"the last step changed log-means by {moved:.2g} (root mean square). Increase alpha."
         message = f"loss={run.settings.loss!r} did not converge: {end}"
         warn(message, ConvergenceWarning)
         statuses.append("budget")

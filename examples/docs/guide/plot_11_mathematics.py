@@ -264,10 +264,11 @@ print("finite differences ", np.round(differences, 7))
 # g / h` (McCullagh & Nelder 1989, section 2.5). Kernels are selected with the weights and working targets of an exact
 # model of at most 1,500 rows. The penalty of exact and local models minimizes a first-order approximation of the
 # leave-one-out deviance (Rad & Maleki 2020), or the deviance in five folds if fewer than 100 targets are above 0. Up to
-# six Newton steps with all rows follow, until logarithms of means change by less than 0.01. ``alpha`` has the units of
-# the deviance, and the penalized intercept is close to the logarithm of the mean target. For rates with different
-# exposures, pass rates as y and exposures as ``sample_weight``. Standard deviations, samples, intervals and quantiles
-# are not available. ``models/kernel_algebra/loss.py``
+# six Newton steps with all rows follow, until the root mean square change of the logarithms of means is below 0.01;
+# logarithms of single rows can change more. ``alpha`` has the units of the deviance, and the penalized intercept is
+# close to the logarithm of the mean target. For rates with different exposures, pass rates as y and exposures as
+# ``sample_weight``. Standard deviations, samples, intervals and quantiles are not available.
+# ``models/kernel_algebra/loss.py``
 #
 # Classification
 # --------------
