@@ -59,6 +59,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is robust to outliers in y: quadratic up to 1.345 robust standard deviations, linear beyond. "poisson"
         (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros, power 1.5): deviances, positive predictions.
+        With several targets, the penalty of each also depends on the others: :doc:`/user_guide/plot_11_mathematics`.
     target_transform : "auto", None or transformer, default="auto"
         Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
         `inverse_transform`; it is cloned and fitted to y as columns.
