@@ -59,7 +59,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is robust to outliers in y: quadratic up to 1.345 robust standard deviations, linear beyond. "poisson"
         (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros, power 1.5): deviances, positive predictions.
-        With several targets, the penalty of each also depends on the others: :doc:`/user_guide/plot_11_mathematics`.
+        For deviances, a target's penalty depends on all targets; errors are of five folds below 100 positive targets.
     target_transform : "auto", None or transformer, default="auto"
         Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
         `inverse_transform`; it is cloned and fitted to y as columns.
@@ -130,10 +130,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Numbers are standardized. A missing number is replaced by the median, with a 0/1 indicator column. Dates become
     days, day of year, day of week and hour. With ``features="auto"`` and `cv` or `groups`, exact models have up to
     1,500 rows; more rows use binning features, or a local model if `kernel` is radial. Blocks of files with more rows
-    than fit in memory use binning features. Effects of category levels are added if these reduce the leave-one-out
-    error, and the model is then local: :doc:`/user_guide/plot_16_panels`. Algorithms:
-    :doc:`/user_guide/plot_11_mathematics`. Selections: :doc:`/user_guide/plot_03_decisions`. Memory and limits:
-    :doc:`/user_guide/plot_06_limits`.
+    than fit in memory use binning features. Effects of category levels are added, in a local model, if these reduce the
+    leave-one-out error: :doc:`/user_guide/plot_16_panels`. Algorithms: :doc:`/user_guide/plot_11_mathematics`.
+    Selections: :doc:`/user_guide/plot_03_decisions`. Limits: :doc:`/user_guide/plot_06_limits`.
 
     References
     ----------

@@ -175,8 +175,9 @@ print("finite differences ", np.round(differences, 7))
 # random.
 #
 # ``held_out_error_`` contains the leave-one-out or validation error that was minimized: the mean squared error of the
-# standardized targets, the mean of another loss, or minus the ``scoring``. Its standard error is computed by groups if
-# there are any, and is NaN for a score. Because it was minimized, this error is slightly too low.
+# standardized targets, the mean of another loss, or minus the ``scoring``. For deviances with fewer than 100 targets
+# above 0 it is an error of five folds. Its standard error is computed by groups if there are any, and is NaN for a
+# score. Because it was minimized, this error is slightly too low.
 #
 # Exact models
 # ------------
