@@ -192,6 +192,8 @@ def test_bad_labels(table):
     X, y, labels = table
     with pytest.raises(ValueError, match=re.escape("y must have at least two classes, got one class: ")):
         KernelMachineClassifier().fit(X, np.full(400, "yes"))
+    with pytest.raises(ValueError, match=re.escape("y must have at least two classes, got one class: 'no'")):
+        KernelMachineClassifier().fit(X, labels, sample_weight=labels == "no")
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         KernelMachineClassifier().fit(X, y)
     with pytest.raises(ValueError, match="requires y to be passed"):

@@ -261,13 +261,14 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
     def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
         y = check_label_columns(y)
         columns = [y] if y.ndim == 1 else [] if is_indicator(y) else columns_of(y)
+        weights = weights_by_class(sample_weight, self.class_weight, y)
+        weights = None if weights is None else weights.ravel()
         for column in columns:
-            classes, counts = np.unique(column, return_counts=True)
+            classes, counts = np.unique(column if weights is None else column[weights > 0], return_counts=True)
             require_two(classes)
             warn_of_rare_classes(classes, counts)
         self._check_scoring(columns)
-        weights = weights_by_class(sample_weight, self.class_weight, y)
-        return y, None if weights is None else weights.ravel()
+        return y, weights
 
     def _check_scoring(self, columns: list[np.ndarray]) -> None:
         """Raise a ValueError for named scores that do not support the labels."""
