@@ -54,7 +54,7 @@ def test_deviances_are_those_of_scikit_learn(loss, rng):
 @pytest.mark.parametrize("n_targets", [1, 2])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_steps_are_those_of_newton(loss, n_targets, rng):
-    """Slopes equal differences; curvatures are expected ones; bounded steps have the same minimum."""
+    """Slopes equal differences; bounded steps have the same minimum."""
     Y, S, h = rng.gamma(1.0, size=(40, n_targets)), rng.normal(size=(40, n_targets)), 1e-5
     deviance = DEVIANCES[loss].standardized(Y, None)
     steps, curvatures = deviance.steps(Y, S)
@@ -75,7 +75,8 @@ def test_scores_of_zero_are_means_with_equal_curvatures(loss, rng):
     Y, weights = rng.gamma(1.0, size=(50, 2)) * [0.1, 30.0], rng.uniform(size=(50, 1))
     deviance, nothing = DEVIANCES[loss].standardized(Y, weights), np.zeros((50, 2))
     np.testing.assert_allclose(deviance.means(nothing), np.tile(np.average(Y, axis=0, weights=weights[:, 0]), (50, 1)))
-    np.testing.assert_allclose(np.ptp(deviance.curvatures(Y, nothing), axis=1), 0.0, atol=1e-12)
+    curvatures = np.average(deviance.curvatures(Y, nothing), axis=0, weights=weights[:, 0])
+    assert np.ptp(curvatures) == pytest.approx(0.0, abs=1e-12)
     steps, _ = deviance.steps(Y, nothing)
     np.testing.assert_allclose(np.average(steps**2, axis=0, weights=weights[:, 0]), 1.0)
 
@@ -98,6 +99,24 @@ def test_solution_minimizes_the_penalized_deviance(loss, weighted, rng, monkeypa
     offset = np.log(np.average(y, weights=own))
     K = kernels.Laplacian()(X, gamma=GAMMA)
     expected = naive.penalized_deviance(K, y, own, DEVIANCES[loss].power, offset, 0.8)
+    np.testing.assert_allclose(np.log(model.predict(X)), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+def test_curvatures_are_second_derivatives(loss, rng):
+    Y, S, h = rng.poisson(1.0, size=(40, 2)) * rng.gamma(1.0, size=(40, 2)), rng.normal(size=(40, 2)), 1e-5
+    deviance = DEVIANCES[loss].standardized(Y, None)
+    bends = (deviance.pulls(Y, S - h) - deviance.pulls(Y, S + h)) / (2 * h)
+    np.testing.assert_allclose(bends, deviance.curvatures(Y, S), rtol=1e-6)
+
+
+def test_amounts_with_zeros_and_a_small_penalty_are_near_the_minimum(rng):
+    """Expected curvatures are twice the true ones for targets of 0, so few steps would end farther away."""
+    X, y, _ = drawn("gamma", rng, 120)
+    y = np.where(rng.random(120) < 0.3, 0.0, y)
+    model = KernelMachineRegressor(**{**GIVEN, "alpha": 0.2}, loss="tweedie").fit(X, y)
+    K = kernels.Laplacian()(X, gamma=GAMMA)
+    expected = naive.penalized_deviance(K, y, np.ones(120), 1.5, np.log(y.mean()), 0.2)
     np.testing.assert_allclose(np.log(model.predict(X)), expected, atol=2e-3)
 
 

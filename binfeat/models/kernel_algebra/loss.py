@@ -213,9 +213,10 @@ class ColumnsLoss(Loss):
 class Deviance(Loss):
     """Tweedie deviance (Jorgensen 1987): the variance is a power of the mean, from Poisson to gamma.
 
-    Targets are numbers in their own units, and scores are standardized logarithms of means. Curvatures are expected
-    ones, as in iteratively reweighted least squares (McCullagh & Nelder 1989, section 2.5). Division by `units` makes
-    the curvatures of all targets equal at a score of 0.
+    Targets are numbers in their own units, and scores are standardized logarithms of means. Curvatures are
+    second derivatives; for gamma, where these almost vanish for small targets, they are expected ones, as in iteratively
+    reweighted least squares (McCullagh & Nelder 1989, section 2.5). Division by `units` makes the mean curvatures of
+    all targets equal at a score of 0.
     """
 
     power: float  # 1 for Poisson, 2 for gamma
@@ -275,7 +276,10 @@ class Deviance(Loss):
         return (Y / means - 1) * means ** (2 - self.power) / (self.std * self.units)
 
     def curvatures(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
-        return self.means(S) ** (2 - self.power) / self.units
+        means, p = self.means(S), self.power
+        if p == 2:
+            return means ** (2 - p) / self.units
+        return ((2 - p) * means + (p - 1) * Y) * means ** (1 - p) / self.units
 
     def start(self, Y: np.ndarray) -> np.ndarray:
         return np.zeros(Y.shape)

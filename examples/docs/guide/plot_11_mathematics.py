@@ -261,8 +261,8 @@ print("finite differences ", np.round(differences, 7))
 #
 # *Poisson, gamma and Tweedie deviances* minimize :math:`\sum_i v_i \, d(y_i, e^{f(x_i)}) + \alpha \lVert f \rVert^2`
 # with the unit deviance d, as scikit-learn's ``PoissonRegressor`` does for linear inputs. Iteratively reweighted least
-# squares use the derivatives g and h of the deviance at the scores f: weights :math:`h` and working targets :math:`f -
-# g / h` (McCullagh & Nelder 1989, section 2.5). Kernels are selected with the weights and working targets of an exact
+# squares use the derivatives g and h of the deviance at the scores f (for gamma, the expected h): weights :math:`h` and
+# working targets :math:`f - g / h` (McCullagh & Nelder 1989, section 2.5). Kernels are selected with the weights and working targets of an exact
 # model of at most 1,500 rows. The penalty of exact and local models minimizes a first-order approximation of the
 # leave-one-out deviance (Rad & Maleki 2020), or the deviance in five folds if fewer than 100 targets are above 0. Up to
 # six Newton steps with all rows follow, until the root mean square change of the logarithms of means is below 0.01;
