@@ -122,9 +122,9 @@ def reweighted(
     """Approximate the problem near the solution and solve again, until both agree.
 
     They agree if the logarithms of means of all rows change little, in the root mean square; single rows can change
-    more. Squared errors need no step, and losses that need a kernel matrix are at their minimum. If the penalty was selected,
-    steps end before the leave-one-out loss increases: the penalty of random features was selected for the first
-    approximation, and can be too small for the minimum.
+    more. Squared errors need no step, and losses that need a kernel matrix are at their minimum. If the penalty was
+    selected, steps end before the leave-one-out loss increases: the penalty of random features was selected for the
+    first approximation, and can be too small for the minimum.
     """
     if not problem.loss.has_link:
         return problem, solution

@@ -262,18 +262,18 @@ print("finite differences ", np.round(differences, 7))
 # *Poisson, gamma and Tweedie deviances* minimize :math:`\sum_i v_i \, d(y_i, e^{f(x_i)}) + \alpha \lVert f \rVert^2`
 # with the unit deviance d, as scikit-learn's ``PoissonRegressor`` does for linear inputs. Iteratively reweighted least
 # squares use the derivatives g and h of the deviance at the scores f (for gamma, the expected h): weights :math:`h` and
-# working targets :math:`f - g / h` (McCullagh & Nelder 1989, section 2.5). Kernels are selected with the weights and working targets of an exact
-# model of at most 1,500 rows. The penalty of exact and local models minimizes a first-order approximation of the
-# leave-one-out deviance (Rad & Maleki 2020), or the deviance in five folds if fewer than 100 targets are above 0. Up to
-# six Newton steps with all rows follow, until the root mean square change of the logarithms of means is below 0.01;
-# logarithms of single rows can change more. Several targets share ``alpha`` and the weight of a row, the largest h. To
-# make them comparable, the deviance of a target is divided by :math:`u_j = m_j^{2 - p}` and multiplied by the mean of
-# these units, for the mean :math:`m_j` of the target and the power p of the variance (1 for Poisson, 1.5 for Tweedie, 2
-# for gamma). The penalty of target j in units of its own deviance is therefore ``alpha`` times :math:`u_j` divided by
-# the mean of all u, and depends on the other targets unless the loss is gamma. ``alpha`` has the units of the deviance, and the penalized intercept is
-# close to the logarithm of the mean target. For rates with different exposures, pass rates as y and exposures as
-# ``sample_weight``. Standard deviations, samples, intervals and quantiles are not available.
-# ``models/kernel_algebra/loss.py``
+# working targets :math:`f - g / h` (McCullagh & Nelder 1989, section 2.5). Kernels are selected with the weights and
+# working targets of an exact model of at most 1,500 rows. The penalty of exact and local models minimizes a first-order
+# approximation of the leave-one-out deviance (Rad & Maleki 2020), or the deviance in five folds if fewer than 100
+# targets are above 0. Up to six Newton steps with all rows follow, until the root mean square change of the logarithms
+# of means is below 0.01; logarithms of single rows can change more. Several targets share ``alpha`` and the weight of a
+# row, the largest h. To make them comparable, the deviance of a target is divided by :math:`u_j = m_j^{2 - p}` and
+# multiplied by the mean of these units, for the mean :math:`m_j` of the target and the power p of the variance (1 for
+# Poisson, 1.5 for Tweedie, 2 for gamma). The penalty of target j in units of its own deviance is therefore ``alpha``
+# times :math:`u_j` divided by the mean of all u, and depends on the other targets unless the loss is gamma. ``alpha``
+# has the units of the deviance, and the penalized intercept is close to the logarithm of the mean target. For rates
+# with different exposures, pass rates as y and exposures as ``sample_weight``. Standard deviations, samples, intervals
+# and quantiles are not available. ``models/kernel_algebra/loss.py``
 #
 # Classification
 # --------------
