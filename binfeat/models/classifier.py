@@ -264,9 +264,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         weights = weights_by_class(sample_weight, self.class_weight, y)
         weights = None if weights is None else weights.ravel()
         for column in columns:
-            classes, counts = np.unique(column if weights is None else column[weights > 0], return_counts=True)
-            require_two(classes)
-            warn_of_rare_classes(classes, counts)
+            require_two(np.unique(column))
+            warn_of_rare_classes(*np.unique(column if weights is None else column[weights > 0], return_counts=True))
         self._check_scoring(columns)
         return y, weights
 

@@ -110,7 +110,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         ------
         TypeError, ValueError
             If a parameter, target, weight or column type is invalid, X or y contains numbers beyond 1e100, lengths
-            differ, or rows of positive weight have fewer than two classes.
+            differ, or there are fewer than two classes.
         """
         settings, source = self._settings(), None
         if is_source(X):
