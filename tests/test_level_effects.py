@@ -329,6 +329,15 @@ def test_a_warm_start_keeps_the_variances():
     np.testing.assert_array_equal(model._local["level_variances"], variances)
 
 
+def test_a_warm_start_has_effects_of_new_levels():
+    numbers, codes, y = panel(800)
+    rows, few = table(numbers, codes), codes[:, 0] % 3 > 0
+    model = KernelMachineRegressor(**{**GIVEN, "warm_start": True}).fit(rows[few], y[few])
+    n_columns = model._local["level_columns"].size
+    assert not model.fit(rows, y).check(rows)
+    assert model._local["level_columns"].size == n_columns + np.unique(codes[~few, 0]).size
+
+
 def test_blocks_are_as_rows_in_memory():
     numbers, codes, y = panel(400)
     rows = table(numbers, codes)

@@ -138,7 +138,8 @@ def test_frames_files_and_transforms(few_steps, table):
     model = KernelMachineRegressor(**WARM).fit(frame[:200], skewed[:200])
     assert model.target_transform_ == "log"
     gamma, model = model.gamma_, pickle.loads(pickle.dumps(model))
-    model.fit(frame.replace({"e": {"v": "w"}}), skewed)  # a new category
+    frame = frame.replace({"e": {"v": "w"}})  # a new category
+    model.fit(frame, skewed)
     np.testing.assert_allclose(model.gamma_, gamma, rtol=1e-12)  # converted to units of the rows and back
     assert model.target_transform_ == "log"
     assert model.predict(frame).min() > 0
@@ -146,6 +147,44 @@ def test_frames_files_and_transforms(few_steps, table):
     own.fit(X[:200], skewed[:200]).fit(X, skewed)
     assert own.target_transform_ == "FunctionTransformer"
     assert not hasattr(own.set_params(target_transform=None).fit(X, y), "target_transformer_")
+
+
+def test_categories_are_those_of_the_new_rows(table):
+    X, _, labels = table
+    levels = np.char.add("s", np.digitize(X[:, 1], np.linspace(-1, 1, 6)).astype(str))
+    frame = pd.DataFrame({"level": levels, "x": X[:, 0]})
+    few = frame["level"].isin(["s1", "s3", "s5"])
+    frame.loc[~few & (X[:, 2] > 1), "level"] = None
+    warm = KernelMachineClassifier(**FIXED, **WARM, on_unseen="error").fit(frame[few], labels[few]).fit(frame, labels)
+    assert first_line(warm)[1] == "scaling, length scales and kernel"
+    cold = KernelMachineClassifier(**FIXED, random_state=0).fit(frame, labels)
+    np.testing.assert_array_equal(warm.decision_function(frame), cold.decision_function(frame))
+    findings = warm.fit(frame[few], labels[few]).check(frame)
+    assert [finding.found for finding in findings] == ["missing values", "unseen categories"]
+
+
+@pytest.mark.parametrize("features", ["exact", *hard("local", "binning")])
+def test_missing_values_for_the_first_time_are_searched_anew(few_steps, table, features):
+    X, y, _ = table
+    gaps = np.where(np.arange(len(X))[:, np.newaxis] % 2 == [0, 2, 2, 2], np.nan, X)
+    model = KernelMachineRegressor(features=features, **WARM).fit(X, y).fit(gaps, np.isnan(gaps[:, 0]))
+    assert first_line(model)[1] == "none: other columns have missing values"
+    assert model.score(gaps, np.isnan(gaps[:, 0])) > 0.9
+    assert not model.check(gaps)
+    assert first_line(pickle.loads(pickle.dumps(model)).fit(X, y))[1] == "scaling, length scales and kernel"
+
+
+def test_a_column_of_names_that_becomes_categories_is_searched_anew(few_steps, table):
+    X, y, _ = table
+    names = pd.DataFrame({"level": [f"s{row}" for row in range(len(X))], "x": X[:, 0]})
+    levels = names.assign(level=np.where(X[:, 1] > 0, "u", "v"))
+    with pytest.warns(UserWarning, match="too many to generalize"):
+        model = KernelMachineRegressor(features="exact", **WARM).fit(names, y)
+    assert first_line(model.fit(levels, X[:, 1] > 0))[1] == "none: a column has several categories for the first time"
+    assert model.score(levels, X[:, 1] > 0) > 0.9
+    with pytest.warns(UserWarning, match="too many to generalize"):
+        model.fit(names, y)
+    assert first_line(model)[1] == "scaling, length scales and kernel"
 
 
 def test_blocks(few_steps, table):

@@ -41,6 +41,7 @@ from binfeat.models.solvers.sizes import (
     n_solves,
     require_tree_bytes,
 )
+from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.targets import Targets
 
 Candidate = ExactSolver | LocalSolver | FeatureSolver
@@ -216,8 +217,13 @@ def suits(previous: Fitted, choice: SolverChoice) -> bool:
     """Return True if the features of the earlier fit are possible for these rows; otherwise record the reason."""
     reason, was_exact = None, isinstance(previous.function, ExactFunction)
     rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
+    before, now = previous.encoder, choice.problem.encoder
     if previous.scaler:
         reason = "columns are mapped by ranks or arcsinh (version 0.2.0)"
+    elif not np.array_equal(before.source, now.source):
+        reason = "other columns have missing values"
+    elif (_have_levels(now) & ~_have_levels(before)).any():  # gammas of constant columns are 0
+        reason = "a column has several categories for the first time"
     elif was_exact and not choice.takes_exact:
         reason = "too many rows for an exact model"
     elif choice.takes_exact and not (was_exact or _levels_of(previous.function)):
@@ -231,6 +237,11 @@ def suits(previous: Fitted, choice: SolverChoice) -> bool:
     if reason is not None:
         run.note("warm start", f"none: {reason}", np.nan)
     return reason is None
+
+
+def _have_levels(encoder: TableEncoder) -> np.ndarray:
+    """Return a mask of the columns with several categories."""
+    return encoder.inputs.are_categories & (encoder.inputs.ends[1] > 0)
 
 
 def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels:

@@ -13,7 +13,7 @@ from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable, places_among
 from binfeat.models.table.derived import NO_RANKS, Quantiles, scored_ranks
 from binfeat.models.table.findings import Finding, Findings, Report
-from binfeat.models.table.inputs import Inputs, arrays_of_categories, categories_in_arrays, ranges_of
+from binfeat.models.table.inputs import Inputs, arrays_of_categories, categories_in_arrays
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -49,10 +49,8 @@ class TableEncoder:
         parts = [(j, name) for j in np.flatnonzero(are_dates).tolist() for name in parts_in(matrix[:, j])]
         dates, names = zip(*parts) if parts else ((), ())
         gaps = np.isnan(matrix)
-        n_gaps = np.count_nonzero(gaps, axis=0)
-        have_gaps = np.flatnonzero((n_gaps > 0) & (n_gaps < len(gaps)))
         ranks = Quantiles(_NONE, *NO_RANKS.values())
-        encoder = cls(inputs, np.array(dates, np.int64), np.array(names, np.str_), have_gaps, ranks, coded=_NONE)
+        encoder = cls(inputs, np.array(dates, np.int64), np.array(names, np.str_), _with_some(gaps), ranks, coded=_NONE)
         matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")
         if takes_ranks:
@@ -78,11 +76,14 @@ class TableEncoder:
         return encoded if are_known else self.inputs.clipped(encoded)
 
     def renewed(self, estimator: BaseEstimator, X: RawTable) -> tuple[Self, np.ndarray]:
-        """Return the encoder fitted to another table, without limits for its numbers, and that table encoded."""
-        matrix, _, _ = self.inputs.read(estimator, X)
-        lows, highs = ranges_of(matrix)
-        encoder = replace(self, inputs=replace(self.inputs, lows=lows, highs=highs))
-        encoded = encoder._complete(matrix, np.isnan(matrix))
+        """Return the encoder with the values of another table, and that table encoded.
+
+        The derived columns stay, and flags of columns with missing numbers for the first time are added.
+        """
+        inputs, matrix = self.inputs.fitted_to(self.inputs.table_of(estimator, X), estimator)
+        gaps = np.isnan(matrix)
+        encoder = replace(self, inputs=inputs, gaps=np.union1d(self.gaps, _with_some(gaps)))
+        encoded = encoder._complete(matrix, gaps)
         return encoder.with_codes(encoded, self.coded.tolist()) if self.coded.size else (encoder, encoded)
 
     def with_codes(self, matrix: np.ndarray, coded: list[int]) -> tuple[Self, np.ndarray]:
@@ -196,6 +197,12 @@ class TableEncoder:
         for place, j in enumerate(self.coded, n_encoded - self.coded.size):
             known = self.inputs.categories[j][0]
             out[:, place] = np.where(gaps[:, j], known.size, places_among(X[:, j], known, known.size + 1))
+
+
+def _with_some(gaps: np.ndarray) -> np.ndarray:
+    """Return the columns in which some values are missing, but not all."""
+    n_gaps = np.count_nonzero(gaps, axis=0)
+    return np.flatnonzero((n_gaps > 0) & (n_gaps < len(gaps)))
 
 
 def _own(matrix: np.ndarray) -> np.ndarray:

@@ -46,7 +46,7 @@ def name_of_category(categories: Categories, code: int) -> str:
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for medians; all rows would take 0.4 s for 400,000 x 54
 
 
-def ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
 
 
@@ -115,18 +115,24 @@ class Inputs:
             chosen = np.array([column.holds_strings for column in table.columns], dtype=bool)
         else:
             chosen = check_categorical(categorical_features, estimator)
-        _warn_of_long_numbers(table, chosen)
-        blank, n_rows, columns = np.zeros(chosen.size), table.shape[0], zip(table.columns, chosen)
-        categories = [_repeated(own, n_rows) if is_chosen else NO_CATEGORIES for own, is_chosen in columns]
-        bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), categories, lows=blank, highs=blank)
-        matrix = bare.numbers_of(table, estimator)
-        lows, highs = ranges_of(matrix)
+        blank = np.zeros(chosen.size)
+        bare = cls(chosen, blank, np.array(table.times, dtype=np.str_), [], lows=blank, highs=blank)
+        return bare.fitted_to(table, estimator)
+
+    def fitted_to(self, table: Columns, estimator: BaseEstimator) -> tuple[Self, np.ndarray]:
+        """Return the same columns with the values of another table, and its matrix with NaN."""
+        _warn_of_long_numbers(table, self.are_categories)
+        n_rows, columns = table.shape[0], zip(table.columns, self.are_categories)
+        categories = [_repeated(own, n_rows) if is_category else NO_CATEGORIES for own, is_category in columns]
+        inputs = replace(self, categories=categories)
+        matrix = inputs.numbers_of(table, estimator)
+        lows, highs = _ranges_of(matrix)
         largest = np.maximum(highs, -lows)
         tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))  # their squares underflow
         if tiny.size:
             name = table.columns[tiny[0]].name
             raise ValueError(f"{name} of X has no number of 1e-100 or more in magnitude; multiply it by a constant.")
-        return replace(bare, medians=_medians_of(matrix), lows=lows, highs=highs), matrix
+        return replace(inputs, medians=_medians_of(matrix), lows=lows, highs=highs), matrix
 
     def read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Columns | None, bool]:
         """Return numbers and codes with NaN, the table if it was read, and True if all values are known."""
@@ -173,18 +179,21 @@ class Inputs:
 
         `gaps` are the columns with some missing numbers in `fit`.
         """
-        ends = self._ends_of(X)
+        low, high = self.ends.copy()
+        if sparse.issparse(X):  # its columns, such as rare words, share their bounds
+            numbers = ~self.are_categories
+            low[numbers], high[numbers] = low[numbers].min(initial=0.0), high[numbers].max(initial=0.0)
         for j, column in enumerate(table.columns):
             values = matrix[:, j]
             if self.are_categories[j]:
                 n_categories = sum(known.size for known in self.categories[j][:2])
-                yield from _unseen_categories(column, values > ends[1, j], n_categories)
+                yield from _unseen_categories(column, values > high[j], n_categories)
                 continue
             has_numbers = self.lows[j] <= self.highs[j]
             if has_numbers and j not in gaps:
                 fresh = np.isnan(values) & ~words[:, j]
                 yield from Finding.among(column.name, "missing values", fresh, ["NaN"], "none")
-            beyond = (values < ends[0, j]) | (values > ends[1, j])
+            beyond = (values < low[j]) | (values > high[j])
             if beyond.any():
                 shown = partial(_shown, times=str(self.times[j]))
                 known = f"{shown(self.lows[j])} to {shown(self.highs[j])}" if has_numbers else "missing everywhere"
@@ -215,14 +224,6 @@ class Inputs:
         """Clip the columns of the table, which are the first of encoded rows, to the bounds."""
         own = np.clip(encoded[:, : self.n_inputs], *self.bounds)
         return own if own.shape == encoded.shape else np.hstack([own, encoded[:, self.n_inputs :]])
-
-    def _ends_of(self, X: RawTable) -> np.ndarray:
-        """Return the bounds of each column; columns of a sparse matrix, such as rare words, share theirs."""
-        low, high = ends = self.ends.copy()
-        if sparse.issparse(X):
-            numbers = ~self.are_categories
-            low[numbers], high[numbers] = low[numbers].min(initial=0.0), high[numbers].max(initial=0.0)
-        return ends
 
     @property
     def n_inputs(self) -> int:
