@@ -10,9 +10,10 @@ from hard import hard
 from interrupts import interrupted
 from kernel_models import assert_same_state, with_options
 from sklearn.base import clone
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat.models import pipeline
 from binfeat.models.solvers import growth
 
 WARM = {"warm_start": True, "random_state": 0}
@@ -108,6 +109,29 @@ def test_rows_that_take_another_kind_of_model(table, limits):
     model.set_params(features="fourier").fit(X, y)
     limits(**few, fourier_bytes=1000)
     assert first_line(model.fit(X, y))[1] == "none: too many rows for Fourier features"
+
+
+@pytest.mark.parametrize("transform", ["auto", StandardScaler()])
+def test_targets_in_other_units(table, transform):
+    X, y, _ = table
+    model = KernelMachineRegressor(**FIXED, **WARM, target_transform=transform).fit(X, y)
+    expected, error = model.predict(X), model.held_out_error_
+    model.fit(X, 1000 * y + 5e5)
+    assert first_line(model)[1] == "scaling, length scales and kernel"
+    np.testing.assert_allclose((model.predict(X) - 5e5) / 1000, expected, rtol=1e-5)
+    np.testing.assert_allclose(model.held_out_error_, error, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["log", "arcsinh"])
+def test_a_chosen_transformation_in_other_units(few_steps, monkeypatch, rng, kind):
+    monkeypatch.setattr(pipeline, "transforms_to_try", lambda Y: [kind])
+    X = rng.normal(size=(200, 2))
+    y = np.exp(2 * X[:, 0])
+    model = KernelMachineRegressor(**WARM).fit(X, y)
+    assert model.target_transform_ == kind
+    expected = model.predict(X)
+    assert model.fit(X, 1000 * y).target_transform_ == kind
+    np.testing.assert_allclose(model.predict(X) / 1000, expected, rtol=0.05)
 
 
 def test_columns_classes_and_targets_are_refused(table):

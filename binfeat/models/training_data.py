@@ -71,7 +71,7 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
     targets = given.targets
     if own is not rows and not isinstance(targets, AnyLabels):
         targets = model._targets(own.y, own.weights)
-    targets = targets if previous is None else known_targets(previous, targets, own.y)
+    targets = targets if previous is None else known_targets(previous, targets, own.y, own.weights)
     train, held_out = map(np.random.default_rng(settings.seed).permutation, (train, held_out))
     scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(model))
     learned = own.table, own.y, targets, own.weights

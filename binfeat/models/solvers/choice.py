@@ -42,7 +42,7 @@ from binfeat.models.solvers.sizes import (
     require_tree_bytes,
 )
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.targets import Targets
+from binfeat.models.table.targets import TRIED, Targets, TargetTransform, as_columns
 
 Candidate = ExactSolver | LocalSolver | FeatureSolver
 
@@ -195,22 +195,27 @@ def previous_fit(model: BaseEstimator, run: Run) -> Fitted | None:
     return fitted_of(model)
 
 
-def known_targets(previous: Fitted, fresh: Targets | AnyLabels, y: np.ndarray) -> Targets | AnyLabels:
-    """Return the target encoding of the earlier fit; ValueError if it does not support y."""
+def known_targets(
+    previous: Fitted, fresh: Targets | AnyLabels, y: np.ndarray, weights: np.ndarray | None
+) -> Targets | AnyLabels:
+    """Return `fresh`, the encoding of y, with the transform that the earlier fit chose; weights are (n_rows, 1).
+
+    ValueError if y has other classes or another number of targets, or the transform does not support it.
+    """
     known = previous.targets
     if isinstance(known, AnyLabels):
         fresh = cast(AnyLabels, fresh)
         if type(known) is not type(fresh) or _listed(known.classes) != _listed(fresh.classes):
             raise ValueError(_others("classes", _listed(known.classes), _listed(fresh.classes)))
         return fresh
-    fresh = cast(Targets, fresh)
+    fresh, name = cast(Targets, fresh), known.transform.name
     if (known.flat, known.mean.shape) != (fresh.flat, fresh.mean.shape):
         raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        is_finite = np.isfinite(known.encode(y)).all()
-    if not is_finite:
-        raise ValueError(_others("transformation of y", known.transform.name, f"y with minimum {y.min():g}"))
-    return replace(known, shifts=np.zeros_like(fresh.shifts))
+    if name not in TRIED[1:]:  # not chosen, but given or none
+        return fresh
+    if name == "log" and y.min() <= 0:
+        raise ValueError(_others("transformation of y", name, f"y with minimum {y.min():g}"))
+    return Targets.of(TargetTransform.fit(name, as_columns(y)), y, weights)
 
 
 def suits(previous: Fitted, choice: SolverChoice) -> bool:
