@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hard import hard
 from kernel_models import FIXED, assert_same_state
-from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PowerTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
 from binfeat.models.table import targets
@@ -99,8 +99,6 @@ def test_predictions_stay_near_all_targets(rng):
     low, high = np.moveaxis(limited.bounds(far - 1, far + 1), -1, 0)
     assert (low <= limited.decode(far)).all()
     assert (limited.decode(far) <= high).all()
-    given = targets.Targets.of(targets.TargetTransform("given", transformer=StandardScaler().fit(y)), y)
-    assert given.limited(y) is given
 
 
 # Selection.
@@ -196,6 +194,29 @@ def test_transformers_of_the_caller(skewed, transformer):
     assert np.corrcoef(model.predict(X), clean)[0, 1] > 0.8
     model.set_params(target_transform=None).fit(X, y)
     assert not hasattr(model, "target_transformer_")
+
+
+def test_limits_of_transformers_of_the_caller(rng):
+    """Predictions stay where the inverse is finite and does not turn back, with a margin if possible."""
+    y = np.exp(2 * rng.normal(size=(200, 2)))
+    for transformer, margins in (
+        (StandardScaler(), [0.5, 0.5]),
+        (PowerTransformer(), [0.5, 0.0]),  # the inverse ends above
+        (FunctionTransformer(np.reciprocal, np.reciprocal), [0.0, 0.5]),  # and is negative below 0
+    ):
+        given = targets.Targets.of(targets.TargetTransform("given", transformer=transformer.fit(y)), y)
+        limited, Z = given.limited(y).of_means(rng.normal(size=(50, 2))), given.encode(y)
+        np.testing.assert_allclose(limited.limits, [Z.min(axis=0) - margins[0], Z.max(axis=0) + margins[1]])
+        assert np.isfinite(limited.decode(np.array([[-50.0, 50.0], [50.0, -50.0]]))).all()
+
+
+def test_error_bars_where_the_inverse_of_a_transformer_ends(rng):
+    X = rng.uniform(-2, 2, size=(150, 1))
+    y = np.exp(2 * np.sin(2 * X[:, 0]) + 0.8 * rng.normal(size=150))
+    model = KernelMachineRegressor(**EXACT, target_transform=PowerTransformer()).fit(X, y)
+    assert model.target_transformer_.lambdas_[0] < 0
+    for values in (model.predict(X, return_std=True), model.sample_y(X, 100), model.predict_quantiles(X, [0.01, 0.99])):
+        assert np.isfinite(values).all()
 
 
 def test_round_trips(skewed):

@@ -1,5 +1,6 @@
 """Numeric targets: transforms, their selection, and the conversion of predictions back."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -89,7 +90,7 @@ def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> Tar
 
 _NODES = 15  # nodes of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of this number of equal parts of the rows
-_BEYOND = 0.5  # limit of predictions beyond all targets, in standard deviations or in units of the transform
+_BEYOND = 0.5  # limit of predictions beyond all targets, in standard deviations or in units of log or arcsinh
 
 
 def no_limits(n_targets: int) -> np.ndarray:
@@ -102,8 +103,8 @@ class Targets:
     """Numbers as targets: transformed, then standardized.
 
     A prediction converted back from transformed units estimates approximately a median. For the mean, it is converted
-    with each residual added, and the results are averaged (smearing, Duan 1983). The conversion can be exponential, so
-    predictions are limited to a range near the targets.
+    with each residual added, and the results are averaged (smearing, Duan 1983). The conversion can be exponential, or
+    undefined outside a range, so predictions are limited to a range near the targets.
     """
 
     transform: TargetTransform
@@ -134,7 +135,10 @@ class Targets:
     def decode(self, predictions: np.ndarray) -> np.ndarray:
         if not self.is_plain:
             predictions = np.clip(predictions, *self.limits)
-        values = (self.transform.inverse((predictions + shift) * self.std + self.mean) for shift in self.shifts)
+        scores = (predictions + shift for shift in self.shifts)
+        if self.transform.transformer is not None:  # its inverse can be undefined farther outside
+            scores = (np.clip(own, *self.limits) for own in scores)
+        values = (self.transform.inverse(own * self.std + self.mean) for own in scores)
         own = sum(values, next(values)) / len(self.shifts)
         return own[:, 0] if self.flat else own
 
@@ -159,11 +163,20 @@ class Targets:
         return np.stack([medians.decode(part) for part in parts], axis=-1)
 
     def limited(self, y: np.ndarray) -> "Targets":
-        """Return a copy with predictions limited to the range of y; given transforms have no limits."""
-        if self.transform.name == "given":
-            return self
-        Z, beyond = self.encode(y), _BEYOND / np.maximum(self.std, 1.0)
-        return replace(self, limits=np.array([Z.min(axis=0) - beyond, Z.max(axis=0) + beyond]))
+        """Return a copy with predictions limited to the range of y and a margin.
+
+        Given transforms have no margin where their inverse is not finite there, or turns back.
+        """
+        Z, is_given = self.encode(y), self.transform.transformer is not None
+        beyond = _BEYOND / (1.0 if is_given else np.maximum(self.std, 1.0))
+        ends = np.array([Z.min(axis=0), Z.max(axis=0)])
+        limits = np.array([ends[0] - beyond, ends[1] + beyond])
+        if is_given:
+            with warnings.catch_warnings(action="ignore"):  # scikit-learn warns of NaN
+                inner, outer = (self.transform.inverse(rows * self.std + self.mean) for rows in (ends, limits))
+                rises = np.array([inner[0] - outer[0], outer[1] - inner[1]]) * np.sign(inner[1] - inner[0])
+            limits = np.where((rises > 0) & np.isfinite(rises), limits, ends)
+        return replace(self, limits=limits)
 
     def of_means(self, residuals: np.ndarray) -> "Targets":
         """Return a copy with means as predictions, from residuals (n_rows, n_targets) of standardized targets."""
