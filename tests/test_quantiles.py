@@ -120,6 +120,20 @@ def test_all_kinds_of_models_have_quantiles(given, rng, few_steps):
     assert (np.abs(share - LEVELS) < 3 * noise + 0.03).all()
 
 
+def test_decreasing_transforms(few_steps, rng):
+    X, y, _ = drawn(rng, 300)
+    y = np.column_stack([np.exp(y), np.exp(-y)])
+    negative = FunctionTransformer(lambda Y: Y * [1, -1], lambda Z: Z * [1, -1])
+    for transform in (negative, FunctionTransformer(np.reciprocal, np.reciprocal)):
+        model = KernelMachineRegressor(random_state=0, target_transform=transform).fit(X, y)
+        quantiles = model.predict_quantiles(X, [0.9, 0.1])
+        np.testing.assert_allclose((y[:, :, np.newaxis] <= quantiles).mean(axis=0), [[0.9, 0.1]] * 2, atol=0.06)
+        for method in ("quantiles", "deviations"):
+            low, high = np.moveaxis(model.predict_interval(X, 0.8, method), -1, 0)
+            assert (low <= high).all()
+            np.testing.assert_allclose(((low <= y) & (y <= high)).mean(axis=0), 0.8, atol=0.1)
+
+
 def test_files_and_threads_have_the_same_quantiles(noisy):
     X, y, model, X_new, _ = noisy
     loaded = pickle.loads(pickle.dumps(model))

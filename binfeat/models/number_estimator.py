@@ -87,7 +87,7 @@ class NumbersModelBase(ServedModelBase):
         -------
         predictions : ndarray of shape (n_rows, n_quantiles) or (n_rows, n_targets, n_quantiles)
             In the order of `quantiles`, separately for each target. A transformation of the targets is assumed to be
-            increasing.
+            increasing or decreasing everywhere.
 
         Raises
         ------
@@ -101,7 +101,9 @@ class NumbersModelBase(ServedModelBase):
         if not levels.size:
             raise ValueError("quantiles must contain at least one level between 0 and 1, got none.")
         noise_model = self._require_noise_model()
-        offsets = self._widening(len(noise_model.residuals)) * noise_model.quantiles(levels)
+        rising, falling = map(noise_model.quantiles, (levels, 1 - levels))
+        widening = self._widening(len(noise_model.residuals))
+        offsets = widening * np.where(self._own_targets.falls, falling, rising)
         scores, sizes = np.split(self._columns_of(X, noise_model.sizes), 2, axis=1)
         return self._own_targets.stacked([scores + sizes * offset for offset in offsets])
 

@@ -178,6 +178,14 @@ class Targets:
             limits = np.where((rises > 0) & np.isfinite(rises), limits, ends)
         return replace(self, limits=limits)
 
+    @property
+    def falls(self) -> np.ndarray:
+        """Mask of the targets whose given transform is decreasing, (n_targets,); older files do not contain limits."""
+        if self.transform.transformer is None or not np.isfinite(self.limits).all():
+            return np.zeros(self.mean.size, dtype=bool)
+        low, high = self.transform.inverse(self.limits * self.std + self.mean)
+        return high < low
+
     def of_means(self, residuals: np.ndarray) -> "Targets":
         """Return a copy with means as predictions, from residuals (n_rows, n_targets) of standardized targets."""
         parts = np.array_split(np.sort(residuals, axis=0), min(_SHIFTS, len(residuals)))
