@@ -173,6 +173,18 @@ def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
     assert warm.fit(X, frame).decisions_["what"][0] == "warm start"
 
 
+@pytest.mark.parametrize("labels", [Y, COLUMNS, pd.DataFrame({"animal": COLUMNS[:, 0], "count": Y[:, 1] + Y[:, 2]})])
+def test_the_score_is_the_share_of_rows_with_all_labels_right(rng, labels):
+    weights = rng.uniform(size=300)
+    model = KernelMachineClassifier(**FIXED).fit(X[:200], labels[:200])
+    are_right = (model.predict(X) == np.asarray(labels)).all(axis=1)
+    assert 0 < are_right.mean() < 1
+    assert model.score(X, labels) == pytest.approx(are_right.mean())
+    assert model.score(X, labels, weights) == pytest.approx(np.average(are_right, weights=weights))
+    if isinstance(labels, np.ndarray):
+        assert model.score(blocks(X, labels, weights)) == model.score(X, labels, weights)
+
+
 def test_bad_columns_of_labels():
     with pytest.raises(ValueError, match="at least two classes, got one class: 'cat'"):
         KernelMachineClassifier().fit(X, np.column_stack([COLUMNS[:, 1], np.full(300, "cat")]))

@@ -13,12 +13,14 @@ from binfeat._rows.sources import Source, SourceSummary, Table, check_alone, is_
 
 
 class SourceScorer:
-    """Mixin that extends `score` of scikit-learn's mixin to its right."""
+    """Mixin to the left of scikit-learn's mixin, whose `score` it extends."""
 
     predict: Callable[..., Any]
 
     def score(self, X: Table | Source, y: "ArrayLike | None" = None, sample_weight: "ArrayLike | None" = None) -> float:
         """Accuracy of a classifier, R^2 of a regressor.
+
+        For several columns of labels, accuracy is the share of rows with all labels right.
 
         Parameters
         ----------
@@ -44,7 +46,7 @@ class SourceScorer:
         if y is None:
             y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
         require_y(f"{type(self).__name__}.score", y)
-        return super().score(X, typed_objects(unmasked(y)), unmasked(sample_weight))  # type: ignore[misc]
+        return score_of(self, typed_objects(unmasked(y)), self.predict(X), unmasked(sample_weight))
 
 
 def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, SourceSummary]:
@@ -56,5 +58,9 @@ def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[n
 def score_of(estimator: BaseEstimator, y: ArrayLike, predicted: np.ndarray, sample_weight: ArrayLike | None) -> float:
     from sklearn.metrics import accuracy_score, r2_score  # imported late because it is slow
 
-    metric = accuracy_score if is_classifier(estimator) else r2_score
-    return metric(y, predicted, sample_weight=sample_weight)
+    if not is_classifier(estimator):
+        return r2_score(y, predicted, sample_weight=sample_weight)
+    labels = np.asarray(y)
+    if predicted.ndim == 2 and labels.shape == predicted.shape:  # scikit-learn supports only columns of 0 and 1
+        y, predicted = np.ones(len(labels), dtype=bool), (labels == predicted).all(axis=1)
+    return accuracy_score(y, predicted, sample_weight=sample_weight)

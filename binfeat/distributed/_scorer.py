@@ -35,6 +35,8 @@ class DaskScorer:
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of predicted numbers, or accuracy of predicted labels.
 
+        For several columns of labels, accuracy is the share of rows with all labels right.
+
         Parameters
         ----------
         X : as in `predict`, or a source of blocks of its rows
