@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
 from binfeat import CGRidge, KernelMachineRegressor
 
@@ -24,6 +25,17 @@ def test_groups_that_do_not_name_every_row(rng, estimator, groups, words):
     X = rng.normal(size=(40, 2))
     with pytest.raises(ValueError, match=words):
         estimator.fit(X, X[:, 0], groups=groups)
+
+
+@pytest.mark.parametrize("make", [KFold(3).split, lambda X: iter([(range(30), range(30, 40))])])
+def test_kernel_models_refuse_generators_of_splits(rng, make):
+    X = rng.normal(size=(40, 2))
+    model = KernelMachineRegressor(gamma="scale", alpha=0.1, cv=make(X), random_state=0)
+    with pytest.raises(TypeError, match=r"cv must not be a generator, which can be read only once. Pass list\(cv\)"):
+        model.fit(X, X[:, 0])
+    model.set_params(cv=list(make(X)))
+    first, second = (model.fit(X, X[:, 0]).held_out_error_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("name", ["max_seconds", "alpha", "gamma"])

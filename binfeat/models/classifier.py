@@ -71,7 +71,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
     max_bytes : int, default=None
         Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
-    cv : int, splitter or iterable, default=None
+    cv : int, splitter or list of splits, default=None
         Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models of up to 1,500 rows use all folds,
         others the first split as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
     scoring : str or callable, default=None

@@ -1,6 +1,6 @@
 """Settings of a kernel model, from its parameters, and constants that limit a fit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,6 +115,8 @@ class Settings:
         check_choice(given["on_unseen"], "on_unseen", POLICIES)
         for name in ("refit", "warm_start"):
             check_flag(given[name], name)
+        if isinstance(given["cv"], Iterator):
+            raise TypeError("cv must not be a generator, which can be read only once. Pass list(cv).")
         options = _solver_options(given["solver_params"], model._solver_options)
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
