@@ -62,7 +62,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         For deviances, a target's penalty depends on all targets; errors are of five folds below 100 positive targets.
     target_transform : "auto", None or transformer, default="auto"
         Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
-        `inverse_transform`; it is cloned and fitted to y as columns. Predictions stay near the range of y.
+        `inverse_transform`; it is cloned and fitted to y as columns. Predictions stay in its range.
     max_seconds : float, default=None
         Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
     max_bytes : int, default=None

@@ -91,6 +91,7 @@ def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> Tar
 _NODES = 15  # nodes of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of this number of equal parts of the rows
 _BEYOND = 0.5  # limit of predictions beyond all targets, in standard deviations or in units of log or arcsinh
+_MARGINS = 0.5, 10.0  # limits beyond all targets for transforms of the caller, in standard deviations
 
 
 def no_limits(n_targets: int) -> np.ndarray:
@@ -165,25 +166,31 @@ class Targets:
     def limited(self, y: np.ndarray) -> "Targets":
         """Return a copy with predictions limited to the range of y and a margin.
 
-        Given transforms have no margin where their inverse is not finite there, or turns back.
+        Given transforms have the largest margin at which their inverse is finite and does not turn back.
         """
-        Z, is_given = self.encode(y), self.transform.transformer is not None
-        beyond = _BEYOND / (1.0 if is_given else np.maximum(self.std, 1.0))
+        Z = self.encode(y)
         ends = np.array([Z.min(axis=0), Z.max(axis=0)])
-        limits = np.array([ends[0] - beyond, ends[1] + beyond])
-        if is_given:
-            with warnings.catch_warnings(action="ignore"):  # scikit-learn warns of NaN
-                inner, outer = (self.transform.inverse(rows * self.std + self.mean) for rows in (ends, limits))
-                rises = np.array([inner[0] - outer[0], outer[1] - inner[1]]) * np.sign(inner[1] - inner[0])
-            limits = np.where((rises > 0) & np.isfinite(rises), limits, ends)
-        return replace(self, limits=limits)
+        if self.transform.transformer is not None:
+            return replace(self, limits=self._limits_of_inverse(ends))
+        beyond = _BEYOND / np.maximum(self.std, 1.0)
+        return replace(self, limits=np.array([ends[0] - beyond, ends[1] + beyond]))
+
+    def _limits_of_inverse(self, ends: np.ndarray) -> np.ndarray:
+        limits, inner = ends, self.transform.inverse(ends * self.std + self.mean)
+        for margin in _MARGINS:
+            wider = np.array([ends[0] - margin, ends[1] + margin])
+            with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # beyond the range of the inverse
+                outer = self.transform.inverse(wider * self.std + self.mean)
+            rises = np.array([inner[0] - outer[0], outer[1] - inner[1]]) * np.sign(inner[1] - inner[0])
+            limits = np.where((rises > 0) & np.isfinite(rises), wider, limits)
+        return limits
 
     @property
     def falls(self) -> np.ndarray:
-        """Mask of the targets whose given transform is decreasing, (n_targets,); older files do not contain limits."""
-        if self.transform.transformer is None or not np.isfinite(self.limits).all():
+        """Mask of the targets whose given transform is decreasing, (n_targets,)."""
+        if self.transform.transformer is None:
             return np.zeros(self.mean.size, dtype=bool)
-        low, high = self.transform.inverse(self.limits * self.std + self.mean)
+        low, high = self.transform.inverse(np.clip(self.limits, -1.0, 1.0) * self.std + self.mean)
         return high < low
 
     def of_means(self, residuals: np.ndarray) -> "Targets":
