@@ -193,7 +193,7 @@ def test_fourier_features_and_gram(rows, chunks, gamma):
     X = np.nan_to_num(X)
     options = {"gamma": gamma, "n_components": 40, "random_state": 0}
     here, there = binfeat.RandomFourier(**options), remote.RandomFourier(**options)
-    Z, features = here.fit_transform(X), there.fit_transform(chunked(X, chunks))
+    Z, features = here.fit_transform(X, y, weights), there.fit_transform(chunked(X, chunks), y, weights)
     assert_same_map(there, here)
     assert features.chunks == (tuple(n for n in chunks if n), (40,))
     np.testing.assert_allclose(features.compute(), Z, atol=1e-14)  # BLAS rounds products of a single row differently

@@ -12,9 +12,11 @@ import tables
 from hard import each_value_once
 from memory import peak_bytes
 from scipy import sparse, stats
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -376,6 +378,19 @@ def test_trains_linear_models():
     pipeline = make_pipeline(RandomFourier(n_components=300, random_state=0), LinearSVC())
     search = GridSearchCV(pipeline, {"randomfourier__gamma": [1e-4, 1e-3]}, cv=2).fit(X[:900], y[:900])
     assert search.score(X[900:], y[900:]) > 0.9
+
+
+def test_a_pipeline_passes_weights_to_the_scale_of_inputs(rng):
+    """`sample_weight` is a parameter of the step, or it is routed to `fit` as metadata."""
+    X, weights = rng.normal(size=(200, 2)), rng.integers(5, size=200)
+    expected = RandomFourier(gamma="scale", random_state=0).fit(X, sample_weight=weights)
+    assert not np.array_equal(expected.gamma_, clone(expected).fit(X).gamma_)
+    pipeline = make_pipeline(clone(expected), Ridge()).fit(X, X[:, 0], randomfourier__sample_weight=weights)
+    np.testing.assert_array_equal(pipeline[0].gamma_, expected.gamma_)
+    with config_context(enable_metadata_routing=True):
+        steps = clone(expected).set_fit_request(sample_weight=True), Ridge().set_fit_request(sample_weight=False)
+        routed = make_pipeline(*steps).fit(X, X[:, 0], sample_weight=weights)
+    np.testing.assert_array_equal(routed[0].gamma_, expected.gamma_)
 
 
 def test_a_full_kernel_matrix(rng):

@@ -108,23 +108,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     n_features_in_: int
     feature_names_in_: np.ndarray
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit and transform the same rows.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or source of blocks
-            Rows in a form that `fit` and `transform` take.
-        y : array-like, default=None
-            Passed on to `fit`.
-
-        Returns
-        -------
-        Z : array, sparse matrix or LinearOperator of shape (n_rows, n_columns)
-            The result of `transform`.
-        """
-        return self.fit(X, y).transform(X)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

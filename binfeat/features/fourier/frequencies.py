@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.random_words import CALLER, FREQUENCIES, RADII, SOBOL, stream, uniforms
 from binfeat._common.subsets import slices
-from binfeat._common.validation import is_word
+from binfeat._common.validation import check_numbers, is_word
 from binfeat.kernels.base import Kernel, ProductKernel
 from binfeat.kernels.families import RBF, Cauchy, Hat, Laplacian, Matern, Spectral
 
@@ -68,6 +69,18 @@ def draw_frequencies(kernel: Kernel, sampler: str, n_frequencies: int, n_inputs:
         return kernel.draw(n_frequencies, n_inputs, np.random.Generator(stream(seed, 0, CALLER)))
     draw = {"iid": _iid, "orthogonal": _orthogonal, "qmc": _qmc}[sampler]
     return draw(kernel, n_frequencies, n_inputs, seed)
+
+
+def checked_rotation(rotation: ArrayLike | None, n_inputs: int) -> np.ndarray | None:
+    """Return a rotation as float64 (n_inputs, rank), or None; TypeError or ValueError for others."""
+    if rotation is None:
+        return None
+    values = check_numbers(rotation, "rotation")
+    if values.ndim != 2 or len(values) != n_inputs or not values.size:
+        raise ValueError(f"rotation must have a row per input, shape ({n_inputs}, rank); got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError("rotation must be finite; it contains NaN or infinity.")
+    return values
 
 
 def rank_of(rotation: np.ndarray | None, n_inputs: int) -> int:

@@ -22,7 +22,6 @@ from binfeat._common.validation import (
     canonical,
     check_choice,
     check_integer,
-    check_numbers,
     check_share,
     check_weights,
     checked_rows,
@@ -38,7 +37,7 @@ from binfeat._rows.streamed import StreamedFeatures
 from binfeat._threads import thread_count
 from binfeat.features.fourier.fastfood import Fastfood
 from binfeat.features.fourier.features import FourierMap
-from binfeat.features.fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
+from binfeat.features.fourier.frequencies import checked_rotation, frequencies_of_inputs, rank_of, resolve_sampler
 from binfeat.features.fourier.saved import FASTFOOD, check_fastfood, check_fourier
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import fourier_kernel
@@ -223,6 +222,22 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             self._draw(X.dtype, self._chosen_gamma(X.dtype, moments, lambda *rows: rows, X, y, sample_weight))
         return self
 
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit and transform the same rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        y, sample_weight : array-like, default=None
+            As in `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_rows, n_components), or LinearOperator
+            As `transform` returns it.
+        """
+        return self.fit(X, y, sample_weight).transform(X)
+
     def _chosen_gamma(
         self, dtype: np.dtype, moments: Moments | None, rows_of: Callable[..., tuple], *source: Any
     ) -> np.ndarray:
@@ -248,7 +263,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     def _draw(self, dtype: np.dtype, gamma: np.ndarray) -> None:
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
-        rotation = _checked_rotation(self.rotation, n_inputs)
+        rotation = checked_rotation(self.rotation, n_inputs)
         rank = rank_of(rotation, n_inputs)
         sampler = resolve_sampler(self.sampler, kernel, rank)
         if sampler == "fastfood" and rotation is not None:
@@ -371,17 +386,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self.__dict__ |= drawn
         self.sampler_ = sampler
         self._n_features_out = int(self.n_components)
-
-
-def _checked_rotation(rotation: ArrayLike | None, n_inputs: int) -> np.ndarray | None:
-    if rotation is None:
-        return None
-    values = check_numbers(rotation, "rotation")
-    if values.ndim != 2 or len(values) != n_inputs or not values.size:
-        raise ValueError(f"rotation must have a row per input, shape ({n_inputs}, rank); got shape {values.shape}.")
-    if not np.isfinite(values).all():
-        raise ValueError("rotation must be finite; it contains NaN or infinity.")
-    return values
 
 
 def _require_frequencies_memory(sampler: str, n_frequencies: int, n_inputs: int) -> None:
