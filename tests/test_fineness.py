@@ -1,5 +1,6 @@
 """Warnings about features that cannot generalize, are nearly constant, collide or are empty; no other warnings."""
 
+import re
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from binfeat import CGRidgeClassifier, RandomBinning, transform
-from binfeat.features.binning.fineness import Fineness
+from binfeat.features.binning.fineness import Fineness, warn_of_collisions
 
 FINE = r"too fine: 500 rows occupy kappa = \d+ bins per grid on average.*Decrease gamma or scale the inputs"
 COARSE = r"too coarse: 500 rows occupy kappa = [\d.]+ bins per grid.*nearly constant. Increase gamma or scale"
@@ -144,6 +145,17 @@ def test_few_columns_warn(rng):
         transform(X, gamma=0.5, n_grids=4, n_features=400)
     with pytest.warns(UserWarning, match="hashed columns of a grid are occupied"):
         RandomBinning(gamma=0.5, n_grids=4, n_features=400, random_state=0).fit_transform(X)
+
+
+def test_the_recommended_number_of_columns_is_the_smallest_without_a_warning():
+    for n_grids in (*range(2, 300), 1000, 10_007, 2**14):
+        codes = np.zeros((n_grids, 1), dtype=np.uint16)
+        with pytest.warns(UserWarning, match="columns for each of") as seen:
+            warn_of_collisions(codes, 2 * np.arange(n_grids + 1))
+        wanted = int(re.search(r"Pass n_features=([\d,]+)", str(seen[0].message))[1].replace(",", ""))
+        with pytest.warns(UserWarning, match="columns for each of"):
+            warn_of_collisions(codes, (wanted // n_grids - 1) * np.arange(n_grids + 1))
+        warn_of_collisions(codes, wanted // n_grids * np.arange(n_grids + 1))
 
 
 def test_kernel_error_is_within_theory_or_warned_of(rng):

@@ -82,7 +82,7 @@ def warn_of_collisions(codes: np.ndarray, offsets: np.ndarray) -> None:
     """Warn if different bins often share a hashed column, for codes (n_grids, n_rows) in columns from `offsets` on."""
     n_grids, n_columns = len(codes), int(offsets[1])
     if n_columns < 2 * np.sqrt(n_grids):
-        wanted = int(np.ceil(2 * n_grids**1.5))
+        wanted = n_grids * int(np.ceil(2 * np.sqrt(n_grids)))
         warn(
             f"n_features={int(offsets[-1]):,} leaves {n_columns} columns for each of {n_grids:,} grids. Two different "
             f"bins of a grid share a column with probability 1 / {n_columns}, and this bias of kernel estimates "

@@ -109,7 +109,7 @@ for standard_error in (0.1, 0.05, 0.01):
 #
 # Two different bins of a grid share a hashed column with probability ``n_grids / n_features``. With the defaults, 256
 # grids and 2\ :sup:`20` columns, this adds at most 0.00024 to a kernel estimate, far less than its standard error of up
-# to 0.031. A warning appears if ``n_features`` is less than ``2 * n_grids ** 1.5``, because the bias can then exceed
+# to 0.031. A warning appears if a grid has fewer than ``2 * sqrt(n_grids)`` columns, because the bias can then exceed
 # the largest standard error. The default seed of `transform` is public, so an attacker can construct different rows
 # that share columns. Use a secret ``random_state`` for rows from untrusted users.
 
