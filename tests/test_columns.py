@@ -461,6 +461,17 @@ def test_times_where_others_were(dates):
         columns.transform(estimator, matrix[:, :1])
 
 
+@pytest.mark.parametrize(("zone", "other"), [(None, "UTC"), ("UTC", None)])
+def test_remedies_for_dates_with_and_without_a_time_zone(dates, zone, other):
+    known = dates[["when"]].assign(when=dates["when"].dt.tz_localize(zone))
+    estimator, columns, matrix = fit(known)
+    new = known.assign(when=dates["when"].dt.tz_localize(other))
+    with pytest.raises(TypeError, match=re.escape(f"by Series.dt.tz_localize({zone!r}).")):
+        columns.transform(estimator, new)
+    remedied = new.assign(when=new["when"].dt.tz_localize(zone))
+    np.testing.assert_array_equal(columns.transform(estimator, remedied), matrix)
+
+
 def test_times_of_arrays_and_complex_numbers():
     with pytest.raises(TypeError, match=r"Column 0 of X has type timedelta64.*; convert it to numbers"):
         fit(np.ones((2, 2), dtype="m8[s]"))

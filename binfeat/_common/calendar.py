@@ -53,8 +53,7 @@ def days_of(series: nw.Series, times: str) -> np.ndarray:
     own, zone = times_of(series), zone_in(times)
     if own != times and not (zone and zone_in(own)):
         raise TypeError(
-            f"contains {own or 'no times'}, but contained {times or 'no times'} in fit. Convert it, for example by "
-            "pandas.to_datetime, pandas.to_timedelta or Series.astype"
+            f"contains {own or 'no times'}, but contained {times or 'no times'} in fit. {_remedy(own, times)}"
         )
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
@@ -65,6 +64,15 @@ def days_of(series: nw.Series, times: str) -> np.ndarray:
     values = series.to_numpy()
     unit = np.timedelta64(1, "D")
     return (values - np.datetime64(0, "D") if values.dtype.kind == "M" else values) / unit
+
+
+def _remedy(own: str, times: str) -> str:
+    """Return how to convert a column of pandas from one kind of times, or none, to another."""
+    if not (own.startswith("dates") and times.startswith("dates")):
+        return "Convert it, for example by pandas.to_datetime, pandas.to_timedelta or Series.astype"
+    if zone_in(own):
+        return "Remove the time zone by Series.dt.tz_localize(None)"
+    return "Add the time zone of the dates, for example by Series.dt.tz_localize('UTC')"
 
 
 def time_in_words(days: float, times: str) -> str:
