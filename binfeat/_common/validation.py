@@ -40,7 +40,8 @@ def checked_targets(y: Any) -> np.ndarray:
     """Return targets in float64, (n_rows,) or (n_rows, n_targets); ValueError for dates and huge numbers."""
     kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
     if kind.kind in "mM":
-        raise ValueError(f"y must contain numbers; got {kind}. Subtract a date, and divide by np.timedelta64(1, 'D').")
+        remedy = "Divide it" if kind.kind == "m" else "Subtract a date, and divide"
+        raise ValueError(f"y must contain numbers; got {kind}. {remedy} by np.timedelta64(1, 'D').")
     y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     check_moderate(y, "y")
     return y
