@@ -126,6 +126,14 @@ def test_kernels_that_no_features_have(table, kernel, message):
         KernelMachineRegressor(kernel=kernel).fit(table[0], table[1])
 
 
+@pytest.mark.parametrize("kernel", ["laplacian", "hat", kernels.GammaPitch(3.0), kernels.Matern(0.7), "matern"])
+def test_fourier_features_of_a_model_refuse_kernels_that_are_not_radial(table, kernel):
+    message = rf"features='fourier' accepts kernel='auto', 'rbf', or one of .*; got {re.escape(repr(kernel))}\."
+    for kind, target in ((KernelMachineRegressor, table[1]), (KernelMachineClassifier, table[2])):
+        with pytest.raises(ValueError, match=message):
+            kind(features="fourier", kernel=kernel).fit(table[0], target)
+
+
 def test_labels_that_pandas_lacks():
     pd = pytest.importorskip("pandas")
     labels = pd.Series(["x", None, "x", "y"], dtype="string")

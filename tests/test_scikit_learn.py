@@ -118,7 +118,7 @@ def test_features_that_are_no_array_say_who_takes_them(table):
 
 
 @pytest.mark.parametrize(
-    "fixed", [FIXED, {**FIXED, "features": "fourier"}, {"gamma": 0.5, "features": "exact"}], ids=str
+    "fixed", [FIXED, {**FIXED, "features": "fourier", "kernel": "rbf"}, {"gamma": 0.5, "features": "exact"}], ids=str
 )
 def test_selection_of_inputs(frame, table, few_grids, fixed):
     _, _, labels = table

@@ -77,6 +77,17 @@ def exact_kernel(kernel: object, asked: str) -> Kernel:
     )
 
 
+def radial_kernel(kernel: object, asked: str) -> RBF | Matern:
+    """Return the kernel object for a name or an object; ValueError if it is no radial kernel of exact models."""
+    found = _resolve(kernel)
+    if is_exact(found) and isinstance(found, RBF | Matern):
+        return found
+    raise ValueError(
+        f"{asked} accepts kernel='auto', 'rbf', or one of kernels.RBF, and Matern with nu 0.5, 1.5, 2.5 or infinity; "
+        f"got {kernel!r}."
+    )
+
+
 def fourier_kernel(kernel: object) -> Kernel:
     """Return the kernel object for a name or an object; ValueError if it is unknown or has no spectral law."""
     found = _known(

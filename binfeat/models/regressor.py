@@ -39,7 +39,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" selects a kernel or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF`
-        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "binning" accepts all kernels of `RandomBinning`.
+        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier" accepts no Laplacian; "binning": see `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
         "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`

@@ -11,8 +11,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, is_word, seed_of
 from binfeat.kernels.base import Kernel
-from binfeat.kernels.lookup import any_kernel, binning_kernel, exact_kernel, is_exact
-from binfeat.length_scales.matrices import is_radial
+from binfeat.kernels.lookup import any_kernel, binning_kernel, exact_kernel, is_exact, radial_kernel
 from binfeat.models.table.findings import POLICIES
 
 
@@ -162,8 +161,8 @@ def _kernel(kernel: object, features: str, n_grids: int | None) -> Kernel | None
         return any_kernel(kernel, asked)
     if features in ("exact", "local"):
         return exact_kernel(kernel, asked)
-    if features == "fourier" and is_radial(known := any_kernel(kernel, asked)):
-        return known
+    if features == "fourier":
+        return radial_kernel(kernel, asked)
     return binning_kernel(kernel, instead="features='exact', 'local' or 'fourier'")
 
 
