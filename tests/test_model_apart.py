@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from kernel_models import moments
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.models.kernel_algebra.loss import LOSSES
@@ -91,13 +91,26 @@ def test_folds_are_left_out_one_by_one(table, groups):
     assert first.feature_coef_.shape == (1, 300)
 
 
-def test_splits_that_are_no_folds_hold_out_the_first(table, short):
+@pytest.mark.parametrize("some", [ShuffleSplit(5, random_state=0), ShuffleSplit(2, random_state=0), TimeSeriesSplit(3)])
+def test_splits_that_are_no_folds_hold_out_the_first(table, some):
     X, y, _ = table
-    some = ShuffleSplit(5, test_size=0.2, random_state=0)
-    first = KernelMachineRegressor(random_state=0, cv=[next(some.split(X))]).fit(X, y)
-    model = KernelMachineRegressor(random_state=0, cv=some).fit(X, y)
+    given = GIVEN | {"features": "auto"}
+    first = KernelMachineRegressor(**given, cv=[next(some.split(X))]).fit(X, y)
+    model = KernelMachineRegressor(**given, cv=some).fit(X, y)
     assert model.features_ == "exact"
     np.testing.assert_array_equal(model.feature_coef_, first.feature_coef_)
+    assert "only the first split of cv" in model.summary()
+    assert "first split" not in first.summary()
+
+
+@pytest.mark.parametrize(
+    ("options", "is_first"),
+    [({}, False), ({"loss": "huber"}, False), ({"refit": False}, True), ({"loss": "tweedie"}, True)],
+)
+def test_the_summary_says_if_folds_are_not_used(table, options, is_first):
+    X, y, _ = table
+    model = KernelMachineRegressor(**GIVEN | options, cv=4).fit(X, np.abs(y))
+    assert ("only the first split of cv" in model.summary()) == is_first
 
 
 @pytest.mark.parametrize("loss", ["log", "squared_hinge"])

@@ -68,8 +68,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_bytes : int, default=None
         Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
     cv : int, splitter or list of splits, default=None
-        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models of up to 1,500 rows use all folds,
-        others the first split as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models of up to 1,500 rows use all splits
+        if each row is validated exactly once, ``refit=True``, and the loss is squared or Huber's. Otherwise only the
+        first split is used, as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
     scoring : str or callable, default=None
         Score, without weights, that selections maximize (`sklearn.metrics.get_scorer`). None: weighted squared error.
     refit : bool, default=True
@@ -113,8 +114,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why `fit` ended: finished, reached a limit, stopped by a callback, or Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
-        Coefficients of the features, or of the training rows in exact and local models. Predictions of a smooth exact
-        model use coefficients of fewer rows.
+        Coefficients of the features or training rows. Predictions of a smooth exact model use those of fewer rows.
     intercept_ : ndarray of shape (n_targets,)
     target_transform_, target_transformer_ : str and object
         Name of the transformation of y, and the fitted transformer.

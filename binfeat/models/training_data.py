@@ -1,7 +1,7 @@
 """The first step of a fit: a table becomes unique training and validation rows of numbers."""
 
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Self
 
 import numpy as np
@@ -146,12 +146,15 @@ def _cleaned(model: BaseEstimator, rows: TableRows, given: TrainingTable, run: R
 def _split(model: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: Run) -> _Split:
     """Split rows by `cv` and `random_state` of the model; use all folds up to a number of rows."""
     pairs, numbers = splits(model, len(y), y, groups), None
-    train, held_out = first = next(pairs)
+    first_two = list(islice(pairs, 2))
+    train, held_out = first_two[0]
     may_use_folds = run.settings.has_cv and run.settings.refits and run.settings.loss in SQUARES
     if may_use_folds and len(y) <= TUNING_ROWS:
-        numbers = folds(chain([first], pairs), len(y))
+        numbers = folds(chain(first_two, pairs), len(y))
     elif groups is not None and model.cv is None:
         numbers = check_groups(groups, len(y))
+    if len(first_two) > 1 and numbers is None:
+        run.note("validation set", "only the first split of cv", np.nan)
     return train, held_out, numbers
 
 
