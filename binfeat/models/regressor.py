@@ -47,12 +47,12 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     alpha : "auto" or float, default="auto"
         Ridge penalty; exact models increase it if rounding errors require it. "auto" minimizes the validation error.
     solver_params : dict, default=None
-        Options of the representations, all optional. "n_trees": number of trees of a local model; default: add trees
-        (at most 8) while each cuts the squared error by 0.3 %. "cell_rows": maximum rows in a cell of a local model;
-        default: 1,500, doubled while `max_seconds` and accuracy allow it. "n_grids": number of grids; default: double
-        it until the validation error falls by less than 2 %, up to "max_grids" (1,600). "n_posterior_samples":
-        number of posterior samples, for example 32. Models on random features require them for `sample_y` and
-        ``predict(X, return_std=True)``, and use them in `predict_interval`.
+        Options of the representations, all optional. "n_trees": number of trees of a local model; default: estimated
+        after the first tree, so that one more would cut the squared error by less than 0.3 % (at most 8). "cell_rows":
+        maximum rows in a cell of a local model; default: 1,500, doubled while `max_seconds` and accuracy allow it.
+        "n_grids": number of grids; default: double it until the validation error falls by less than 2 %, up to
+        "max_grids" (1,600). "n_posterior_samples": number of posterior samples, for example 32. Models on random
+        features require them for `sample_y` and ``predict(X, return_std=True)``, and use them in `predict_interval`.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
         or dates as strings are converted, with a warning.
@@ -91,9 +91,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ----------
     gamma_ : ndarray of shape (n_columns,)
         Gamma of the main kernel for each internal column: inputs, parts of dates, missing-value flags, ranks, codes.
-    linear_map_ : ndarray of shape (n_columns, rank), or None
-        Learned linear map: the radial kernel uses distances between rows of ``(x * sqrt(gamma_)) @ linear_map_``, for
-        scaled inputs x. None if no map lowered the error.
+    linear_map_ : ndarray of shape (n_columns, rank), or None if no map lowered the error
+        The radial kernel uses distances between rows of ``(x * sqrt(gamma_)) @ linear_map_``, for scaled inputs x.
     feature_importances_ : ndarray of shape (n_inputs,)
         Square root of the increase in leave-one-out mean squared error when the input is shuffled, in units of the
         target's standard deviation. Computed on first access.
@@ -107,6 +106,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Leave-one-out error and gammas before each step of the search; empty unless ``gamma="learn"``.
     held_out_error_ : ndarray of shape (2,)
         Leave-one-out or validation error, and its standard error. Slightly too low, because selections minimize it.
+        With `scoring`: minus the score, and NaN.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids or trees, and the validation error, after each addition.
     decisions_ : ndarray of shape (n_decisions,), structured
@@ -117,7 +117,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Coefficients of the features or training rows. Predictions of a smooth exact model use those of fewer rows.
     intercept_ : ndarray of shape (n_targets,)
     target_transform_, target_transformer_ : str and object
-        Name of the transformation of y, and the fitted transformer.
+        Name of the transformation of y; the fitted transformer, only if `target_transform` is a transformer.
     n_features_in_, feature_names_in_ : int and ndarray of shape (n_inputs,)
 
     See Also

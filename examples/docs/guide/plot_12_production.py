@@ -38,8 +38,9 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # A new process loads binfeat and the model, and predicts once, in about 0.6 s. A prediction for one row takes 19 to 80
 # µs.
 #
-# The prediction for a row is bitwise the same for any batch and any number of threads. At its first prediction, a local
-# model copies the rows of its cells, which takes 4 bytes per row, input, kernel and tree.
+# The prediction for a row is bitwise the same for any batch and any number of threads, except for rounding errors with
+# Fourier features. At its first prediction, a local model copies the rows of its cells, which takes 4 bytes per row,
+# input, kernel and tree.
 #
 # Start
 # -----
