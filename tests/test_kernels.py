@@ -112,6 +112,12 @@ def test_product_refuses_profiles(profile, message):
         kernels.Product(profile)
 
 
+@pytest.mark.parametrize("profile", [kernels.Hat(), kernels.RBF(), kernels.Hat, "hat"])
+def test_product_requires_a_function(profile):
+    with pytest.raises(TypeError, match="profile must be a function of one array of distances, not a kernel, got"):
+        kernels.Product(profile)
+
+
 def test_shapes_are_checked():
     with pytest.raises(ValueError, match="same number of inputs"):
         kernels.Laplacian()(np.ones((2, 3)), np.ones((2, 4)))

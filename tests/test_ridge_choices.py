@@ -441,3 +441,9 @@ def test_scores_that_are_no_numbers(table):
         pytest.raises(ValueError, match=r"scoring returned no number.* early_stopping"),
     ):
         CGRidge(early_stopping=True, cv=lone).fit(Z, y)
+
+
+@pytest.mark.parametrize("options", [{"alphas": [0.1, 1.0]}, {"alphas": [0.1, 1.0], "cv": 2}, {"early_stopping": True}])
+def test_one_row_has_no_validation_set(options):
+    with pytest.raises(ValueError, match="CGRidge with alphas or early_stopping needs at least 2 rows, got"):
+        CGRidge(**options).fit(np.ones((1, 2)), [1.0])

@@ -272,3 +272,11 @@ def test_bad_parameters(table, options, message):
 def test_other_width_is_refused(table):
     with pytest.raises(ValueError, match="X has 2 features, but RandomFeatureUnion is expecting 3"):
         union().fit(table[0]).transform(table[0][:, :2])
+
+
+def test_rows_that_are_no_table_are_refused(table):
+    fitted = union().fit(table[0])
+    for call in (fitted.transform, fitted.encode):
+        for row in (np.ones(3), [1.0, 2.0, 3.0], pd.Series([1.0, 2.0, 3.0])):
+            with pytest.raises(ValueError, match=r"Expected (2D array, got 1D array|a 2-dimensional container)"):
+                call(row)

@@ -17,7 +17,7 @@ from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
 from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs
 from binfeat._common.sparse_tables import csr_container
-from binfeat._common.validation import check_flag, checked_rows
+from binfeat._common.validation import check_flag, checked_array, checked_rows
 from binfeat._rows.stacked import StackedFeatures
 
 __all__ = ["RandomFeatureUnion"]
@@ -200,8 +200,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         Z : CSR, ndarray or blocks of shape (n_rows, n_features)
             Of the type set by `sparse_output`; blocks if a map returns a `BinMatrix`.
         """
-        check_is_fitted(self)
-        checked_rows(self, X, reset=False, skip_check_array=True)
+        self._check_inputs(X)
         return self._side_by_side([part.transform(X) for _, part in self.transformers_])
 
     @config_context(transform_output="default")  # of the maps inside
@@ -217,8 +216,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         Z : LinearOperator of shape (n_rows, n_features)
             With `take`, row indexing, `gram_diagonal`, `tocsr` and `toarray`.
         """
-        check_is_fitted(self)
-        checked_rows(self, X, reset=False, skip_check_array=True)
+        self._check_inputs(X)
         parts = [part.encode(X) if hasattr(part, "encode") else part.transform(X) for _, part in self.transformers_]
         return StackedFeatures(parts, self._scales)
 
@@ -256,6 +254,15 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
         checked_rows(self, X, skip_check_array=True)
+
+    def _check_inputs(self, X: Any) -> None:
+        """Raise an error for new rows that are not a table, or have other inputs than in `fit`."""
+        check_is_fitted(self)
+        try:
+            checked_rows(self, X, reset=False, skip_check_array=True)
+        except ValueError:
+            checked_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)  # names a wrong shape first
+            raise
 
     def _check_weights(self) -> np.ndarray:
         n = len(self.transformers)

@@ -129,7 +129,7 @@ class Product(ProductKernel):
     Raises
     ------
     TypeError, ValueError
-        If `profile` is not callable, ``k(0)`` is not 1 or F is not a distribution function.
+        If `profile` is a kernel or not callable, ``k(0)`` is not 1 or F is not a distribution function.
 
     Examples
     --------
@@ -144,8 +144,11 @@ class Product(ProductKernel):
     profile: Callable
 
     def __post_init__(self) -> None:
-        if not callable(self.profile):
-            raise TypeError(f"profile must be a callable of an array of distances, got {self.profile!r}.")
+        if not callable(self.profile) or isinstance(self.profile, Kernel | type):
+            raise TypeError(
+                f"profile must be a function of one array of distances, not a kernel, got {self.profile!r}. "
+                "Pass, for example, lambda t: 1 / (1 + t)."
+            )
         at_zero = np.asarray(self.profile(np.zeros(1)))
         is_one = at_zero.dtype.kind in "iuf" and at_zero.shape == (1,) and abs(at_zero[0] - 1.0) <= 1e-12
         if not is_one:

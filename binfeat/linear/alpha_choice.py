@@ -99,8 +99,11 @@ class Validation:
     def splits(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Increasing numbers of training rows and of validation rows with positive weight, of each split.
 
-        ValueError if rows of X cannot be selected, or all weights of a validation set are 0.
+        ValueError if rows of X cannot be selected, X has a single row, or all weights of a validation set are 0.
         """
+        if self._rows.shape[0] == 1:
+            name = type(self._estimator).__name__
+            raise ValueError(f"{name} with alphas or early_stopping needs at least 2 rows, got n_samples=1.")
         if isinstance(self._rows.design, LinearOperator) and not hasattr(self._rows.design, "take"):
             raise ValueError(
                 "alphas, early_stopping and probability need a validation set, but rows of a LinearOperator cannot be "
