@@ -190,9 +190,9 @@ def test_explanations_relative_to_rows_of_a_file(capsys, flights, tmp_path):
     assert list(pd.read_csv(tmp_path / "out.csv")) == ["base", *model.feature_names_in_]
 
 
-@pytest.mark.parametrize("name", ["flights.tsv", "flights.csv.gz", "flights.tsv.gz"])
+@pytest.mark.parametrize("name", ["flights.tsv", "flights.csv.gz", "flights.tsv.gz", "F.CSV", "F.TSV", "F.CSV.gz"])
 def test_tables_with_tabs_and_compressed_ones(capsys, flights, tmp_path, name):
-    flights.to_csv(tmp_path / name, index=False, sep="\t" if ".tsv" in name else ",")
+    flights.to_csv(tmp_path / name, index=False, sep="\t" if ".tsv" in name.lower() else ",")
     assert run("predict", "delay.skops", tmp_path / name) == 0
     found = capsys.readouterr().out
     assert run("predict", "delay.skops", "flights.csv") == 0
@@ -498,7 +498,9 @@ def test_files_that_are_read_are_not_replaced(capsys, tmp_path, words):
         (("predict", "delay.skops", "flights.csv", "--out", "a.parquet.gz"), "must end in .csv, .csv.gz, .tsv"),
         (("predict", "delay.skops", "flights.csv", "--out", "a.arrow"), "a.arrow is a table, so its name must end in"),
         (("outliers", "flights.csv", "--out", "late.skops"), "late.skops is a table, so its name must end in"),
-        (("fit", "parts", "--target", "delay", "--model", "flights.csv"), "flights.csv has the ending of a table"),
+        (("fit", "parts", "--target", "delay", "--model", "flights.csv"), "is a model, so its name must end in .skops"),
+        (("fit", "parts", "--target", "delay", "--model", "T.CSV"), "is a model, so its name must end in .skops"),
+        (("fit", "parts", "--target", "delay", "--model", "report.HTML"), "is a model, so its name must end in .skops"),
     ],
 )
 def test_files_of_another_kind_are_not_replaced(capsys, words, message):

@@ -77,13 +77,12 @@ def _names_in(name: str, kind: str) -> list[str]:
     return file_format.inspect(name, LocalFileSystem()).names
 
 
-def is_table_name(path: Path) -> bool:
-    return _ending(path) in _FORMATS
-
-
 def _ending(path: Path) -> str:
-    """Return the ending of a name, including the ending before .gz if the file is compressed."""
-    return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    """Return the ending of a name in lower case, including the ending before .gz if the file is compressed.
+
+    pyarrow decompresses .gz, but not .GZ.
+    """
+    return "".join(path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]).lower()
 
 
 def _files_of(path: Path) -> list[Path]:

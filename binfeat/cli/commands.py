@@ -9,10 +9,16 @@ import numpy as np
 
 from binfeat._common.load import skops_io
 from binfeat._common.printable import printable_lines
-from binfeat._rows.datasets import is_table_name
 from binfeat.cli import models, tables
 from binfeat.cli.messages import say, shown_progress
-from binfeat.cli.outputs import opened, require_output, require_table_output, warning_of_differences, write
+from binfeat.cli.outputs import (
+    opened,
+    require_model_output,
+    require_output,
+    require_table_output,
+    warning_of_differences,
+    write,
+)
 from binfeat.cli.tables import TextOptions
 from binfeat.density.detector import OutlierDetector
 from binfeat.models.classifier import KernelMachineClassifier
@@ -35,9 +41,7 @@ def fit(
     paths: list[Path], text: TextOptions, target: str, task: str | None, model: Path, seconds: float | None
 ) -> None:
     """Fit a model to a table in files, and write it to the file `model`."""
-    require_output(model, *paths)
-    if is_table_name(model):
-        raise ValueError(f"{model} has the ending of a table. Pass another name by --model, such as model.skops.")
+    require_model_output(model, *paths)
     table = tables.open_table(paths, text)
     guessed, words = tables.task_of(table, target)
     skops_io()  # a missing package should fail before a long fit

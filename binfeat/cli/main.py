@@ -137,7 +137,7 @@ def _add_fit(commands: "argparse._SubParsersAction[_Parser]") -> None:
         default=Path("model.skops"),
         type=Path,
         metavar="FILE",
-        help="output file; an existing file is replaced; default: %(default)s",
+        help="output file (.skops), replaced if it exists; default: %(default)s",
     )
     fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit for the fit; default: none")
 

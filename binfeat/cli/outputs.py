@@ -37,17 +37,25 @@ def require_output(path: Path, *inputs: Path | None) -> None:
 def require_table_output(out: Path | None, *inputs: Path | None) -> None:
     """Raise errors as `require_output`, also if the ending of the name is not the ending of a format of tables.
 
-    Names without an ending are allowed, and any names of pipes and devices; these receive CSV.
+    Names without an ending receive CSV.
     """
-    if out is None:
-        return
+    if out is not None:
+        require_output(out, *inputs)
+        _require_ending(out, "table", _ENDINGS)
+
+
+def require_model_output(out: Path, *inputs: Path) -> None:
+    """Raise errors as `require_output`, also if the name has another ending than .skops."""
     require_output(out, *inputs)
+    _require_ending(out, "model", (".skops",))
+
+
+def _require_ending(out: Path, kind: str, endings: tuple[str, ...]) -> None:
+    """Raise a ValueError for other endings of a file; pipes, devices and names without an ending are allowed."""
     is_file = out.is_file() or not out.exists()
-    if is_file and out.suffix and not out.name.lower().endswith(_ENDINGS):
-        raise ValueError(
-            f"The output {out} is a table, so its name must end in {', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}. "
-            "Pass another name."
-        )
+    if is_file and out.suffix and not out.name.lower().endswith(endings):
+        known = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
+        raise ValueError(f"The output {out} is a {kind}, so its name must end in {known}. Pass another name.")
 
 
 def _files_of(path: Path) -> Iterable[Path]:
