@@ -349,3 +349,16 @@ def test_take_needs_row_numbers(rng, rows):
     Z = RandomBinning(gamma=1.0, n_grids=4, output="codes", random_state=0).fit_transform(rng.normal(size=(20, 2)))
     with pytest.raises(IndexError, match="take needs row numbers in one dimension"):
         Z.take(rows)
+
+
+def test_codes_that_are_changed_afterwards_write_nothing_beyond_arrays():
+    """Codes beyond the bins of their grid are no bin."""
+    codes = np.zeros((4, 500), np.uint16)
+    Z = BinMatrix(codes, [0, 5, 10, 15, 20])
+    codes[:, 7:] = 60000
+    csr = Z.tocsr()
+    assert csr.nnz == 4 * 7
+    assert csr.indices.max() < 20
+    np.testing.assert_allclose(Z.gram_diagonal().sum(), 7)
+    np.testing.assert_allclose(Z @ np.ones(20), csr @ np.ones(20))
+    np.testing.assert_array_equal(Z._bin_sizes()[[0, 5, 10, 15]], 7)

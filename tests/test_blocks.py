@@ -5,6 +5,8 @@ import gc
 import os
 import pickle
 import warnings
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from itertools import pairwise
 
@@ -330,6 +332,47 @@ def test_floats_and_more_bits_in_later_files(tmp_path, form):
     write(pa.table({"b": [1.0], "a": ["red"], "none": [1.0], "y": [1]}), tmp_path / f"3.{form}")
     with pytest.raises((ValueError, OSError), match=rf"Block 3 of the .*3.{form}, column 'a', cannot be read: .*red"):
         RandomBinning(gamma=1.0).fit(blocks(tmp_path, target="y"))
+
+
+DAY, HOUR = pd.Timestamp("2024-05-05"), pd.Timestamp("2024-05-05 17:30:00.5")
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pa.array([True, False]), pa.array([5, 0])),
+        (pa.array([True, False]), pa.array([0.25, 1.0])),
+        (pa.array([7, 8], pa.decimal128(9, 0)), pa.array([0.25, 1.0])),
+        (pa.array([Decimal("1.25")]), pa.array([Decimal("1.125")])),
+        (pa.array([DAY.date()]), pa.array([HOUR], pa.timestamp("ms"))),
+        (pa.array([DAY], pa.timestamp("s")), pa.array([HOUR], pa.timestamp("us"))),
+    ],
+    ids=str,
+)
+def test_values_of_other_types_in_later_files_are_kept(tmp_path, first, second, backwards):
+    parts = [second, first] if backwards else [first, second]
+    for number, part in enumerate(parts):
+        pq.write_table(pa.table({"a": part, "y": np.arange(len(part))}), tmp_path / f"{number}.parquet")
+    found, expected = (
+        [pd.Timestamp(value) if isinstance(value, date) else value for part in all_parts for value in part.to_pylist()]
+        for all_parts in ([X["a"] for X, _ in blocks(tmp_path, target="y")], parts)
+    )
+    assert found == expected
+
+
+def test_types_without_a_common_type_are_refused(tmp_path):
+    for number, values in enumerate((pa.array([HOUR]), pa.array([5]))):
+        pq.write_table(pa.table({"a": values, "y": [1.0]}), tmp_path / f"{number}.parquet")
+    with pytest.raises(TypeError, match=r"Column 'a' contains int64 in file 1 .* in earlier files. Write the"):
+        blocks(tmp_path, target="y")
+
+
+def test_a_block_of_none_is_refused(rng):
+    X, y = rng.normal(size=(200, 3)), np.arange(200.0)
+    source = blocks([(X[:100], y[:100]), None, (X[100:], y[100:])])
+    with pytest.raises(TypeError, match=r"Block 1 of the source.*must be a tuple \(X, y\) .*, got NoneType"):
+        CGRidge().fit(source)
 
 
 @pytest.mark.parametrize(

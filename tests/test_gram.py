@@ -214,3 +214,15 @@ def test_path_that_keeps_one_solution(rng, monkeypatch):
     bound = list(path.solve_path(system, alphas, options))
     for a, b in zip(free, bound, strict=True):
         np.testing.assert_allclose(a.solution, b.solution, rtol=1e-6, atol=1e-9)
+
+
+def test_one_row_with_nearly_all_weight(rng):
+    """The mean of the rows, which is subtracted against cancellation, has the weights of the rows."""
+    X, weights = rng.normal(size=(200, 2)), np.ones(200)
+    y = X @ [1.0, -0.5] + rng.normal(size=200)
+    for weights[0] in (1e12, 1e16):
+        expected = CGRidge(alpha=1.0, tol=1e-12, max_iter=5000).fit(sparse.csr_matrix(X), y, weights)
+        assert expected.solver_ == "cg"
+        ridge = CGRidge(alpha=1.0).fit(X, y, weights)
+        assert ridge.solver_ == "gram"
+        np.testing.assert_allclose(ridge.coef_, expected.coef_, rtol=1e-4)

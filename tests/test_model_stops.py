@@ -189,3 +189,10 @@ def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
         "max_seconds"
         not in Estimator(max_seconds=100.0, solver_params={"n_trees": 1, "cell_rows": 300}).fit(X, y).summary()
     )
+
+
+def test_a_distant_time_limit_changes_nothing(rng):
+    X = rng.normal(size=(150, 3))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=150)
+    limited, free = (KernelMachineRegressor(random_state=0, max_seconds=s).fit(X, y) for s in (1000.0, None))
+    np.testing.assert_array_equal(limited.predict(X), free.predict(X))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from callbacks import Callback
 from hard import hard
-from scipy import optimize
+from scipy import optimize, sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
@@ -175,6 +175,27 @@ def test_early_stopping_keeps_the_best_iterate(table):
     assert np.argmax(scores) == len(scores) - 6
     _, out = next(ShuffleSplit(1, test_size=0.1, random_state=0).split(np.zeros(600)))
     assert model.score(Z[out], y[out]) == max(scores)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
+def test_a_warm_start_has_the_type_of_the_new_features(rng, loss):
+    X, labels = rng.normal(size=(200, 5)), rng.random(200) > 0.5
+    given = {"loss": loss, "tol": 1e-9, "max_iter": 5000}
+    expected = CGRidgeClassifier(**given).fit(sparse.csr_matrix(X), labels)
+    ridge = CGRidgeClassifier(**given, warm_start=True).fit(sparse.csr_matrix(X.astype(np.float32)), labels)
+    ridge.fit(sparse.csr_matrix(X), labels)
+    assert ridge.coef_.dtype == np.float64
+    assert ridge.status_ == "converged"
+    np.testing.assert_allclose(ridge.coef_, expected.coef_, atol=1e-7)
+
+
+def test_features_without_columns_are_refused(rng):
+    X = rng.normal(size=(200, 3))
+    with pytest.warns(UserWarning, match="Grids are too fine"):
+        Z = RandomBinning(gamma=50.0, min_count=150, output="codes", random_state=0).fit_transform(X)
+    assert Z.shape == (200, 0)
+    with pytest.raises(ValueError, match="X has no features, and CGRidge needs at least one"):
+        CGRidge().fit(Z, X[:, 0])
 
 
 def test_warm_start(table):

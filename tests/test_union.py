@@ -1,5 +1,7 @@
 """Unions of maps: their algebra, and ridge models on them."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from solving import LazyFeatures, StackedFeatures
 
-from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
+from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
 
 WEIGHTS = [0.5, 2.0, 1.0]
 
@@ -104,6 +106,25 @@ def test_blocks(table, rng, make):
     np.testing.assert_allclose(Z.take([7, 3]).toarray(), expected[[7, 3]])
     np.testing.assert_allclose(Z[weights > 0.5].toarray(), expected[weights > 0.5])
     np.testing.assert_allclose(svds(Z, 2)[1], np.sort(np.linalg.svd(expected)[1][:2]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("output", ["codes", "csr"])
+def test_sources(table, output):
+    X, y, _ = table
+    weights = np.arange(1.0, 1 + len(y))
+    source = blocks(pd.DataFrame(X, columns=list("abc")), y, weights, block_rows=70)
+    made = RandomFeatureUnion(parts(output), weights=WEIGHTS).set_params(waves__gamma=0.5)
+    expected = clone(made).fit(X).encode(X).toarray()
+    Z = clone(made).fit_transform(source)
+    np.testing.assert_allclose(Z @ np.eye(Z.shape[1]), expected, atol=1e-12)
+    np.testing.assert_array_equal(Z.y, y)
+    np.testing.assert_array_equal(Z.sample_weight, weights)
+    fitted = pickle.loads(pickle.dumps(clone(made).fit(source)))
+    assert list(fitted.feature_names_in_) == list("abc")
+    np.testing.assert_allclose(fitted.transform(source) @ np.eye(Z.shape[1]), expected, atol=1e-12)
+    ridge = CGRidge(tol=1e-10, max_iter=3000)
+    coef = make_pipeline(clone(made), ridge).fit(source)[-1].coef_
+    np.testing.assert_allclose(coef, clone(ridge).fit(expected, y, weights).coef_, atol=1e-6)
 
 
 def test_features_computed_when_needed(table, rng, monkeypatch, bytes_computed_at_a_time):

@@ -259,12 +259,12 @@ def recode(codes, new_codes, starts, out):
 
 
 @parallel_jit(work="codes")
-def count_entries(codes, none, out):
+def count_entries(codes, column_starts, out):
     """Count the grids in which each row has a bin.
 
     Parameters
     ----------
-    codes, none : as in `to_csr`
+    codes, column_starts : as in `to_csr`
     out : (n_rows,) int64, written
     """
     n_rows = codes.shape[1]
@@ -274,19 +274,18 @@ def count_entries(codes, none, out):
         entries = out[rows]
         entries[:] = 0
         for p in range(codes.shape[0]):
-            tile_codes = codes[p, rows]
+            tile_codes, n_bins = codes[p, rows], np.uint32(column_starts[p + 1] - column_starts[p])
             for i in range(tile_codes.shape[0]):
-                entries[i] += tile_codes[i] != none
+                entries[i] += tile_codes[i] < n_bins
 
 
 @parallel_jit(work="codes")
-def to_csr(codes, none, column_starts, value, row_starts, columns, values):
+def to_csr(codes, column_starts, value, row_starts, columns, values):
     """Write the column numbers and values of a CSR matrix; entries of a row are in order of their grid.
 
     Parameters
     ----------
-    codes : (n_grids, n_rows) uint16 or uint32
-    none : uint32; code for "no bin"
+    codes : (n_grids, n_rows) uint16 or uint32; codes beyond the bins of a grid are no bin
     column_starts : (n_grids + 1,) int64
     value : float64; value of every entry of the matrix
     row_starts : (n_rows + 1,) int64
@@ -299,9 +298,9 @@ def to_csr(codes, none, column_starts, value, row_starts, columns, values):
         first, last = tile * _TILE, min(n_rows, tile * _TILE + _TILE)
         place = row_starts[first:last].copy()
         for p in range(codes.shape[0]):
-            tile_codes = codes[p, first:last]
+            tile_codes, n_bins = codes[p, first:last], np.uint32(column_starts[p + 1] - column_starts[p])
             for i in range(tile_codes.shape[0]):
-                if tile_codes[i] != none:
+                if tile_codes[i] < n_bins:
                     columns[place[i]] = column_starts[p] + tile_codes[i]
                     place[i] += 1
         values[row_starts[first] : row_starts[last]] = value

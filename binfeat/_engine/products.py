@@ -291,18 +291,17 @@ def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, 
 
 
 @parallel_jit(work="codes")
-def count(codes, none, starts, out):
-    """Number of rows in each bin.
+def count(codes, starts, out):
+    """Number of rows in each bin; codes beyond the bins of a grid are no bin.
 
     Parameters
     ----------
     codes, starts : as in `multiply`
-    none : uint32; code for "no bin"
     out : (n_columns,) int64, written
     """
     for p in prange(codes.shape[0]):
         counts = out[starts[p] : starts[p + 1]]
         counts[:] = 0
         for i in range(np.uint64(codes.shape[1])):
-            if codes[p, i] != none:
+            if codes[p, i] < counts.size:
                 counts[codes[p, i]] += 1

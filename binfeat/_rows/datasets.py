@@ -224,9 +224,10 @@ def without_index(schema: "pa.Schema", names: list[str]) -> list[str]:
 
 
 def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Schema":
-    """Return a schema for all files: floats if one file has them, or if numbers contain thousands separators.
+    """Return a schema for all files, with types that hold all values; numbers with thousands separators are floats.
 
-    Files that cannot be read or lack columns are refused, because pyarrow would fill in nulls.
+    Files that cannot be read or lack columns are refused, because pyarrow would fill in nulls. So are types without a
+    common one; those of text are tried, and refused where a value does not fit.
     """
     import pyarrow as pa
     from pyarrow.dataset import get_partition_keys
@@ -242,25 +243,57 @@ def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Sche
         missing = [name for name in names if name not in known]
         if missing:
             raise ValueError(f"File {number} of the dataset ({path}) has no columns {missing}; it has {own.names}.")
-        differ = [(name, found) for name, found in zip(own.names, own.types) if types.get(name, found) != found]
-        types |= {name: _wider(types[name], found) for name, found in differ}
+        for name, found in zip(own.names, own.types):
+            if name not in types or types[name] == found:
+                continue
+            wider = _wider(types[name], found)
+            if wider is None and text is None:
+                raise TypeError(
+                    f"Column {name!r} contains {found} in file {number} of the dataset ({path}), and {types[name]} in "
+                    "earlier files. Write the column with the same type in all files."
+                )
+            types[name] = wider or types[name]
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}  # pyarrow takes no rows of views
     types = {name: plain.get(own, own) for name, own in types.items()}
     grouped = [] if text is None else text.grouped
     return pa.schema((types | dict.fromkeys(grouped, pa.float64())).items())
 
 
-def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType":
-    """Return a type that holds values of type `found` (this file) and of type `known` (earlier files)."""
+def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType | None":
+    """Return a type that holds values of type `found` (this file) and of type `known` (earlier files), if there is one.
+
+    Flags are integers, and dates are times at midnight.
+    """
     import pyarrow as pa
 
-    types = known, found
-    if pa.types.is_null(known):
-        return found
-    if not all(pa.types.is_integer(own) or pa.types.is_floating(own) for own in types):
+    types = [pa.int8() if pa.types.is_boolean(own) else own for own in (known, found)]
+    if any(map(pa.types.is_null, types)):
+        return found if pa.types.is_null(known) else known
+    if any(map(_is_text, types)):  # reading refuses a word among numbers
         return known
-    if any(map(pa.types.is_floating, types)):
+    if all(map(_is_date_or_time, types)):
+        return max(types, key=_fineness) if len({own.tz for own in types if pa.types.is_timestamp(own)}) == 1 else None
+    if not all(pa.types.is_integer(own) or pa.types.is_floating(own) or pa.types.is_decimal(own) for own in types):
+        return None
+    if not all(map(pa.types.is_integer, types)):
         return pa.float64()
     if len(set(map(pa.types.is_signed_integer, types))) > 1:
         return pa.int64()
     return max(types, key=lambda own: own.bit_width)
+
+
+def _is_text(own: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    own = own.value_type if pa.types.is_dictionary(own) else own
+    return any(is_kind(own) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _is_date_or_time(own: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_date(own) or pa.types.is_timestamp(own)
+
+
+def _fineness(own: "pa.DataType") -> int:
+    return ["s", "ms", "us", "ns"].index(own.unit) if hasattr(own, "unit") else -1

@@ -221,14 +221,17 @@ def _column_at_fault(X: Table, error: Exception) -> str | None:
     return None
 
 
+_END: Any = object()
+
+
 def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
     """Yield the place, X, and a list of y and weights (if any) of each non-empty block."""
     left = iter(source)
     for number in count():
         where = f"Block {number} of the source, counted from 0"
         with naming(where):
-            block = next(left, None)
-            if block is None:
+            block = next(left, _END)
+            if block is _END:
                 return
             X, *others = _checked(block)
         if X.shape[0]:

@@ -24,19 +24,23 @@ from binfeat._rows.products import (
 
 _BLOCK_BYTES = 2**26  # computed features in memory at a time
 _MOST_ROWS = 2**17
+_OF_SOURCE = "y", "sample_weight"
 
 
 class StackedFeatures(RowMatrix):
     """Concatenation of scaled blocks of features of the same rows; nothing is copied or densified.
 
     It is `dense` if all blocks are arrays or computed as arrays, and `computed` if a block is computed or read in every
-    pass; then iterate over blocks of rows. Two blocks that read a source cannot be concatenated.
+    pass; then iterate over blocks of rows, unless two blocks read a source. The source, if there is one, provides the
+    targets `y` and the `sample_weight`.
     """
 
     _instead = "output='csr' in all maps, or its tocsr() or toarray()"
 
     def __init__(self, blocks: Iterable[Features], scales: Iterable[float]) -> None:
         self.blocks, self.scales = list(blocks), [float(scale) for scale in scales]
+        with_targets = [block for block in self.blocks if getattr(block, "y", None) is not None]  # of a source
+        self.y, self.sample_weight = (getattr(with_targets[0], n) if with_targets else None for n in _OF_SOURCE)
         self._starts = np.cumsum([0, *(block.shape[1] for block in self.blocks)])
         self.dense = all(map(is_dense, self.blocks))
         self.computed = any(map(is_computed, self.blocks)) and sum(map(_is_streamed, self.blocks)) <= 1

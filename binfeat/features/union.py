@@ -18,6 +18,7 @@ from binfeat._common.persistence import Persistent
 from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs
 from binfeat._common.sparse_tables import csr_container
 from binfeat._common.validation import check_flag, checked_array, checked_rows
+from binfeat._rows.sources import is_source
 from binfeat._rows.stacked import StackedFeatures
 
 __all__ = ["RandomFeatureUnion"]
@@ -149,7 +150,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : array-like, default=None
             Passed to the maps.
 
@@ -164,7 +165,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             number for each map.
         """
         self._begin(X)
-        self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
+        self._keep(X, [(name, clone(part).fit(X, y)) for name, part in self.transformers])
         return self
 
     @config_context(transform_output="default")  # of the maps inside
@@ -174,7 +175,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : array-like, default=None
 
         Returns
@@ -184,7 +185,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         self._begin(X)
         fitted = [(name, clone(part)) for name, part in self.transformers]
         blocks = [part.fit_transform(X, y) for _, part in fitted]
-        self.transformers_ = fitted
+        self._keep(X, fitted)
         return self._side_by_side(blocks)
 
     @config_context(transform_output="default")  # of the maps inside
@@ -193,7 +194,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
 
         Returns
         -------
@@ -209,7 +210,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
 
         Returns
         -------
@@ -253,11 +254,23 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             raise ValueError(f"transformers must have names without '__' that are not parameters, got {taken}.")
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
-        checked_rows(self, X, skip_check_array=True)
+        if not is_source(X):
+            checked_rows(self, X, skip_check_array=True)
+
+    def _keep(self, X: Any, fitted: list[tuple[str, Any]]) -> None:
+        """Store the fitted maps; the first one knows the inputs of a source."""
+        self.transformers_ = fitted
+        if is_source(X):
+            known = vars(fitted[0][1])
+            self.n_features_in_ = known["n_features_in_"]
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+            self.__dict__.update({name: known[name] for name in ("feature_names_in_",) if name in known})
 
     def _check_inputs(self, X: Any) -> None:
         """Raise an error for new rows that are not a table, or have other inputs than in `fit`."""
         check_is_fitted(self)
+        if is_source(X):  # the maps check its blocks
+            return
         try:
             checked_rows(self, X, reset=False, skip_check_array=True)
         except ValueError:

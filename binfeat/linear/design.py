@@ -35,12 +35,14 @@ def read_design(
 def check_design(estimator: BaseEstimator, Z: Design, reset: bool = False) -> Features:
     """Return an operator unchanged, and anything else as a checked array or CSR matrix.
 
-    ValueError if its number of features differs from `fit`; `reset` sets the number instead.
+    ValueError if its number of features differs from `fit`, or is 0; `reset` sets the number instead.
     """
     if not isinstance(Z, LinearOperator):
         return checked_rows(estimator, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
     if reset:
         _require_transpose(Z)
+        if not Z.shape[1]:
+            raise ValueError(f"X has no features, and {type(estimator).__name__} needs at least one.")
         estimator.n_features_in_ = Z.shape[1]
     elif Z.shape[1] != estimator.n_features_in_:
         raise ValueError(

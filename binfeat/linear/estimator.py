@@ -15,7 +15,7 @@ from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
-from binfeat._common.validation import check_flag, check_integer, check_real, check_weights
+from binfeat._common.validation import check_flag, check_integer, check_real, check_weights, float_dtype
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.sources import Source
@@ -182,7 +182,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 f"warm_start=True requires the features and targets of the earlier fit, {last.solution.shape}; "
                 f"got {wanted}."
             )
-        return last
+        return replace(last, solution=last.solution.astype(float_dtype(rows.dtype), copy=False))
 
     @np.errstate(over="ignore", invalid="ignore")
     def _fit_more(self, rows: ProcessRows, flat: bool = False) -> None:

@@ -147,7 +147,8 @@ def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
     sums, pivot = np.zeros((n_columns, 1)), np.empty(0)
     for rows, block in _filled(part.Z):
         if not pivot.size:  # a row near the mean, against cancellation when the mean is subtracted
-            pivot = block.mean(axis=0) if fit_intercept else np.zeros(n_columns, block.dtype)
+            own = None if part.weights is None else weights[rows, 0]
+            pivot = _mean_of(block, own) if fit_intercept else np.zeros(n_columns, block.dtype)
         roots = np.sqrt(weights[rows]).astype(block.dtype)
         targets = ((part.Y[rows] - target_means) * roots).astype(block.dtype)
         pieces = side_by_side(partial(_sums, block, pivot, roots, targets), _pieces(block), part.n_jobs)
@@ -159,6 +160,14 @@ def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
     means = sums[:, 0] / total if fit_intercept else np.zeros(n_columns)
     _complete(matrix, means, total)
     return GramSystem(matrix, right, means + pivot, target_means, np.dtype(pivot.dtype), total)
+
+
+def _mean_of(block: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the mean row with weights (n_rows,), or without if all are 0."""
+    if weights is None or not weights.any():
+        return block.mean(axis=0)
+    shares = (weights / weights.sum()).astype(block.dtype)
+    return np.einsum("i,ij->j", shares, block)
 
 
 def _pieces(block: np.ndarray) -> Iterable[slice]:

@@ -137,7 +137,8 @@ class NumbersModelBase(ServedModelBase):
         -------
         intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
             Lower and upper ends, separately for each target. Intervals by "deviations" depend on the other rows of X by
-            at most a thousandth of their length; all other intervals, and predictions, are bitwise independent of them.
+            at most a thousandth of their length; all other intervals, and predictions, are bitwise independent of them,
+            except for rounding with Fourier features.
 
         Raises
         ------

@@ -46,8 +46,12 @@ class Clock:
         return phase.value * self._seconds - self.used
 
     def share_used(self, phase: Phase) -> float:
-        """Return the used share of the time of a phase, from 0 to 1."""
-        return min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
+        """Return the used share of the time of a phase, from 0 to 1, rounded down to a tenth.
+
+        Rounding makes fits far from their limit reproducible.
+        """
+        share = min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
+        return np.floor(10 * share) / 10
 
 
 HEADER = "decision", "choice", "validation error", "seconds"

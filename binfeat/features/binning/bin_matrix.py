@@ -42,7 +42,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
     Parameters
     ----------
     codes : ndarray of shape (n_grids, n_rows), uint16 or uint32
-        Index of each row's bin within each grid.
+        Index of each row's bin within each grid. The array is not copied, so later changes change the matrix.
     offsets : array-like of shape (n_grids + 1,), int
         First column of each grid, and the number of columns.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float64
@@ -204,8 +204,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
         """
         n_rows, n_columns = self.shape
         row_starts = np.zeros(n_rows + 1, np.int64)
-        none = no_bin(self.codes.dtype)
-        count_entries(self.codes, none, row_starts[1:], n_jobs=self.n_jobs)
+        count_entries(self.codes, self.offsets, row_starts[1:], n_jobs=self.n_jobs)
         np.cumsum(row_starts, out=row_starts)
         n_entries = int(row_starts[-1])
         index_dtype = np.int32 if max(n_entries, n_columns) <= _INT32_MAX else np.int64
@@ -214,7 +213,7 @@ class BinMatrix(CodedFeatures, RowMatrix):
             n_entries * entry_bytes, "the CSR matrix", "Use output='codes', or fewer rows or grids at a time."
         )
         columns, values = np.empty(n_entries, index_dtype), np.empty(n_entries, self.dtype)
-        to_csr(self.codes, none, self.offsets, self._value, row_starts, columns, values, n_jobs=self.n_jobs)
+        to_csr(self.codes, self.offsets, self._value, row_starts, columns, values, n_jobs=self.n_jobs)
         Z = csr_container()((values, columns, row_starts.astype(index_dtype)), shape=self.shape)
         Z.has_canonical_format = True
         return Z

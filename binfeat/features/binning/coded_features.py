@@ -38,7 +38,7 @@ class CodedFeatures:
     def _bin_sizes(self) -> np.ndarray:
         """Return the number of all rows in each bin, (n_columns,) int64."""
         sizes = np.empty(self.shape[1], np.int64)
-        count(self.codes, no_bin(self.codes.dtype), self.offsets, sizes, n_jobs=self.n_jobs)
+        count(self.codes, self.offsets, sizes, n_jobs=self.n_jobs)
         return sizes
 
     def _unseen_shares(self) -> np.ndarray:

@@ -42,24 +42,25 @@ def gamma_for_features(
     """
     if y is None:
         raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
-    known = _with_search(kernel)
+    law = _with_search(kernel)
     check_moderate(X.data if sparse.issparse(X) else X, "X")
     Y, weights = encoded_targets(y, sample_weight)
     if len(Y) != X.shape[0]:
         raise ValueError(f"y must have one value per row of X, {X.shape[0]}; got {len(Y)}.")
-    learned = learned_gamma(known, X, Y, weights, categorical, seed, n_jobs=n_jobs)
-    rows = np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:_MOST_ROWS])
+    learned = learned_gamma(law, X, Y, weights, categorical, seed, n_jobs=n_jobs)
+    known = np.arange(len(Y)) if weights is None else np.flatnonzero(weights)
+    rows = np.sort(np.random.default_rng(seed).permutation(known)[:_MOST_ROWS])
     if rows.size < 2 * _FOLDS:
         return learned.gamma
     alphas = np.array(_PENALTIES) * learned.alpha
     X, Y, weights = X[rows], Y[rows], None if weights is None else weights[rows]
 
     def error(power: int) -> float:
-        gamma = np.where(categorical, learned.gamma, learned.gamma * 2.0 ** (power * known.power))
+        gamma = np.where(categorical, learned.gamma, learned.gamma * 2.0 ** (power * law.power))
         return _validation_error(lambda *parts: featurize(gamma, *parts), X, Y, weights, alphas, seed)
 
     power = _best_power(error)
-    return np.where(categorical, learned.gamma, learned.gamma * 2.0 ** (power * known.power))
+    return np.where(categorical, learned.gamma, learned.gamma * 2.0 ** (power * law.power))
 
 
 def _with_search(kernel: Any) -> Kernel:
