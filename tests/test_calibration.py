@@ -101,6 +101,34 @@ def test_a_class_without_rows(scored):
     assert p[:, 2].mean() < 0.02
 
 
+@pytest.mark.parametrize("sizes", [(270, 30), (180, 90, 30)])
+def test_leave_one_out_scores_of_a_constant_give_the_shares(sizes):
+    """A score without the own label decreases with this label."""
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    Y = 2.0 * np.eye(len(sizes))[labels] - 1
+    fitted = calibration.Calibration.fitted((Y.sum(axis=0) - Y) / (len(Y) - 1), labels, None)
+    assert not fitted.coef.any()
+    np.testing.assert_allclose(softmax(fitted.intercept), np.array(sizes) / 300, atol=0.003)
+
+
+@pytest.mark.parametrize("loss", ["squared", "log", "squared_hinge"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_constant_inputs_have_the_shares_of_the_classes(loss, n_classes):
+    labels = np.minimum(np.arange(300) % 10, n_classes - 1)  # the first class has a share of 0.1
+    with pytest.warns(UserWarning, match="All rows of X are equal"):
+        model = KernelMachineClassifier(loss=loss, random_state=0).fit(np.ones((300, 2)), labels)
+    p = model.predict_proba(np.ones((1, 2)))
+    np.testing.assert_allclose(p[0], np.unique(labels, return_counts=True)[1] / 300, atol=0.003)
+
+
+def test_noise_has_the_log_loss_of_a_constant():
+    rng = np.random.default_rng(3)  # scores decrease with their labels
+    X, rare = rng.normal(size=(2300, 4)), rng.random(2300) < 0.1
+    model = KernelMachineClassifier(loss="log", random_state=0).fit(X[:300], rare[:300])
+    constant = log_loss(rare[300:], np.full(2000, rare[:300].mean()))
+    assert log_loss(rare[300:], model.predict_proba(X[300:])) == pytest.approx(constant, rel=0.01)
+
+
 def test_many_rows_are_spared(scored, monkeypatch):
     scores, labels, weights = scored
     monkeypatch.setattr(calibration, "_MOST_ROWS", 100)

@@ -43,6 +43,9 @@ class Calibration:
     ) -> "Calibration":
         """Return the calibration with the highest penalized likelihood; the penalty acts on differences of classes.
 
+        Log-odds that would decrease with the scores are constant instead. They decrease if the scores hardly depend on
+        the inputs: the leave-one-out score of a row is then lower only because its own label was left out.
+
         Scores are (n_rows, n_classes), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
         Products are small, so callers should limit BLAS to one thread, which is faster and always rounds equally.
         """
@@ -60,6 +63,8 @@ class Calibration:
         start = coordinates.values(*likelihood.as_they_are)
         found = minimize(loss_and_slopes, start, jac=True, method="L-BFGS-B", options=ends)
         intercept, coef = coordinates.parameters(found.x)
+        if not likelihood.increases(coef):
+            intercept, coef = np.log(likelihood.shares), np.zeros(coef.shape)
         return cls(np.stack(np.hsplit(coef, 2)), intercept)
 
 
@@ -101,6 +106,12 @@ class _Likelihood:
         """Return the parameters for which scores are log-odds."""
         n_classes = self.shares.size
         return np.zeros(n_classes), np.eye(n_classes, 2 * n_classes)
+
+    def increases(self, coef: np.ndarray) -> bool:
+        """Return True if log-odds increase with the scores, by the sum of the covariances over classes."""
+        means = self.weights[:, 0] @ self.features
+        odds = (self.features - means) @ (coef - coef.mean(axis=0)).T  # log-odds are relative to their mean
+        return bool((self.weights * self.features[:, : len(coef)] * odds).sum() > 0)
 
     def __call__(self, intercept: np.ndarray, coef: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         beside = coef - np.hstack([max(0.0, np.trace(own) / len(own)) * np.eye(len(own)) for own in np.hsplit(coef, 2)])

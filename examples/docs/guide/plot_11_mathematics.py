@@ -293,8 +293,9 @@ print("finite differences ", np.round(differences, 7))
 # *Probabilities* are :math:`\operatorname{softmax}(A s + B \log p + b)`, with the scores s and :math:`p = (1 + s) / 2`,
 # smoothly bounded above 0. A and B are multiples of the identity plus matrices with a ridge penalty equivalent to
 # twenty rows. A, B and b minimize the log loss of leave-one-out or validation scores, with one additional misclassified
-# row (Platt 1999; Guo et al. 2017; Kull et al. 2019). With ``scoring``, every selection uses predictions calibrated in
-# this way. ``_common/calibration.py``
+# row (Platt 1999; Guo et al. 2017; Kull et al. 2019). If they would decrease with the scores, A and B are 0, and
+# probabilities equal the shares of the classes. With ``scoring``, every selection uses predictions calibrated in this
+# way. ``_common/calibration.py``
 #
 # Uncertainty
 # -----------
