@@ -80,6 +80,14 @@ def test_a_sum_of_kernels_and_its_penalty_go_on(few_steps, rng):
     np.testing.assert_allclose(model.predict(X), expected, atol=1e-3)
 
 
+def test_noise_in_as_few_rows_raises_the_penalty(few_steps, rng):
+    X = rng.normal(size=(200, 2))
+    y = np.sin(2 * X[:, 0])
+    model = KernelMachineRegressor(**WARM, features="exact", target_transform=None).fit(X, y)
+    alpha = model.alpha_
+    assert model.fit(X, y + rng.normal(size=200)).alpha_ > 100 * alpha
+
+
 def test_linear_kernels_of_older_files_are_searched_anew(few_steps, table):
     X, y, _ = table
     model = KernelMachineRegressor(features="exact", kernel="laplacian", **WARM).fit(X[:100], y[:100])

@@ -300,7 +300,7 @@ def _known_kernel(previous: Fitted, problem: Problem, run: Run) -> KernelSum:
         KernelPart(kernel, gamma / function.unit**kernel.power, share, linear_map)
         for kernel, gamma, share, linear_map in zip(function.kernels, function.gammas, function.shares, maps)
     ]
-    return KernelSum(parts, alpha, function.n_rows)
+    return KernelSum(parts, alpha)
 
 
 def _listed(classes: np.ndarray | list[np.ndarray]) -> list:
