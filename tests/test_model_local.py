@@ -19,6 +19,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat.length_scales import kernel_sum, leave_one_out, matrices
 from binfeat.models import problem
 from binfeat.models.fitted import cell_trees, expansion
+from binfeat.models.served import onnx
 from binfeat.models.solvers import cell_ensemble, learner, local, sizes
 
 pd = pytest.importorskip("pandas")
@@ -136,6 +137,14 @@ def test_cells_are_a_partition(rng, disorder, n_rows):
     assert 2 not in trees.inputs  # input 2 is constant
     splits = list(zip(trees.inputs, trees.places, *trees.children.T, strict=True))
     np.testing.assert_array_equal(found, [naive.cell_of(row, splits, trees.roots[0]) for row in X])
+
+
+def test_splits_that_each_separate_one_row():
+    """In sparse columns with a single 1, trees are as deep as there are columns."""
+    n_columns = 1100
+    trees, cells = grown(np.eye(n_columns + 30, n_columns, dtype=np.float32), 20)
+    assert trees.cells_below(0) == list(range(len(cells)))
+    assert onnx._depth(trees.children, 0) == len(trees.inputs) > 1000
 
 
 def test_rows_that_do_not_differ_stay_together():

@@ -57,9 +57,14 @@ class CellTrees(ArrayRecord):
 
     def cells_below(self, node: int) -> list[int]:
         """Return the numbers of the cells below a split, in order; negative numbers represent cells."""
-        if node < 0:
-            return [-node - 1]
-        return [cell for child in self.children[node].tolist() for cell in self.cells_below(child)]
+        cells, waiting = list[int](), [node]
+        while waiting:
+            node = waiting.pop()
+            if node < 0:
+                cells.append(-node - 1)
+            else:
+                waiting += self.children[node, ::-1].tolist()
+        return cells
 
     @classmethod
     def joined(cls, trees: list["CellTrees"]) -> "CellTrees":
@@ -88,21 +93,21 @@ def split_into_cells(
     splits: list[tuple[int, float]] = []
     children: list[list[int]] = []
     cells: list[np.ndarray] = []
-
-    def grow(rows: np.ndarray) -> int:
+    roots = [0]
+    waiting = [(rows, roots, 0)]  # rows of a node, and its place in the list of a pair of children
+    while waiting:
+        rows, siblings, side = waiting.pop()
         split = None if len(rows) <= most else _split(X, rows, spread(rows), most, rng, disorder)
         if split is None:
             cells.append(rows)
-            return -len(cells)
-        node, beyond = len(splits), X[rows, split[0]] > split[1]
+            siblings[side] = -len(cells)
+            continue
+        siblings[side], beyond = len(splits), X[rows, split[0]] > split[1]
         splits.append(split)
         children.append([0, 0])
-        children[node] = [grow(rows[~beyond]), grow(rows[beyond])]
-        return node
-
-    root = np.array([grow(rows)], np.int32)
+        waiting += [(rows[beyond], children[-1], 1), (rows[~beyond], children[-1], 0)]
     inputs, places = np.array([own[0] for own in splits], np.int32), np.array([own[1] for own in splits], np.float64)
-    return CellTrees(inputs, places, np.array(children, np.int32).reshape(-1, 2), root), cells
+    return CellTrees(inputs, places, np.array(children, np.int32).reshape(-1, 2), np.array(roots, np.int32)), cells
 
 
 def cells_of_columns(columns: np.ndarray, scales: np.ndarray, most: int) -> tuple[CellTrees, list[np.ndarray]]:

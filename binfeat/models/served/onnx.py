@@ -148,8 +148,11 @@ def _cells(graph: Graph, trees: CellTrees, rows: str) -> list[str]:
     return cells
 
 
-def _depth(children: np.ndarray, node: int) -> int:
-    return 0 if node < 0 else 1 + max(_depth(children, int(child)) for child in children[node])
+def _depth(children: np.ndarray, root: int) -> int:
+    nodes, depth = np.array([root]), 0
+    while (nodes := nodes[nodes >= 0]).size:
+        nodes, depth = children[nodes].ravel(), depth + 1
+    return depth
 
 
 def _expansion(
