@@ -541,7 +541,10 @@ def test_standard_errors_count_groups(rng):
     assert np.isnan(pipeline._error(losses, np.zeros(50, int))[1])
 
 
-def test_groups_of_many_rows_are_not_left_out_of_exact_models():
+def test_groups_and_validation_rows_of_many_rows_are_refused_by_exact_models():
     X, y, groups = of_groups_that_nearly_agree(0, 300)
-    with pytest.raises(ValueError, match=r"features='exact' supports groups for up to 1,500 rows, got 1,800"):
+    message = r"features='exact' supports cv and groups for up to 1,500 rows, got 1,800"
+    with pytest.raises(ValueError, match=message):
         KernelMachineRegressor(features="exact").fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match=message):
+        KernelMachineRegressor(features="exact", cv=3).fit(X, y)

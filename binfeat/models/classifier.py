@@ -73,7 +73,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
     max_bytes : int, default=None
         Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
     cv : int, splitter or list of splits, default=None
-        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models of up to 1,500 rows use all splits
+        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models (up to 1,500 rows) use all splits
         if each row is validated exactly once, ``refit=True``, and the loss is squared or Huber's. Otherwise only the
         first split is used, as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
     scoring : str or callable, default=None

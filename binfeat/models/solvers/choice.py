@@ -132,9 +132,10 @@ class SolverChoice:
         """Return True for an exact model: with few rows, unless a parameter requires random features."""
         problem, settings = self.problem, self.run.settings
         if settings.features == "exact":
-            if problem.groups is not None and len(problem.table) > TUNING_ROWS:
+            n_rows = sum(len(rows[problem.weighty(rows)]) for rows in (problem.train, problem.held_out))
+            if (settings.has_cv or problem.groups is not None) and n_rows > TUNING_ROWS:
                 raise ValueError(
-                    f"features='exact' supports groups for up to {TUNING_ROWS:,} rows, got {len(problem.table):,}. "
+                    f"features='exact' supports cv and groups for up to {TUNING_ROWS:,} rows, got {n_rows:,}. "
                     "Use features='local' or 'auto'."
                 )
             if problem.loss.needs_matrix and len(problem.table) > MOST_FACTORED:

@@ -184,8 +184,8 @@ print("finite differences ", np.round(differences, 7))
 # Hyperparameters of an exact model minimize leave-one-out errors. With ``groups`` or ``cv`` and up to 1,500 rows, the
 # penalty minimizes leave-one-group-out or leave-one-fold-out errors; leave-one-fold-out requires a loss based on
 # squares and ``refit=True``. In all other cases with ``cv``, the validation rows are predicted from the training rows,
-# and rows in neither part are not used. With more than 1,500 rows, ``features="exact"`` does not accept ``groups``, and
-# ``cv`` selects the rows for leave-one-out errors.
+# and rows in neither part are not used. With more than 1,500 rows, ``features="exact"`` accepts neither ``groups`` nor
+# ``cv``.
 #
 # *Solution.* Up to 3,000 rows with one target, and 14,000 with many, the system is solved by a Cholesky factor. Larger
 # systems are solved by conjugate gradients with the randomized Nystroem preconditioner of Frangella, Tropp & Udell
