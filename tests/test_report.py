@@ -330,6 +330,15 @@ def test_what_twice_the_rows_bring():
     assert gain > 2 * spread
 
 
+def test_a_cell_of_a_single_row_next_to_others_has_no_halves():
+    """In columns with a single 1, each split separates one row."""
+    X = np.eye(100, 60)
+    options = with_options(FIXED, n_grids=None, cell_rows=40, n_trees=1)
+    model = KernelMachineRegressor(**{**options, "features": "local"}).fit(X, np.arange(100.0))
+    gain, spread = learning.gain_of_twice_the_rows(model._fitted.function, model._fitted.intercept, None)
+    assert np.isfinite([gain, spread]).all()
+
+
 def test_gains_of_doublings_are_a_geometric_series():
     def errors(n_rows):
         return 0.2 + 3.0 * n_rows**-0.6

@@ -126,7 +126,7 @@ def _of_cells(function: LocalFunction) -> _KnownRows:
     cells = np.split(np.arange(len(Y)), ends[:-1])
     rng, n_first = np.random.default_rng(0), len(trees.cells_below(trees.children[node, 0]))
     children = [np.concatenate(cells[:n_first]), np.concatenate(cells[n_first:])]
-    halves = [half for rows in children for half in np.array_split(rng.permutation(rows), 2)]
+    halves = [half for rows in children for half in np.array_split(rng.permutation(rows), min(2, len(rows)))]
     quarters = np.array_split(rng.permutation(len(Y)), 4)
     return _KnownRows(function, X, Y, weights, [quarters, halves, cells], 0.0)
 
