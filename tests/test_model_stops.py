@@ -8,11 +8,13 @@ from callbacks import Callback
 from hard import hard
 from interrupts import SEARCH_START, SEARCH_STEP, interrupted
 from kernel_models import BINS, GROWING
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.features.binning import bin_map
 from binfeat.linear import cg
+from binfeat.models import pipeline
 from binfeat.models.solvers import growth, sizes
 
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -124,6 +126,28 @@ def test_ctrl_c_in_the_search_of_a_source_keeps_a_model_of_its_sample(table, sam
         model.fit(blocks([(X[:200], y[:200]), (X[200:], y[200:])]))
     assert model.status_ == "interrupted"
     assert model.score(X, y) > 0.3
+
+
+@pytest.mark.parametrize(
+    ("options", "home", "name"),
+    [
+        ({}, pipeline, "_noise_model"),
+        ({"features": "binning"}, pipeline, "_rises"),
+        ({"loss": "poisson"}, pipeline, "solver_again"),
+    ],
+)
+def test_ctrl_c_after_the_solution_keeps_it(table, few_steps, options, home, name):
+    X, y, _ = table
+    model = KernelMachineRegressor(target_transform=None, random_state=0, **options)
+    with interrupted(home, name, once=True), pytest.raises(KeyboardInterrupt):
+        model.fit(X, np.exp(y))
+    whole = clone(model).fit(X, np.exp(y))
+    assert (model.status_, whole.status_) == ("interrupted", "converged")
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=0.1 if "loss" in options else 1e-6)
+    assert np.isfinite(model.feature_importances_).all()
+    if not options:
+        with pytest.raises(ValueError, match="no quantiles, because fit was interrupted"):
+            model.predict_quantiles(X)
 
 
 def test_ctrl_c_before_there_is_a_model(table):

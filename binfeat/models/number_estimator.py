@@ -92,8 +92,8 @@ class NumbersModelBase(ServedModelBase):
         Raises
         ------
         ValueError
-            If a level is out of range or too extreme for the number of residuals, `loss` is a deviance, or the model
-            was saved by a version without quantiles.
+            If a level is out of range or too extreme for the number of residuals, `loss` is a deviance, `fit` was
+            interrupted before it estimated quantiles, or a version without quantiles saved the model.
         """
         levels = np.array(
             [check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(unmasked(quantiles))).tolist()]
@@ -174,11 +174,13 @@ class NumbersModelBase(ServedModelBase):
         return {"_n_chosen": int(chosen)}
 
     def _require_noise_model(self) -> NoiseModel:
-        """Return the noise model; ValueError for models saved by older versions."""
+        """Return the noise model; ValueError for interrupted models, and models saved by older versions."""
         self._require_squares()
         noise_model = self._fitted.noise_model
         if noise_model is None:
-            raise ValueError("This model was saved by an older version without quantiles. Fit it again.")
+            raise ValueError(
+                "This model has no quantiles, because fit was interrupted or an older version saved it. Fit it again."
+            )
         return noise_model
 
     def _require_squares(self) -> None:

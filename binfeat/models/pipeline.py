@@ -45,7 +45,8 @@ from binfeat.models.table.targets import (
 def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -> Fitted:
     """Determine targets and weights, then scaling and length scales, then the kind of model, then its solution.
 
-    Ctrl-C returns the best current model and sets `run.interrupt`; it is raised again if there is no model.
+    Ctrl-C returns the best current model and sets `run.interrupt`; it is raised again if there is no model. After the
+    solution, the model is complete except for its optional parts.
     """
     problem = prepared(problem, run, has_targets=previous is not None)
     choice = SolverChoice.of(problem, all_rows(problem, run), run)
@@ -57,13 +58,17 @@ def fit(problem: Problem, previous: Fitted | None, all_rows: RowsOf, run: Run) -
     elif previous is None:
         search = KernelSearch(problem, run, *choice.kernel_kinds, choice.rows.n_train)
     run.begin((search.n_stages if search else 0) + choice.n_stages(run.settings.learns_gamma and previous is None))
-    solver = kernels = None
+    solver = kernels = solution = None
     try:
         kernels = search.run() if search else known_kernels(cast(Fitted, previous), problem, run)
         solver = _solver(choice, kernels, previous)
         solution = solver.solve(choice.rows, run)
         problem, solution = reweighted(problem, kernels, solution, all_rows, run)
+        return concluded(problem, kernels, solution, run)
     except KeyboardInterrupt as interrupt:
+        if kernels is not None and solution is not None:
+            run.interrupt = interrupt
+            return concluded(problem, kernels, solution, run, is_short=True)
         settled, so_far = search.settled() if search else kernels, None if solver is None else solver.so_far()
         if settled is None:
             raise
@@ -153,8 +158,8 @@ def reweighted(
     return problem, replace(solution, status=max(statuses, key=_STATUSES.index))
 
 
-def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:
-    """Return the fitted model, with calibrated targets and its errors."""
+def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run, is_short: bool = False) -> Fitted:
+    """Return the fitted model, with calibrated targets and its errors; without noise model and rises if short."""
     rows, predictions, settings, function = solution.rows, solution.predictions, run.settings, solution.function
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     main = solution.kernel.main
@@ -162,7 +167,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     groups = None if settings.has_cv or problem.scoring is not None else rows_of(problem.groups, rows)
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels) and run.limits.mechanisms.noise_model
-    noise_model = _noise_model(problem, kernels, solution, run) if has_noise else None
+    noise_model = _noise_model(problem, kernels, solution, run) if has_noise and not is_short else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
     errors, gammas = kernels.history(main.kernel)
@@ -188,7 +193,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         samples=solution.samples,
         errors=solution.errors,
         noise_model=noise_model,
-        rises=_rises(problem, kernels, solution, run),
+        rises=None if is_short else _rises(problem, kernels, solution, run),
     )
 
 

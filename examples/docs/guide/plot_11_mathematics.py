@@ -405,8 +405,9 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # and the final refit start only if they should finish in time. An exact model is always solved.
 #
 # *Interruption.* Ctrl-C after the first step of the search leaves a fitted model: the current one, or a model of up to
-# 4,000 rows with the current length scales. Callbacks, for example ``sklearn.callback.ProgressBar``, receive the stages
-# of a fit, with the remaining seconds if ``max_seconds`` is set.
+# 4,000 rows with the current length scales. After the solution, only quantiles and importances can be missing.
+# Callbacks, for example ``sklearn.callback.ProgressBar``, receive the stages of a fit, with the remaining seconds if
+# ``max_seconds`` is set.
 #
 # Why the search needs a prior
 # ----------------------------
