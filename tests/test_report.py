@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.kernels import Laplacian
-from binfeat.report import bottlenecks, effects, errors, learning
+from binfeat.report import bottlenecks, effects, errors, learning, pictures
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -398,15 +398,18 @@ def test_growth_is_of_grids_or_trees(table, tmp_path, features, grown):
     assert f">{grown}<" in page or f"<!-- {grown} -->" in page
 
 
-def test_grids_are_extrapolated_by_their_inverse():
-    """Errors of 1 + 8 / n have the limit 1."""
+@pytest.mark.parametrize(("limit", "share"), [(1.0, "9.1%"), (-0.9, "12.5%")])
+def test_grids_are_extrapolated_by_their_inverse(limit, share):
+    """Errors of limit + 8 / n, also of a score, which are negative."""
     X = np.linspace(0, 1, 60)[:, np.newaxis]
     model = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
-    model.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])
-    limits = bottlenecks.limits_of(model, None)
-    (limit,) = (limit for limit in limits if limit.title == "Random features")
-    assert "about 9.1%" in limit.text
-    assert limit.is_relevant
+    model.learning_curve_ = np.array([[40, limit + 0.2], [80, limit + 0.1]])
+    (found,) = (own for own in bottlenecks.limits_of(model, None) if own.title == "Random features")
+    assert f"about {share}" in found.text
+    assert found.is_relevant
+    (ax,) = pictures.figure_of(pictures.growth, model.learning_curve_, "grids").axes
+    low, high = ax.get_ylim()
+    assert low <= min(0.0, limit + 0.1) < max(0.0, limit + 0.2) <= high
 
 
 @pytest.mark.parametrize(

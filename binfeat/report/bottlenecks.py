@@ -49,7 +49,8 @@ def _grids(model: ServedModelBase) -> Limit:
     if len(curve) < 2 or curve[-1, 0] == curve[-2, 0]:
         return Limit(title, f"The gain from more {many_of} is unknown, because only one number was fitted.", False)
     (few, before), (many, error) = curve[-2:]
-    share = max(0.0, few * (before - error) / (many - few)) / error if error else 0.0
+    # The error of a score is negative.
+    share = max(0.0, few * (before - error) / (many - few)) / abs(error) if error else 0.0
     text = f"The model uses {many:,.0f} {many_of}. More would lower the validation error by at most about {share:.1%}."
     return Limit(title, text, share > _MUCH)
 

@@ -116,7 +116,8 @@ def search(ax: Axes, errors: np.ndarray) -> None:
 
 def growth(ax: Axes, curve: np.ndarray, grown: str) -> None:
     ax.plot(*curve.T, color=_BLUE, marker="o", markersize=4)
-    ax.set(xlabel=grown, ylabel="validation error", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
+    low, high = min(0.0, curve[:, 1].min()), max(0.0, curve[:, 1].max())
+    ax.set(xlabel=grown, ylabel="validation error", ylim=(1.08 * low, 1.08 * high), xlim=(0, None))
 
 
 def effect(ax: Axes, found: Effect, low: float, high: float) -> None:
