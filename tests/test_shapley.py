@@ -155,6 +155,7 @@ def test_samples_are_near_the_closed_form(smooth, monkeypatch):
     # 120 Student variates with 59 degrees of freedom have a mean square of 1.035; rows share permutations.
     assert 0.6 < np.mean(away**2) < 1.6
     np.testing.assert_allclose(sampled.values.sum(axis=1) + sampled.base_values, model.predict(X[:30]))
+    assert np.isnan(model.shapley_values(X[:3], n_permutations=1).standard_errors).all()
 
 
 @pytest.mark.parametrize(

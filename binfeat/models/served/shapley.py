@@ -207,7 +207,9 @@ def _sampled(
         pair = (walks[0][0] + walks[1][0]) / 2
         total, squares, base = total + pair, squares + pair**2, base + walks[0][1]
     mean = total / n_permutations
-    spread = np.maximum(squares / n_permutations - mean**2, 0.0) / max(1, n_permutations - 1)
+    if n_permutations == 1:
+        return mean, base, np.full(shape, np.nan)
+    spread = np.maximum(squares / n_permutations - mean**2, 0.0) / (n_permutations - 1)
     return mean, base / n_permutations, np.sqrt(spread)
 
 
@@ -238,7 +240,7 @@ class ShapleyValues:
     base_values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         Mean prediction for background rows with independently drawn inputs.
     standard_errors : ndarray like values
-        Standard errors of sampled values; 0 for exact values.
+        Standard errors of sampled values, NaN for a single permutation; 0 for exact values.
     data : ndarray of shape (n_rows, n_inputs)
         The explained rows.
     feature_names : list of str
