@@ -127,7 +127,7 @@ class CellEnsemble:
         return self._rows.problem.Y[rows] - self._sums[rows] / self.n_trees
 
     def known(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions of the rows that are in a cell of every tree, and their leave-one-out predictions."""
+        """Return positions among `rows` of the rows in a cell of every tree, and the predictions for them."""
         places = np.flatnonzero(self._counts[rows] == self.n_trees)
         return places, self._scores[rows[places]] / self.n_trees
 

@@ -136,7 +136,6 @@ class ExactSolver(KernelCandidate):
             curve=[(1, error)],
             status=plain.status,
             errors=HeldOutErrors.of(problem.Y[rows.all] - predictions, ensemble.variances[rows.all]),
-            known=ensemble.known(rows.all),
         )
 
     def _function(
