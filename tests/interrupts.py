@@ -1,6 +1,7 @@
 """Ctrl-C at a chosen moment."""
 
 from contextlib import contextmanager
+from importlib import import_module
 
 import pytest
 
@@ -11,7 +12,11 @@ SEARCH_STEP, SEARCH_START = (LengthScaleSearch, "_step"), (LengthScaleSearch, "_
 
 @contextmanager
 def interrupted(home, name, call=1, *, once=False):
-    """Press Ctrl-C at the n-th call of a function, counted from 1, and optionally at all later calls."""
+    """Press Ctrl-C at the n-th call of a function, counted from 1, and optionally at all later calls.
+
+    `home` is a class, a module or the name of a module.
+    """
+    home = import_module(home) if isinstance(home, str) else home
     real, n_calls = getattr(home, name), 0
 
     def stop(*args, **kwargs):

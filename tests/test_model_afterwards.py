@@ -26,7 +26,7 @@ def fitted(request, table):
     X, y, labels = table
     X = X.copy()
     X[::7, 3] = np.nan
-    options = {**FIXED, "features": request.param}
+    options = {**FIXED, "features": request.param} | ({"kernel": "rbf"} if request.param == "fourier" else {})
     if "categories" in request.param:
         options["features"] = "exact" if "exact" in request.param else "binning"
         X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))

@@ -9,9 +9,7 @@ from kernel_models import FIXED, GROWING, with_options
 from memory import peak_bytes
 from scipy import sparse
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._rows.sources import SourceSummary
-from binfeat.features.fourier.features import FourierMap
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomFourier, blocks
 from binfeat.models.solvers import growth, random_features, sizes
 
 FLOAT32 = np.dtype(np.float32)
@@ -196,11 +194,16 @@ def test_small_copies_come_on_top(shape, refused):
 
 
 def test_blocks_of_fourier_features_of_a_source_are_small(rng):
-    X = rng.normal(size=(10_000, 2))
-    summary = SourceSummary(blocks(X, X[:, 0]), lambda X, _: X)
-    rows = growth.TrainingRows(summary.rows(), X[:, :1], None, slice(0), None)
-    Z = rows.for_solver(FourierMap(rng.normal(size=(2, 512))), np.dtype(np.float64)).Z
-    assert max(block.nbytes for _, block in Z.row_blocks()) <= 2**25
+    X, waves = rng.normal(size=(10_000, 2)), RandomFourier(n_components=1024, gamma=1.0, random_state=0)
+
+    class Waves:
+        n_components, __call__ = 1024, staticmethod(waves.fit(X).transform)
+
+    of_pass = growth.RowBlocks(blocks(X, X[:, 0]), np.asarray, len(X), len(X))
+    rows = growth.TrainingRows(of_pass, X[:, :1], None, slice(0), None)
+    sizes_of_blocks = [block.nbytes for _, block in rows.for_solver(Waves(), np.dtype(np.float64)).Z.row_blocks()]
+    assert sum(sizes_of_blocks) == 8 * 1024 * len(X)
+    assert max(sizes_of_blocks) <= 2**25
 
 
 def test_fourier_features_of_the_rows_for_comparing_kernels_are_not_stored(rng, limits, monkeypatch):

@@ -14,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.features.binning import bin_map
 from binfeat.linear import cg
-from binfeat.models import pipeline
 from binfeat.models.solvers import growth, sizes
 
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -129,17 +128,13 @@ def test_ctrl_c_in_the_search_of_a_source_keeps_a_model_of_its_sample(table, sam
 
 
 @pytest.mark.parametrize(
-    ("options", "home", "name"),
-    [
-        ({}, pipeline, "_noise_model"),
-        ({"features": "binning"}, pipeline, "_rises"),
-        ({"loss": "poisson"}, pipeline, "solver_again"),
-    ],
+    ("options", "name"),
+    [({}, "_noise_model"), ({"features": "binning"}, "_rises"), ({"loss": "poisson"}, "solver_again")],
 )
-def test_ctrl_c_after_the_solution_keeps_it(table, few_steps, options, home, name):
+def test_ctrl_c_after_the_solution_keeps_it(table, few_steps, options, name):
     X, y, _ = table
     model = KernelMachineRegressor(target_transform=None, random_state=0, **options)
-    with interrupted(home, name, once=True), pytest.raises(KeyboardInterrupt):
+    with interrupted("binfeat.models.pipeline", name, once=True), pytest.raises(KeyboardInterrupt):
         model.fit(X, np.exp(y))
     whole = clone(model).fit(X, np.exp(y))
     assert (model.status_, whole.status_) == ("interrupted", "converged")

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat.models import pipeline
 from binfeat.models.solvers import growth
 
 WARM = {"warm_start": True, "random_state": 0}
@@ -132,7 +131,7 @@ def test_targets_in_other_units(table, transform):
 
 @pytest.mark.parametrize("kind", ["log", "arcsinh"])
 def test_a_chosen_transformation_in_other_units(few_steps, monkeypatch, rng, kind):
-    monkeypatch.setattr(pipeline, "transforms_to_try", lambda Y: [kind])
+    monkeypatch.setattr("binfeat.models.pipeline.transforms_to_try", lambda Y: [kind])
     X = rng.normal(size=(200, 2))
     y = np.exp(2 * X[:, 0])
     model = KernelMachineRegressor(**WARM).fit(X, y)

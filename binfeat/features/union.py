@@ -165,7 +165,8 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             number for each map.
         """
         self._begin(X)
-        self._keep(X, [(name, clone(part).fit(X, y)) for name, part in self.transformers])
+        self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
+        self.__dict__.update(_inputs_of_source(X, self.transformers_))
         return self
 
     @config_context(transform_output="default")  # of the maps inside
@@ -185,7 +186,8 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         self._begin(X)
         fitted = [(name, clone(part)) for name, part in self.transformers]
         blocks = [part.fit_transform(X, y) for _, part in fitted]
-        self._keep(X, fitted)
+        self.transformers_ = fitted
+        self.__dict__.update(_inputs_of_source(X, fitted))
         return self._side_by_side(blocks)
 
     @config_context(transform_output="default")  # of the maps inside
@@ -254,17 +256,10 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             raise ValueError(f"transformers must have names without '__' that are not parameters, got {taken}.")
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
-        if not is_source(X):
-            checked_rows(self, X, skip_check_array=True)
-
-    def _keep(self, X: Any, fitted: list[tuple[str, Any]]) -> None:
-        """Store the fitted maps; the first one knows the inputs of a source."""
-        self.transformers_ = fitted
         if is_source(X):
-            known = vars(fitted[0][1])
-            self.n_features_in_ = known["n_features_in_"]
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-            self.__dict__.update({name: known[name] for name in ("feature_names_in_",) if name in known})
+        else:
+            checked_rows(self, X, skip_check_array=True)
 
     def _check_inputs(self, X: Any) -> None:
         """Raise an error for new rows that are not a table, or have other inputs than in `fit`."""
@@ -300,6 +295,12 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         known = [part for _, part in self._named() if hasattr(part, "__sklearn_tags__")]
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for part in known)
         return tags
+
+
+def _inputs_of_source(X: Any, fitted: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of the inputs of a source, which the maps have read; none for a table."""
+    known = vars(fitted[0][1]) if is_source(X) else {}
+    return {name: known[name] for name in ("n_features_in_", "feature_names_in_") if name in known}
 
 
 def _scaled(part: Any, scale: float) -> Any:
