@@ -87,7 +87,7 @@ def test_standard_deviations_of_smooth_functions_with_little_noise(rng, alpha):
     solved = np.linalg.solve(K + model.alpha_ * np.eye(200), across)
     variances = (2 - (across * solved).sum(axis=0)) / model.alpha_
     posterior = model._fitted.posterior(None)
-    np.testing.assert_allclose(posterior.variances(rows), variances, rtol=1e-3)
+    np.testing.assert_allclose(posterior.variances(rows), variances, rtol=1e-2 if alpha == 1e-2 else 1e-5)
     std = model.predict(rows, return_std=True)[1]
     assert (std > 0).all()
     samples = model.sample_y(rows, 2000, random_state=0)

@@ -174,8 +174,16 @@ def test_integers_and_flags_have_the_same_number_in_columns_of_any_type():
 def test_missing_labels_of_all_types_are_missing():
     expected = features_of([0.0, np.nan])[1]
     strings, times = pd.array(["a", None], "string"), pd.Series(["a", pd.NaT], dtype=object)
-    for missing in (strings, times, ["a", np.nan], ["a", None]):
+    others = pd.Series(["a", np.datetime64("NaT")], dtype=object)
+    for missing in (strings, times, others, ["a", np.nan], ["a", None]):
         np.testing.assert_array_equal(features_of(missing)[1], expected)
+
+
+def test_durations_and_long_integers_are_labels():
+    labels = pd.Series([np.timedelta64(3, "D"), 2**60, 2**60 + 1, 3], dtype=object)
+    features = features_of(labels)
+    assert len(np.unique(features, axis=0)) == 4
+    np.testing.assert_array_equal(features_of(labels[:3]), features[:3])
 
 
 def test_columns_can_have_numbers_as_names():

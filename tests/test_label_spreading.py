@@ -256,8 +256,18 @@ def test_copies_of_a_row_are_one_row_with_the_shares_of_their_labels(rng, clamp)
     W = np.column_stack([graph._product(unit[:, None])[:, 0] for unit in np.eye(60)])
     expected = naive.label_spreading(W, shares, 0.98, np.flatnonzero(labeled) if clamp else ())
     expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(spread.label_distributions_, expected[rows_of_distinct], atol=1e-6)
+    free = ~known if clamp else slice(None)
+    np.testing.assert_allclose(spread.label_distributions_[free], expected[rows_of_distinct][free], atol=1e-6)
     np.testing.assert_array_equal(spread.predict(X[places]), spread.predict(X)[places])
+
+
+def test_clamped_copies_keep_their_own_labels(rng):
+    places = np.r_[:60, :10]
+    labels = np.where(np.arange(70) < 10, Y[places], np.where(np.arange(70) < 60, -1, 1 - Y[places]))
+    spread = LabelSpreading(clamp=True, random_state=0).fit(X[places], labels)
+    known = labels >= 0
+    np.testing.assert_array_equal(spread.transduction_[known], labels[known])
+    np.testing.assert_array_equal(spread.label_distributions_[known], one_hot(labels)[known])
 
 
 def test_many_copies_do_not_separate_rows():

@@ -211,6 +211,19 @@ def test_limits_of_transformers_of_the_caller(rng):
         assert np.isfinite(limited.decode(np.array([[-50.0, 50.0], [50.0, -50.0]]))).all()
 
 
+def test_a_transformer_that_raises_outside_its_domain(rng):
+    def logarithm(values):
+        if (values <= 0).any():
+            raise ValueError("numbers must be positive")
+        return np.log(values)
+
+    y = rng.uniform(-0.3, 0.3, size=(200, 1))
+    given = targets.TargetTransform("given", transformer=FunctionTransformer(np.exp, logarithm))
+    limited = targets.Targets.of(given, y).limited(y)
+    assert np.isfinite(limited.limits).all()
+    assert np.isfinite(limited.decode(np.array([[-50.0], [50.0]]))).all()
+
+
 def test_error_bars_where_the_inverse_of_a_transformer_ends(rng):
     X = rng.uniform(-2, 2, size=(150, 1))
     y = np.exp(2 * np.sin(2 * X[:, 0]) + 0.8 * rng.normal(size=150))

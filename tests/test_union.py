@@ -12,7 +12,7 @@ from scipy.sparse.linalg import svds
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from solving import LazyFeatures, StackedFeatures
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
@@ -124,6 +124,13 @@ def test_sources(table, output):
     np.testing.assert_allclose(fitted.transform(source) @ np.eye(Z.shape[1]), expected, atol=1e-12)
     ridge = CGRidge(tol=1e-10, max_iter=3000)
     coef = make_pipeline(clone(made), ridge).fit(source)[-1].coef_
+    waves = [(name, RandomFourier(n_components=20, gamma=g, random_state=0)) for name, g in (("p", 1.0), ("q", 0.3))]
+    of_source = make_pipeline(RandomFeatureUnion(waves), CGRidge()).fit(source)
+    in_memory = CGRidge().fit(RandomFeatureUnion(waves, sparse_output=False).fit_transform(X), y, weights)
+    assert of_source[-1].solver_ == in_memory.solver_ == "gram"
+    np.testing.assert_allclose(of_source[-1].coef_, in_memory.coef_, atol=1e-8)
+    nested = RandomFeatureUnion([("scaled", make_pipeline(RandomFourier(gamma=1.0)))]).fit(source)
+    assert nested.n_features_in_ == 3
     np.testing.assert_allclose(coef, clone(ridge).fit(expected, y, weights).coef_, atol=1e-6)
 
 
@@ -193,6 +200,13 @@ def test_weights_of_integers_and_flags(table, dtype, sparse_output):
     Z = RandomFeatureUnion(transformers, weights=[0.25, 1.0], sparse_output=sparse_output).fit_transform(X)
     Z = Z.toarray() if sparse_output else Z
     np.testing.assert_array_equal(Z[:, :3], 0.5 * np.eye(3)[X[:, 0]])
+
+
+def test_maps_that_return_nullable_data_frames(table):
+    X = pd.DataFrame(table[0], columns=list("abc"))
+    maps = [("same", FunctionTransformer(lambda X: X.convert_dtypes())), ("again", StandardScaler())]
+    expected = np.hstack([X, StandardScaler().fit_transform(X)])
+    np.testing.assert_allclose(RandomFeatureUnion(maps).fit_transform(X).toarray(), expected)
 
 
 def test_maps_that_return_data_frames(table):

@@ -211,7 +211,7 @@ def test_a_column_of_names_that_becomes_categories_is_searched_anew(few_steps, t
     levels = names.assign(level=np.where(X[:, 1] > 0, "u", "v"))
     with pytest.warns(UserWarning, match="too many to generalize"):
         model = KernelMachineRegressor(features="exact", **WARM).fit(names, y)
-    assert first_line(model.fit(levels, X[:, 1] > 0))[1] == "none: a column has several categories for the first time"
+    assert first_line(model.fit(levels, X[:, 1] > 0))[1] == "none: a column is not constant for the first time"
     assert model.score(levels, X[:, 1] > 0) > 0.9
     with pytest.warns(UserWarning, match="too many to generalize"):
         model.fit(names, y)
@@ -246,3 +246,13 @@ def test_targets_that_the_transformation_does_not_support(rng, lowest):
     with pytest.raises(ValueError, match=f"transformation of y of the earlier fit, log; got y with minimum {lowest:g}"):
         model.fit(X, np.append(y[:-1], lowest))
     assert model.fit(X, 2 * y).target_transform_ == "log"
+
+
+def test_columns_that_were_constant(rng):
+    """Their gammas are 0, so a search starts."""
+    X = rng.normal(size=(200, 2))
+    constant = np.column_stack([X[:, 0], np.full(200, 3.0)])
+    model = KernelMachineRegressor(warm_start=True, random_state=0).fit(constant, X[:, 0])
+    y = X[:, 0] + 3 * X[:, 1]
+    assert model.fit(X, y).score(X, y) > 0.95
+    assert "none: a column is not constant for the first time" in model.summary()

@@ -8,6 +8,7 @@ import numpy as np
 
 from binfeat._common.frames import collected, is_frame, is_missing
 
+_EXACT = 2**53  # larger integers lose digits as floats
 _BITS = 50  # a number below 2^50 is exact in float64, and its cell needs no saturation
 
 
@@ -47,19 +48,26 @@ def _numbered(column: nw.Series) -> nw.Series:
     return nw.new_series(column.name, numbers[places], nw.Float64, backend=column.implementation)
 
 
-def _text(label: object, name: str) -> str:
+def _text(label: Any, name: str) -> str:
     """Return the text of a label: "" for a missing label, "=" and an integer for integers and flags.
 
     TypeError for labels with different texts in other processes.
     """
     if is_missing(label):
         return ""
-    if isinstance(label, bool | np.bool_ | int | np.integer | float | np.floating) and label % 1 == 0:
+    if _is_whole(label):
         return f"={int(label)}"
     kind = type(label)
     if isinstance(label, set | frozenset) or (kind.__str__, kind.__repr__) == (object.__str__, object.__repr__):
         raise TypeError(f"X has a label of type {kind.__name__} in column {name!r}. Convert the labels to strings.")
     return f"{kind.__name__[0]}{label}"
+
+
+def _is_whole(label: Any) -> bool:
+    """Return True for a flag or an integer that float64 represents."""
+    types = bool | np.bool_ | int | np.integer | float | np.floating
+    is_number = isinstance(label, types) and not isinstance(label, np.timedelta64)
+    return bool(is_number and abs(label) < _EXACT and label % 1 == 0)
 
 
 def _number(text: str) -> float:

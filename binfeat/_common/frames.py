@@ -34,6 +34,8 @@ def is_frame(X: object) -> bool:
 def is_missing(value: object) -> bool:
     if isinstance(value, float | np.floating | Decimal):
         return value != value
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
     return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas'
 
 

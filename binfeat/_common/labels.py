@@ -303,7 +303,7 @@ def class_weights(
 
 
 def _given_weights(class_weight: dict, classes: list[Any]) -> np.ndarray:
-    """Return the weight of each class, 1 for missing classes; ValueError if they are missing due to wrong labels."""
+    """Return the weight of each class, 1 for classes without an entry; ValueError if there are also wrong entries."""
     known = set(classes)
     missing = [label for label in classes if label not in class_weight]
     wrong = [label for label in class_weight if label not in known]

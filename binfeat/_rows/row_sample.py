@@ -51,11 +51,12 @@ class RowSample:
         return RowSample(sample.orders, sample.rows.astype(np.float64))
 
     def lowest_of(self, orders: np.ndarray) -> "RowSample":
-        """Select rows before the first one that is not in the sample, in the sequence of these orders of all rows.
+        """Keep the rows that come before the first row outside of the sample, given the orders of all rows.
 
-        The sample is then uniform again if a part of the rows was sampled before other rows were removed.
+        Rows that are added after others were removed would otherwise be sampled more often.
         """
-        lowest = np.sort(orders)[: self.orders.size]
+        lowest = orders if orders.size <= self.orders.size else np.partition(orders, self.orders.size)
+        lowest = np.sort(lowest[: self.orders.size])
         return self.take(slice(int((lowest == self.orders).cumprod().sum())))
 
     @classmethod

@@ -337,7 +337,11 @@ class RowBlocks:
 
     def narrowed(self, width: int) -> "RowBlocks":
         """Return the same rows in blocks that are small enough for `width` more values per row."""
-        return RowBlocks(self._source, self._check, self.n_rows, min(self.step, _rows_of_pass(width)))
+        return self.in_steps(min(self.step, _rows_of_pass(width)))
+
+    def in_steps(self, step: int) -> "RowBlocks":
+        """Return the same rows in blocks of this many rows."""
+        return RowBlocks(self._source, self._check, self.n_rows, step)
 
     def __iter__(self) -> Iterator[Table]:
         held, n_held, n_rows = list[Table](), 0, 0

@@ -11,7 +11,6 @@ from binfeat._common.sparse_tables import csr_container
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_row_weights
 from binfeat._rows.products import (
-    BlockFeatures,
     Features,
     RowMatrix,
     gram_diagonal,
@@ -24,26 +23,25 @@ from binfeat._rows.products import (
 
 _BLOCK_BYTES = 2**26  # computed features in memory at a time
 _MOST_ROWS = 2**17
-_OF_SOURCE = "y", "sample_weight"
 
 
 class StackedFeatures(RowMatrix):
     """Concatenation of scaled blocks of features of the same rows; nothing is copied or densified.
 
     It is `dense` if all blocks are arrays or computed as arrays, and `computed` if a block is computed or read in every
-    pass; then iterate over blocks of rows, unless two blocks read a source. The source, if there is one, provides the
-    targets `y` and the `sample_weight`.
+    pass; then iterate over blocks of rows. Each block that reads a source reads it in every pass. The source provides
+    the targets `y` and the `sample_weight`.
     """
 
     _instead = "output='csr' in all maps, or its tocsr() or toarray()"
 
     def __init__(self, blocks: Iterable[Features], scales: Iterable[float]) -> None:
         self.blocks, self.scales = list(blocks), [float(scale) for scale in scales]
-        with_targets = [block for block in self.blocks if getattr(block, "y", None) is not None]  # of a source
-        self.y, self.sample_weight = (getattr(with_targets[0], n) if with_targets else None for n in _OF_SOURCE)
+        of_source = next((block for block in self.blocks if getattr(block, "y", None) is not None), None)
+        self.y, self.sample_weight = getattr(of_source, "y", None), getattr(of_source, "sample_weight", None)
         self._starts = np.cumsum([0, *(block.shape[1] for block in self.blocks)])
         self.dense = all(map(is_dense, self.blocks))
-        self.computed = any(map(is_computed, self.blocks)) and sum(map(_is_streamed, self.blocks)) <= 1
+        self.computed = any(map(is_computed, self.blocks))
         dtype = np.result_type(*(block.dtype for block in self.blocks))
         super().__init__(dtype, (self.blocks[0].shape[0], int(self._starts[-1])))
 
@@ -57,15 +55,18 @@ class StackedFeatures(RowMatrix):
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Yield pairs of a slice of rows and their features; computed features stay in memory until the next pair."""
-        source = next(filter(_is_streamed, self.blocks), None)
-        for rows, Z in self._slices() if source is None else source.row_blocks():
-            held = [Z if block is source else _held(block[rows]) for block in self.blocks]
+        streamed = list(filter(_is_streamed, self.blocks))
+        step = min((block.step for block in streamed), default=0)
+        passes = [block.in_steps(step).row_blocks() for block in streamed]
+        for own in zip(*passes) if streamed else self._slices():
+            rows, read = own[0][0], iter(own)
+            held = [next(read)[1] if _is_streamed(block) else _held(block[rows]) for block in self.blocks]
             yield rows, StackedFeatures(held, self.scales)
 
-    def _slices(self) -> Iterator[tuple[slice, Any]]:
+    def _slices(self) -> Iterator[tuple[tuple[slice, Any]]]:
         width = sum(block.shape[1] for block in self.blocks if is_computed(block) and is_dense(block))
         step = int(np.clip(_BLOCK_BYTES // (self.dtype.itemsize * max(1, width)), 1, _MOST_ROWS))
-        return ((rows, None) for rows in slices(self.shape[0], step))
+        return (((rows, None),) for rows in slices(self.shape[0], step))
 
     def toarray(self) -> np.ndarray:
         """Return all features as a dense array.
@@ -115,7 +116,7 @@ class StackedFeatures(RowMatrix):
             np.multiply(part, V.dtype.type(scale), out=out[columns])
 
 
-def _is_streamed(block: Features) -> TypeGuard[BlockFeatures]:
+def _is_streamed(block: Features) -> TypeGuard[Any]:
     return getattr(block, "streamed", False)
 
 

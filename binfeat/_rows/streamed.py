@@ -41,6 +41,16 @@ class StreamedFeatures(ComputedFeatures):
         rows = summary.rows(width=n_columns if dense else 0)
         return cls(rows, compute, n_columns, float_dtype(summary.dtype), dense, summary.y, summary.sample_weight)
 
+    @property
+    def step(self) -> int:
+        return self._rows.step
+
+    def in_steps(self, step: int) -> "StreamedFeatures":
+        """Return the same features, read in blocks of this many rows of the source."""
+        rows = self._rows.in_steps(step)
+        given = rows, self._compute, self.shape[1], self.dtype, self.dense, self.y, self.sample_weight, self._selected
+        return StreamedFeatures(*given)
+
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Yield pairs of a slice of rows and their features."""
         rows = self._selected

@@ -55,7 +55,7 @@ def _require_ending(out: Path, kind: str, endings: tuple[str, ...]) -> None:
     is_file = out.is_file() or not out.exists()
     if is_file and out.suffix and not out.name.lower().endswith(endings):
         known = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
-        raise ValueError(f"The output {out} is a {kind}, so its name must end in {known}. Pass another name.")
+        raise ValueError(f"The output {out} is a {kind}, so its name must end in {known}, or have no ending.")
 
 
 def _files_of(path: Path) -> Iterable[Path]:

@@ -128,7 +128,7 @@ def chunks_of(X: Any, name: str) -> Chunks:
     TypeError for other collections, RuntimeError if X belongs to a closed client.
     """
     if hasattr(X, "_as_chunks"):
-        return X._as_chunks(name).checked()
+        return X._as_chunks(name)
     require_live(X, name)
     if isinstance(X, da.Array) and X.ndim in (1, 2):
         X = X.rechunk({1: -1}) if X.ndim == 2 else X

@@ -83,7 +83,7 @@ class BinBlocks:
         return list(self._blocks)
 
     def _as_chunks(self, name: str) -> Chunks:
-        return Chunks(self._blocks, name, None, self._lengths, self.shape[1], self.dtype)
+        return Chunks(self._blocks, name, None, self._lengths, self.shape[1], self.dtype).checked()
 
     def persist(self) -> "BinBlocks":
         """Compute all blocks and keep them on the workers.
@@ -92,7 +92,7 @@ class BinBlocks:
         -------
         Z : BinBlocks
         """
-        return BinBlocks(persist(self._as_chunks("Z").checked().blocks), self._lengths, self.shape[1], self.dtype)
+        return BinBlocks(persist(self._as_chunks("Z").blocks), self._lengths, self.shape[1], self.dtype)
 
     def compute(self) -> BinMatrix:
         """Compute all rows, and return one `BinMatrix` in this process.
@@ -101,7 +101,7 @@ class BinBlocks:
         -------
         Z : BinMatrix of shape (n_rows, n_columns)
         """
-        blocks = compute(self._as_chunks("Z").checked().blocks)
+        blocks = compute(self._as_chunks("Z").blocks)
         codes = np.concatenate([block.codes for block in blocks], axis=1)
         return BinMatrix._trusted(codes, blocks[0].offsets, self.dtype, None)
 
@@ -112,7 +112,7 @@ class BinBlocks:
         -------
         Z : dask.array.Array of shape (n_rows, n_columns)
         """
-        blocks = self._as_chunks("Z").checked().each(BinMatrix.tocsr)
+        blocks = self._as_chunks("Z").each(BinMatrix.tocsr)
         return array_of(blocks, self._lengths, self.shape[1:], csr_container()((0, 0), dtype=self.dtype))
 
 

@@ -298,12 +298,13 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
 
 def _inputs_of_source(X: Any, fitted: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the attributes of the inputs of a source, which the maps have read; none for a table."""
-    known = vars(fitted[0][1]) if is_source(X) else {}
-    return {name: known[name] for name in ("n_features_in_", "feature_names_in_") if name in known}
+    """Return number and names of the inputs of a source, those of the first map; nothing for a table."""
+    names = ("n_features_in_", "feature_names_in_") if is_source(X) else ()
+    return {name: getattr(fitted[0][1], name) for name in names if hasattr(fitted[0][1], name)}
 
 
 def _scaled(part: Any, scale: float) -> Any:
     """Multiply features by a number; integers and flags become float64."""
     part = part if sparse.issparse(part) else np.asarray(part)
+    part = part.astype(np.float64) if part.dtype.kind == "O" else part  # of data frames with nullable types
     return part * (part.dtype.type(scale) if part.dtype.kind == "f" else scale)

@@ -188,6 +188,9 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         result = cg.solve(system, np.ones(Y.shape[1]), options)
         self._keep_map(made)
         self._keep(graph, system.scores(result.solution), places, result, options.tol)
+        if clamp:  # also if copies of a row have different labels
+            self.transduction_[labeled] = labels
+            self.label_distributions_[labeled] = labels[:, None] == self.classes_
         progress.end()
         return self
 

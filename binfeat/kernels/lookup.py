@@ -83,7 +83,7 @@ def radial_kernel(kernel: object, asked: str) -> RBF | Matern:
     if is_exact(found) and isinstance(found, RBF | Matern):
         return found
     raise ValueError(
-        f"{asked} accepts kernel='auto', 'rbf', or one of kernels.RBF, and Matern with nu 0.5, 1.5, 2.5 or infinity; "
+        f"{asked} accepts kernel='auto', 'rbf', kernels.RBF, or kernels.Matern with nu 0.5, 1.5, 2.5 or infinity; "
         f"got {kernel!r}."
     )
 

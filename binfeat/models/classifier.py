@@ -47,7 +47,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" selects a kernel or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF`
-        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier" accepts no Laplacian; "binning": see `RandomBinning`.
+        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier": radial ones; "binning": those of `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
         "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
@@ -265,8 +265,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         weights = weights_by_class(sample_weight, self.class_weight, y)
         weights = None if weights is None else weights.ravel()
         for column in columns:
-            require_two(np.unique(column))
-            warn_of_rare_classes(*np.unique(column if weights is None else column[weights > 0], return_counts=True))
+            classes, places = np.unique(column, return_inverse=True)
+            require_two(classes)
+            counts = np.bincount(places if weights is None else places[weights > 0], minlength=classes.size)
+            warn_of_rare_classes(classes[counts > 0], counts[counts > 0])
         self._check_scoring(columns)
         return y, weights
 

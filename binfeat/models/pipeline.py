@@ -94,7 +94,7 @@ def _solved_in_a_second(choice: SolverChoice, kernels: ScaledKernels, previous: 
 
 _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # steps and rows of a short search, and rows to compare
 # Rounds of weights by residuals, until they change little. With up to 10 rounds instead of 2, errors of 30 tables with
-# outliers are 7 % lower, and halved if outliers are on one side. 2 are enough for curvatures, because steps follow.
+# outliers are 7 % lower, and halved if outliers are on one side. Two are enough for deviances: steps follow.
 _ROUNDS, _MOST_ROUNDS, _SAME_WEIGHTS = 2, 10, 0.005
 _MOST_STEPS = 6  # maximum of Newton steps of a loss
 # Root mean squares of changes of logarithms of means: steps end below the first, and have not converged above the

@@ -39,7 +39,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" selects a kernel or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF`
-        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier" accepts no Laplacian; "binning": see `RandomBinning`.
+        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier": radial ones; "binning": those of `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
         "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
@@ -59,10 +59,11 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is robust to outliers in y: quadratic up to 1.345 robust standard deviations, linear beyond. "poisson"
         (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros, power 1.5): deviances, positive predictions.
-        For deviances, a target's penalty depends on all targets; errors are of five folds below 100 positive targets.
+        With a deviance, a target's penalty depends on the means of all targets, and fewer than 100 positive targets
+        have validation errors of five folds.
     target_transform : "auto", None or transformer, default="auto"
         Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
-        `inverse_transform`; it is cloned and fitted to y as columns. Predictions stay in its range.
+        `inverse_transform`; it is cloned and fitted to y as columns. Predictions stay near the range of y.
     max_seconds : float, default=None
         Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
     max_bytes : int, default=None

@@ -32,7 +32,7 @@ _LANDMARKS = 400  # rows that couple the cells of many rows
 _ROWS_TOGETHER = 1024  # rows of a cell per block of variances
 # With a penalty below this multiple of the least one, variances are computed from kernel values in float64. In float32,
 # variances of smooth functions with little noise were 0.
-_PRECISE = 1e4
+_PRECISE = 1e3
 _ROUNDING = 1e-9  # rounding of ranks: (1 - 0.9) / 2 is less than 0.05
 
 
@@ -116,13 +116,15 @@ class ExactPosterior:
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
-            self._root, self._alpha = function.inverse_root(n_jobs)
             self._kernel: Callable[[np.ndarray, np.ndarray], np.ndarray] = function.kernel(n_jobs)
+            is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
+            if errors is None or not is_precise:
+                self._root, self._alpha = function.inverse_root(n_jobs)
             self.errors = self._left_out() if errors is None else errors
-            if n_rows <= MOST_PRECISE_ROWS and self._alpha < _PRECISE * least_alpha(n_rows):
+            if is_precise:
                 self._kernel = function.precise_kernel
                 K = self._kernel(function.support, function.support)
-                self._root, _ = inverse_root(K, self._alpha, function.weights, K, n_jobs)
+                self._root, self._alpha = inverse_root(K, float(function.alpha), function.weights, K, n_jobs)
 
     def _left_out(self) -> HeldOutErrors:
         function, g = self._function, squared_row_norms(self._root)

@@ -68,7 +68,8 @@ class Loss(ABC):
     def squares(self, Y: np.ndarray, S: np.ndarray, weights: np.ndarray | None) -> Squares:
         """Return the quadratic approximation near scores, with curvatures times weights (n_rows, 1).
 
-        All targets have the largest curvature, and shorter steps, so that steps times curvatures are the pulls.
+        The weight of a row is its largest curvature. Steps of the other targets are shortened in proportion, so that
+        steps times weights are the pulls.
         """
         steps, curvatures = self.steps(Y, S)
         own = curvatures.max(axis=1, keepdims=True)

@@ -37,6 +37,7 @@ from binfeat.models.solvers.sizes import (
     TUNING_ROWS,
     exact_bytes,
     fits,
+    is_high_dimensional,
     most_exact_rows,
     n_solves,
     require_tree_bytes,
@@ -228,8 +229,8 @@ def suits(previous: Fitted, choice: SolverChoice) -> bool:
         reason = "columns are mapped by ranks or arcsinh (version 0.2.0)"
     elif not np.array_equal(before.source, now.source):
         reason = "other columns have missing values"
-    elif (_have_levels(now) & ~_have_levels(before)).any():  # gammas of constant columns are 0
-        reason = "a column has several categories for the first time"
+    elif (_vary(now) & ~_vary(before) & _asked(choice.problem, run)).any():  # gammas of constant columns are 0
+        reason = "a column is not constant for the first time"
     elif was_exact and not choice.takes_exact:
         reason = "too many rows for an exact model"
     elif choice.takes_exact and not (was_exact or _levels_of(previous.function)):
@@ -245,9 +246,16 @@ def suits(previous: Fitted, choice: SolverChoice) -> bool:
     return reason is None
 
 
-def _have_levels(encoder: TableEncoder) -> np.ndarray:
-    """Return a mask of the columns with several categories."""
-    return encoder.inputs.are_categories & (encoder.inputs.ends[1] > 0)
+def _vary(encoder: TableEncoder) -> np.ndarray:
+    """Return a mask of the columns with several numbers or categories."""
+    inputs = encoder.inputs
+    return np.where(inputs.are_categories, inputs.ends[1] > 0, inputs.lows < inputs.highs)
+
+
+def _asked(problem: Problem, run: Run) -> np.ndarray:
+    """Return a mask of the columns that must not be ignored; among many numbers, some can be, such as rare words."""
+    many = is_high_dimensional(problem, run.settings)
+    return problem.encoder.inputs.are_categories if many else np.ones(problem.encoder.inputs.n_inputs, dtype=bool)
 
 
 def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels:

@@ -91,7 +91,7 @@ def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> Tar
 _NODES = 15  # nodes of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of this number of equal parts of the rows
 _BEYOND = 0.5  # limit of predictions beyond all targets, in standard deviations or in units of log or arcsinh
-_MARGINS = 0.5, 10.0  # limits beyond all targets for transforms of the caller, in standard deviations
+_MARGINS = 0.1, 0.5, 2.0, 10.0  # limits beyond all targets for transforms of the caller, in standard deviations
 
 
 def no_limits(n_targets: int) -> np.ndarray:
@@ -166,7 +166,7 @@ class Targets:
     def limited(self, y: np.ndarray) -> "Targets":
         """Return a copy with predictions limited to the range of y and a margin.
 
-        Given transforms have the largest margin at which their inverse is finite and does not turn back.
+        Given transforms have the largest of some margins at which their inverse is finite and does not turn back.
         """
         Z = self.encode(y)
         ends = np.array([Z.min(axis=0), Z.max(axis=0)])
@@ -179,8 +179,11 @@ class Targets:
         limits, inner = ends, self.transform.inverse(ends * self.std + self.mean)
         for margin in _MARGINS:
             wider = np.array([ends[0] - margin, ends[1] + margin])
-            with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # beyond the range of the inverse
-                outer = self.transform.inverse(wider * self.std + self.mean)
+            try:
+                with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                    outer = self.transform.inverse(wider * self.std + self.mean)
+            except (ValueError, ArithmeticError):  # beyond the range of the inverse
+                break
             rises = np.array([inner[0] - outer[0], outer[1] - inner[1]]) * np.sign(inner[1] - inner[0])
             limits = np.where((rises > 0) & np.isfinite(rises), wider, limits)
         return limits
