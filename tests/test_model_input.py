@@ -128,7 +128,7 @@ def test_kernels_that_no_features_have(table, kernel, message):
 
 @pytest.mark.parametrize("kernel", ["laplacian", "hat", kernels.GammaPitch(3.0), kernels.Matern(0.7), "matern"])
 def test_fourier_features_of_a_model_refuse_kernels_that_are_not_radial(table, kernel):
-    message = rf"features='fourier' accepts kernel='auto', 'rbf', kernels.RBF, or kernels.Matern .*; got {re.escape(repr(kernel))}\."
+    message = rf"features='fourier' accepts kernel='auto', 'rbf', kernels.RBF, or .*; got {re.escape(repr(kernel))}\."
     for kind, target in ((KernelMachineRegressor, table[1]), (KernelMachineClassifier, table[2])):
         with pytest.raises(ValueError, match=message):
             kind(features="fourier", kernel=kernel).fit(table[0], target)

@@ -59,8 +59,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is robust to outliers in y: quadratic up to 1.345 robust standard deviations, linear beyond. "poisson"
         (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros, power 1.5): deviances, positive predictions.
-        With a deviance, a target's penalty depends on the means of all targets, and fewer than 100 positive targets
-        have validation errors of five folds.
+        Their penalty depends on the means of all targets, and errors below 100 positive targets are of five folds.
     target_transform : "auto", None or transformer, default="auto"
         Transformation of y. "auto" tries log and arcsinh if y is skewed or has extreme values. A transformer needs
         `inverse_transform`; it is cloned and fitted to y as columns. Predictions stay near the range of y.
