@@ -206,7 +206,7 @@ def test_too_little_memory_for_all_rows_is_refused(noisy, memory_of):
 def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, n_inputs):
     """In a fit and in its model; in addition, a row needs its targets, coefficients and residuals."""
     peaks, counted = [], []
-    for n_rows in (1000, 3000, 9000):  # the first fit also loads modules and kernels
+    for n_rows in (1000, 4000, 16_000):  # the first fit also loads modules and kernels
         X = rng.normal(size=(n_rows, n_inputs))
         model = KernelMachineRegressor(**{**GIVEN, "gamma": np.full(n_inputs, 0.1)})
         source = blocks(X, X[:, 0].copy(), block_rows=2000)
@@ -214,9 +214,9 @@ def test_rows_are_kept_in_float32_only_and_take_the_memory_that_is_counted(rng, 
         with pytest.raises(ValueError, match="max_bytes must be at least") as refusal:
             model.set_params(max_bytes=80 * n_rows).fit(source)
         counted.append(int(str(refusal.value).split()[5].replace(",", "")))
-    of_row = (peaks[2] - peaks[1]) / 6000
+    of_row = (peaks[2] - peaks[1]) / 12_000
     assert 8 * n_inputs < of_row < 8 * n_inputs + 150
-    assert abs((counted[2] - counted[1]) / 6000 / of_row - 1) < 0.3, ((counted[2] - counted[1]) / 6000, of_row)
+    assert abs((counted[2] - counted[1]) / 12_000 / of_row - 1) < 0.3, ((counted[2] - counted[1]) / 12_000, of_row)
 
 
 # Interrupts and warm starts.
