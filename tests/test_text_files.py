@@ -9,7 +9,7 @@ import pytest
 from hard import hard
 
 from binfeat import KernelMachineRegressor, RandomBinning, blocks
-from binfeat._rows import text_files
+from binfeat._rows import datasets, text_files
 
 pa = pytest.importorskip("pyarrow")
 
@@ -124,6 +124,29 @@ def test_folders_are_columns(tmp_path):
         (tmp_path / f"year={year}").mkdir()
         put(tmp_path / f"year={year}" / "one.csv", "a;y\n1.234,5;1\n")
     assert read(tmp_path)[0] == {"a": [1234.5] * 2, "year": [2023, 2024]}
+
+
+def test_folders_outside_the_given_ones_are_no_columns(tmp_path, monkeypatch):
+    for color in ("red", "blue"):
+        (tmp_path / "y=7" / f"color={color}").mkdir(parents=True)
+        put(tmp_path / "y=7" / f"color={color}" / "one.csv", f"a,y\n{color},1\n")
+    assert read(tmp_path / "y=7")[0] == {"a": ["blue", "red"], "color": ["blue", "red"]}
+    assert read(tmp_path / "y=7" / "color=red")[0] == read(tmp_path / "y=7" / "color=red" / "one.csv")[0]
+    assert read(tmp_path / "y=7" / "color=red")[0] == {"a": ["red"]}
+    monkeypatch.chdir(tmp_path / "y=7")
+    for paths in (["color=red", "color=blue"], ["color=red/one.csv", "color=blue"], ["./color=red", "color=blue"]):
+        assert datasets.opened(*paths)[0].to_table()["color"].to_pylist() == ["red", "blue"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("year", [2024, "this"])
+@pytest.mark.parametrize("number", [1, 3], ids=["first file", "later file"])
+def test_folders_with_the_name_of_a_column_are_refused(tmp_path, form, year, number):
+    (tmp_path / f"year={year}").mkdir()
+    for name, table in ((number, {"a": [1], "year": [1990], "y": [2]}), (2, {"a": [1], "y": [2]})):
+        getattr(pd.DataFrame(table), f"to_{form}")(tmp_path / f"year={year}" / f"{name}.{form}", index=False)
+    with pytest.raises(ValueError, match=rf"^Column 'year' is in file \(.*{number}\.{form}\) and in .* 'year=\.\.\.'"):
+        blocks(tmp_path, target="y")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
@@ -45,6 +46,8 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
 
     The options are the options of `TextFormat`. ImportError without pyarrow; FileNotFoundError if there is no file of a
     known format, ValueError if files differ.
+
+    Folder names like ``year=2024`` become columns if they are below the deepest folder that contains all paths.
     """
     try:
         import pyarrow.dataset as ds
@@ -56,17 +59,40 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
         places = ", ".join(f"'{path}'" for path in paths)
         raise ValueError(f"All files must have one format; {places} have files of the formats {', '.join(formats)}.")
     names = [str(name) for name in files]
+    base = _common_folder([Path(path) for path in paths])
+    keys = {part.partition("=")[0] for name in files for part in name.parts[len(base.parts) : -1] if "=" in part}
     if formats[0] in _MARKS:
         text = TextFiles.of(names, _MARKS[formats[0]], **options)
         if text.differs:
             _log.info("%s: %s", paths[0], text)
-        return text.opened(names), text
+        _require_columns_apart(keys, text.opened(names).schema.names, names[0])
+        return text.opened(names, base), text
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ValueError(f"{' and '.join(given)} must be None for files of the format {formats[0]}, which have none.")
     with reading(files[0]):
-        require_distinct(_names_in(names[0], formats[0]), "it")
-        return ds.dataset(names, format=formats[0], partitioning="hive"), None
+        columns = _names_in(names[0], formats[0])
+        require_distinct(columns, "it")
+    _require_columns_apart(keys, columns, names[0])
+    with reading(files[0]):
+        return ds.dataset(names, format=formats[0], partitioning="hive", partition_base_dir=base.as_posix()), None
+
+
+def _common_folder(paths: list[Path]) -> Path:
+    """Return the deepest folder that contains all files and folders; it is "." if they have none in common."""
+    folders = [path.parent if path.is_file() else path for path in paths]
+    levels = takewhile(lambda parts: len(set(parts)) == 1, zip(*(folder.parts for folder in folders)))
+    return Path(*(parts[0] for parts in levels))
+
+
+def _require_columns_apart(keys: Iterable[str], columns: Iterable[str], path: str) -> None:
+    """Raise ValueError if the name of a folder is a value of a column of the file: pyarrow would replace the column."""
+    repeated = sorted({*keys} & {*columns})
+    if repeated:
+        raise ValueError(
+            f"Column {repeated[0]!r} is in file ({path}) and in the name of a folder, '{repeated[0]}=...'. Rename the "
+            "folder, or remove the column."
+        )
 
 
 def _names_in(name: str, kind: str) -> list[str]:
@@ -239,7 +265,9 @@ def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Sche
         path = getattr(fragment, "path", "in memory")
         with reading(path, f"File {number} of the dataset ") if text is None else text.naming_fault(path):
             own = fragment.physical_schema
-        known = {*own.names, *get_partition_keys(fragment.partition_expression)}
+        keys = get_partition_keys(fragment.partition_expression)
+        _require_columns_apart(keys, own.names, path)
+        known = {*own.names, *keys}
         missing = [name for name in names if name not in known]
         if missing:
             raise ValueError(f"File {number} of the dataset ({path}) has no columns {missing}; it has {own.names}.")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from binfeat._common.words import LEADING_ZERO
@@ -32,7 +33,7 @@ class TextFiles:
         import pyarrow as pa
 
         files = cls(TextFormat.of(names, usual, **options), [], [])
-        own = files.opened(names, None).schema
+        own = files.opened(names).schema
         with files.naming_fault(names[0]):
             names_and_kinds = list(zip(own.names, own.types))
         for name, kind in names_and_kinds:
@@ -55,13 +56,17 @@ class TextFiles:
         """Return True if the format differs from the usual format of the file names."""
         return bool(self.grouped) or self.format.differs
 
-    def opened(self, names: Sequence[str], partitioning: str | None = "hive") -> "Dataset":
-        """Return the dataset of the files; OSError if the first file cannot be read."""
+    def opened(self, names: Sequence[str], base: Path | None = None) -> "Dataset":
+        """Return the dataset of the files; OSError if the first file cannot be read.
+
+        Names of folders below `base` become columns.
+        """
         import pyarrow.dataset as ds
 
         with self.naming_fault(names[0]):
             file_format = self._file_format(self.codes, self._skipped_header(names))
-            return ds.dataset(list(names), format=file_format, partitioning=partitioning)
+            folders = {} if base is None else {"partitioning": "hive", "partition_base_dir": base.as_posix()}
+            return ds.dataset(list(names), format=file_format, **folders)
 
     def _skipped_header(self, names: Sequence[str]) -> list[str]:
         """Return the names of the columns if lines before the header are skipped; ValueError if files differ."""
