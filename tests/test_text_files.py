@@ -138,6 +138,15 @@ def test_folders_outside_the_given_ones_are_no_columns(tmp_path, monkeypatch):
         assert datasets.opened(*paths)[0].to_table()["color"].to_pylist() == ["red", "blue"]
 
 
+def test_hidden_folders_are_skipped(tmp_path):
+    folder = tmp_path / ".cache"
+    for name in ("_a=1/one.csv", "_a=2/.ipynb_checkpoints/one-checkpoint.csv", "_temporary/0/one.csv", ".one.csv"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        put(folder / name, "b,y\n2,3\n")
+    assert read(folder)[0] == {"b": [2], "_a": [1]}
+    assert read(folder / ".one.csv")[0] == {"b": [2]}
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("year", [2024, "this"])
 @pytest.mark.parametrize("number", [1, 3], ids=["first file", "later file"])

@@ -111,9 +111,16 @@ def _ending(path: Path) -> str:
     return "".join(path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]).lower()
 
 
+def _is_hidden(name: str) -> bool:
+    """Return True for copies and logs of other programs; ``_key=value`` is a folder of rows."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
 def _files_of(path: Path) -> list[Path]:
     names = [path] if path.is_file() else sorted(name for name in path.rglob("*") if name.is_file())
-    files = [name for name in names if _ending(name) in _FORMATS and not name.name.startswith((".", "_"))]
+    files = [
+        name for name in names if _ending(name) in _FORMATS and not any(map(_is_hidden, name.relative_to(path).parts))
+    ]
     if not files:
         raise FileNotFoundError(
             f"X must be a file or a folder of files that end in {', '.join(_FORMATS)}; got '{path}'."
