@@ -118,6 +118,23 @@ def test_the_task_follows_from_the_target(capsys, monkeypatch, target, options, 
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("files", ["flights.parquet", "parts/*.parquet"])
+def test_categorical_targets(capsys, tmp_path, files):
+    for path in Path().glob(files):
+        pd.read_parquet(path).astype({"late": "category"}).to_parquet(tmp_path / path.name)
+    assert run("fit", tmp_path, "--target", "late", "--model", tmp_path / "m.skops") == 0
+    assert "classification: the target 'late' contains 2 labels." in capsys.readouterr().err
+    assert models.load(tmp_path / "m.skops").classes_.tolist() == ["no", "yes, late"]
+
+
+def test_types_that_arrow_does_not_convert_are_failures(capsys, monkeypatch):
+    def unsupported(*_):
+        raise NotImplementedError("no kernel")
+
+    monkeypatch.setattr(tables, "open_table", unsupported)
+    assert failed(capsys, "outliers", "flights.csv") == "binfeat: error: no kernel"
+
+
 def test_predictions_are_those_of_the_model(capsys, flights):
     model = models.load(Path("delay.skops"))
     expected = model.predict(flights[model.feature_names_in_])

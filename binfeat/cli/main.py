@@ -12,8 +12,8 @@ from binfeat._common.termination import Terminated, require_running, terminable
 from binfeat.cli.messages import one_line, printed_warnings, say
 from binfeat.cli.streams import drop_output, open_closed_streams
 
-# Errors of files, their contents, missing packages and memory. Any other error is a bug of the command.
-_FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
+# Errors of files, their contents, types of Arrow, missing packages and memory. Any other error is a bug of the command.
+_FAILURES = OSError, ValueError, TypeError, NotImplementedError, ImportError, MemoryError
 
 _OUT = "output file (.csv, .tsv, also with .gz, .parquet or .pq), replaced if it exists; default: standard output"
 _TABLE = (

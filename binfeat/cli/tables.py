@@ -54,7 +54,7 @@ def task_of(table: DatasetBlocks, target: str) -> tuple[str, str]:
             f"The target {target!r} is missing in {n_missing:,} of {len(values):,} rows. Remove these rows."
         )
     kind = values.type.value_type if kinds.is_dictionary(values.type) else values.type
-    n_values = pc.count_distinct(values).as_py()
+    n_values = pc.count_distinct(values.cast(kind)).as_py()
     if kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
         return "classification", f"{n_values} labels"
     if kinds.is_integer(kind):
