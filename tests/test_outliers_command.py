@@ -6,7 +6,8 @@ import pytest
 from binfeat.__main__ import main
 
 pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture
@@ -47,3 +48,32 @@ def test_tables_without_rows_or_values(tmp_path, capsys):
     for name, message in (("rows", "The table has no rows."), ("values", "The table has no column with values.")):
         assert main(["outliers", str(tmp_path / f"{name}.csv")]) == 1
         assert message in capsys.readouterr().err
+
+
+KINDS = (
+    pa.time32("s"),
+    pa.time64("ns"),
+    pa.date32(),
+    pa.timestamp("s"),
+    pa.timestamp("us"),
+    pa.duration("us"),
+    pa.int64(),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_times_durations_and_ids_are_numbers(kind, rng, tmp_path):
+    start = 2**53 if kind.bit_width == 64 and not pa.types.is_time(kind) else 40_000  # 2**53 us: the year 2255
+    numbers = start + rng.integers(-3, 4, 300) * 1000 + rng.integers(-100, 101, 300)
+    numbers[7] = start + 40_000
+    column = pa.array(numbers, f"int{kind.bit_width}", mask=np.arange(300) % 20 == 0).cast(kind)
+    pq.write_table(pa.table({"t": column}), tmp_path / "one.parquet")
+    assert main(["outliers", str(tmp_path / "one.parquet"), "--out", str(tmp_path / "scores.csv")]) == 0
+    assert pd.read_csv(tmp_path / "scores.csv")["score"].idxmin() == 7
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}], ids=["lists", "structs"])
+def test_columns_of_lists_are_named(value, tmp_path, capsys):
+    pq.write_table(pa.table({"size": [1.0, 2.0], "parts": [value] * 2}), tmp_path / "one.parquet")
+    assert main(["outliers", str(tmp_path / "one.parquet")]) == 1
+    assert "error: Column 'parts' has values of type " in capsys.readouterr().err

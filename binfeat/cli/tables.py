@@ -156,16 +156,21 @@ def as_numbers(table: "pa.Table") -> tuple[np.ndarray, list[np.ndarray], np.ndar
 
     names, columns, categorical = [], [], []
     for name, column in zip(table.column_names, table.columns):
-        kind = column.type
         if column.null_count == len(column):
             continue
-        if kinds.is_temporal(kind) and not kinds.is_duration(kind):
-            column = pc.cast(pc.cast(column, "timestamp[us]"), "int64")
+        if kinds.is_temporal(column.type):
+            column = column.cast(f"int{column.type.bit_width}")
         is_number = kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_decimal(column.type)
         if not is_number:
-            column = pc.dictionary_encode(column).combine_chunks().indices
+            try:
+                column = pc.dictionary_encode(column).combine_chunks().indices
+            except NotImplementedError:
+                raise TypeError(
+                    f"Column {name!r} has values of type {column.type}. Remove it, or replace it by columns of "
+                    "numbers, dates or strings."
+                ) from None
         names.append(name)
-        columns.append(np.asarray(pc.cast(column, "float64"), dtype=np.float64))
+        columns.append(np.asarray(column.cast("float64", safe=False), dtype=np.float64))
         categorical.append(not is_number)
     if not names:
         raise ValueError("The table has no column with values. Pass a table with at least one non-empty column.")
