@@ -108,6 +108,13 @@ def test_a_usual_file_is_read_without_a_word(tmp_path, caplog):
     assert not caplog.messages
 
 
+def test_missing_values_are_those_of_pandas(tmp_path):
+    words = ["", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "NULL", "null", "NaN", "nan", "-nan"]
+    path = put(tmp_path / "one.csv", "a,b,y\n1.5,red,0\n" + "".join(f"{word},{word},1\n" for word in words))
+    assert pd.read_csv(path)["b"].isna().sum() == len(words)
+    assert read(path)[0] == {"a": [1.5, *[None] * len(words)], "b": ["red", *[None] * len(words)]}
+
+
 def test_options_override(tmp_path):
     path = put(tmp_path / "one.csv", "a;y\n1.234;1\n2.345;2\n")
     assert read(path)[0]["a"] == [1.234, 2.345]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _ZERO = f"^{LEADING_ZERO}"
 _HEAD_ROWS, _BLOCK_ROWS = 10_000, 2**20  # minimum and maximum number of rows that decide between numbers and codes
+_MISSING = "None", "<NA>"  # missing for pandas.read_csv, in addition to the words of pyarrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,7 @@ class TextFiles:
 
         kinds = dict.fromkeys(string_columns, pa.string())
         options = ConvertOptions(column_types=kinds, strings_can_be_null=True, decimal_point=self.format.decimal)
+        options.null_values = [*options.null_values, *_MISSING]
         encoding = "utf8" if self.format.encoding == "utf-8" else self.format.encoding
         # To find the names of columns, pyarrow also parses the skipped lines, which have another number of cells.
         named = {"column_names": header, "skip_rows": self.format.n_skipped, "skip_rows_after_names": 1}
