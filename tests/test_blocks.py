@@ -219,6 +219,15 @@ def test_digits_of_a_csv_that_begin_with_zeros_are_names(tmp_path, name, mark):
     np.testing.assert_array_equal(y, [0.5, 0.25, 0.0])
 
 
+def test_codes_of_a_csv_that_look_like_floats_are_names(tmp_path):
+    icd, long = ["0389", "250.01", "12E4"], [f"{'0123456789' * 3}{k}" for k in range(3)]
+    padded = [1.5, 2.5, 0.25]
+    rows = zip(["icd", *icd], ["long", *long], ["padded", "01.50", "02.50", "0.25"], "y123")
+    (tmp_path / "one.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+    ((table, _),) = blocks(tmp_path, target="y")
+    assert table.to_pydict() == {"icd": icd, "long": long, "padded": padded}
+
+
 def test_some_rows_of_a_csv_are_predicted_as_all_are(tmp_path):
     """Postal codes of some rows can look like numbers to readers."""
     rng = np.random.default_rng(0)

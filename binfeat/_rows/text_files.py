@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.dataset import Dataset, FileFormat
 
-_ZERO = f"^{LEADING_ZERO}"
+_ZERO = rf"^{LEADING_ZERO}\d*\s*$"  # digits only, because 01.5 is a number
 _HEAD_ROWS, _BLOCK_ROWS = 10_000, 2**20  # minimum and maximum number of rows that decide between numbers and codes
 _MISSING = "None", "<NA>"  # missing for pandas.read_csv, in addition to the words of pyarrow
 
@@ -43,10 +43,10 @@ class TextFiles:
                     f"File ({names[0]}) cannot be read: column {name!r} is not text in "
                     f"{encoding_name(files.format.encoding)}; give the encoding, such as 'windows-1252'."
                 )
-        digits = [name for name, kind in names_and_kinds if pa.types.is_integer(kind)]
+        numeric = [name for name, kind in names_and_kinds if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
         wanted = [name for name, _ in names_and_kinds]
         heads = files._heads(names, wanted)
-        return cls(files.format, _codes(heads, digits), _grouped(heads, wanted, files.format.decimal))
+        return cls(files.format, _codes(heads, numeric), _grouped(heads, wanted, files.format.decimal))
 
     def __str__(self) -> str:
         thousands = f", numbers with grouped digits in {', '.join(map(repr, self.grouped))}" if self.grouped else ""
@@ -156,12 +156,12 @@ class TextFiles:
             self._whole.add(path)
 
 
-def _codes(heads: "list[pa.RecordBatch]", digits: list[str]) -> list[str]:
+def _codes(heads: "list[pa.RecordBatch]", numeric: list[str]) -> list[str]:
     import pyarrow.compute as pc
 
     return [
         name
-        for name in digits
+        for name in numeric
         if any(pc.any(pc.match_substring_regex(head.column(name), _ZERO)).as_py() for head in heads)
     ]
 
