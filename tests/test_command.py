@@ -597,6 +597,14 @@ def test_closed_standard_output(capfd, monkeypatch, tmp_path):
     assert capfd.readouterr() == ("", "")
 
 
+def test_output_in_an_encoding_that_lacks_characters(flights, monkeypatch, tmp_path):
+    flights.assign(carrier="Größe").to_csv(tmp_path / "new.csv", index=False)
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+    assert run("check", "delay.skops", tmp_path / "new.csv") == 3
+    assert rb"Gr\xf6\xdfe" in printed.getvalue()
+
+
 class Full(io.StringIO):
     def flush(self):
         raise OSError("no space left")

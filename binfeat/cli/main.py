@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from binfeat._common.printable import printable
 from binfeat._common.termination import Terminated, require_running, terminable
 from binfeat.cli.messages import one_line, printed_warnings, say
-from binfeat.cli.streams import drop_output, open_closed_streams
+from binfeat.cli.streams import drop_output, escape_unknown_characters, open_closed_streams
 
 # Errors of files, their contents, types of Arrow, missing packages and memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, NotImplementedError, ImportError, MemoryError
@@ -30,6 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     is_closed = sys.stdout is None
     open_closed_streams()
+    escape_unknown_characters()
     arguments = vars(_parser().parse_args(argv))
     name = arguments.pop("command")
     with printed_warnings():

@@ -3,6 +3,7 @@
 import codecs
 import os
 import sys
+from io import TextIOWrapper
 from typing import TextIO
 
 from binfeat._common.printable import printable_lines
@@ -19,6 +20,12 @@ def open_closed_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115, used to the end
+
+
+def escape_unknown_characters() -> None:
+    """Print characters that the encoding of standard output lacks as escape sequences, as on standard error."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def drop_output() -> None:
