@@ -225,6 +225,20 @@ def test_words_after_grouped_digits_are_named(tmp_path, monkeypatch):
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("usual", "late", "expected"),
+    [("", "abc", ["abc", None]), ("7", "7.5", [7.5, 7.0]), ("7", "abc", ["abc", "7"]), ("true", "2", ["2", "true"])],
+)
+def test_values_of_another_type_after_the_first_megabyte_have_a_remedy(tmp_path, usual, late, expected):
+    put(tmp_path / "0.csv", f"a,y\n{usual},1\n")
+    many = put(tmp_path / "1.csv", "a,y\n" + f"{usual},1.00000\n" * 200_000 + f"{late},2\n")
+    with pytest.raises(ValueError, match=rf"1\.csv.*'{late}'.*move its row to the start of the first file\.$"):
+        read(tmp_path)
+    put(many, many.read_text().removesuffix(f"{late},2\n"))
+    put(tmp_path / "0.csv", f"a,y\n{late},2\n{usual},1\n")
+    assert read(tmp_path)[0]["a"][:2] == expected
+
+
 def test_a_model_of_a_german_table(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2)) * 2000

@@ -34,6 +34,10 @@ _FORMATS = {
 FileState: TypeAlias = tuple[int, int]  # size and modification time
 _log = logging.getLogger("binfeat")
 _MARKS = {"csv": ",", "tsv": "\t"}  # default delimiters of text files
+_REMEDY = (
+    ". The first megabyte of each file determines the types of its columns: correct the value, or move its row to the "
+    "start of the first file."
+)
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
@@ -189,7 +193,8 @@ class DatasetBlocks:
                 kind = OSError if isinstance(error, OSError) else ValueError
                 fault = None if self.text is None else first_fault(path, self.text.format)
                 place = self._place_of(fragment) if fault is None else f"File ({path})"
-                raise kind(f"{place} cannot be read: {fault or error}") from error
+                remedy = _REMEDY if "CSV conversion error" in str(error) and fault is None else ""
+                raise kind(f"{place} cannot be read: {fault or error}{remedy}") from error
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
         # Read-ahead and several threads would need a gigabyte more, because every thread caches memory.
