@@ -356,6 +356,9 @@ DAY, HOUR = pd.Timestamp("2024-05-05"), pd.Timestamp("2024-05-05 17:30:00.5")
         (pa.array([Decimal("1.25")]), pa.array([Decimal("1.125")])),
         (pa.array([DAY.date()]), pa.array([HOUR], pa.timestamp("ms"))),
         (pa.array([DAY], pa.timestamp("s")), pa.array([HOUR], pa.timestamp("us"))),
+        (pa.array([DAY], pa.date32()), pa.array([DAY], pa.date64())),
+        (pa.array([HOUR - DAY], pa.duration("ms")), pa.array([HOUR - DAY], pa.duration("us"))),
+        (pa.array([5, 6]).dictionary_encode(), pa.array([7, 8])),
     ],
     ids=str,
 )

@@ -158,11 +158,21 @@ def test_hidden_folders_are_skipped(tmp_path):
 @pytest.mark.parametrize("year", [2024, "this"])
 @pytest.mark.parametrize("number", [1, 3], ids=["first file", "later file"])
 def test_folders_with_the_name_of_a_column_are_refused(tmp_path, form, year, number):
-    (tmp_path / f"year={year}").mkdir()
+    folder = tmp_path / f"year={year}" / "month=5"
+    folder.mkdir(parents=True)
     for name, table in ((number, {"a": [1], "year": [1990], "y": [2]}), (2, {"a": [1], "y": [2]})):
-        getattr(pd.DataFrame(table), f"to_{form}")(tmp_path / f"year={year}" / f"{name}.{form}", index=False)
+        getattr(pd.DataFrame(table), f"to_{form}")(folder / f"{name}.{form}", index=False)
     with pytest.raises(ValueError, match=rf"^Column 'year' is in file \(.*{number}\.{form}\) and in .* 'year=\.\.\.'"):
         blocks(tmp_path, target="y")
+
+
+def test_columns_that_are_also_names_of_folders(tmp_path):
+    """As polars writes them; the files contain all values."""
+    for year in (2023, 2024):
+        (tmp_path / f"year={year}").mkdir()
+        table = pd.DataFrame({"year": [year], "a": [year - 2022], "y": [0]})
+        table.to_parquet(tmp_path / f"year={year}" / "one.parquet", index=False)
+    assert read(tmp_path)[0] == {"year": [2023, 2024], "a": [1, 2]}
 
 
 @pytest.mark.parametrize(

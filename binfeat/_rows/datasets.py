@@ -69,17 +69,18 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
         text = TextFiles.of(names, _MARKS[formats[0]], **options)
         if text.differs:
             _log.info("%s: %s", paths[0], text)
-        _require_columns_apart(keys, text.opened(names).schema.names, names[0])
-        return text.opened(names, base), text
+        columns = text.opened(names).schema.names
+        return text.opened(names, base if _are_columns(keys, columns, names[0]) else None), text
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ValueError(f"{' and '.join(given)} must be None for files of the format {formats[0]}, which have none.")
     with reading(files[0]):
         columns = _names_in(names[0], formats[0])
         require_distinct(columns, "it")
-    _require_columns_apart(keys, columns, names[0])
+    are_columns = _are_columns(keys, columns, names[0])
+    folders = {"partitioning": "hive", "partition_base_dir": base.as_posix()} if are_columns else {}
     with reading(files[0]):
-        return ds.dataset(names, format=formats[0], partitioning="hive", partition_base_dir=base.as_posix()), None
+        return ds.dataset(names, format=formats[0], **folders), None
 
 
 def _common_folder(paths: list[Path]) -> Path:
@@ -87,6 +88,17 @@ def _common_folder(paths: list[Path]) -> Path:
     folders = [path.parent if path.is_file() else path for path in paths]
     levels = takewhile(lambda parts: len(set(parts)) == 1, zip(*(folder.parts for folder in folders)))
     return Path(*(parts[0] for parts in levels))
+
+
+def _are_columns(keys: set[str], columns: list[str], path: str) -> bool:
+    """Return True if names of folders, such as ``key=value``, are columns, and False if the file contains all of them.
+
+    ValueError if the file contains only some of them.
+    """
+    if keys.issubset(columns):
+        return False
+    _require_columns_apart(keys, columns, path)
+    return True
 
 
 def _require_columns_apart(keys: Iterable[str], columns: Iterable[str], path: str) -> None:
@@ -306,13 +318,15 @@ def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType | None":
     """
     import pyarrow as pa
 
-    types = [pa.int8() if pa.types.is_boolean(own) else own for own in (known, found)]
+    types = [_plain(known), _plain(found)]
     if any(map(pa.types.is_null, types)):
         return found if pa.types.is_null(known) else known
-    if any(map(_is_text, types)):  # reading refuses a word among numbers
+    if types[0] == types[1] or any(map(_is_text, types)):  # reading refuses a word among numbers
         return known
-    if all(map(_is_date_or_time, types)):
-        return max(types, key=_fineness) if len({own.tz for own in types if pa.types.is_timestamp(own)}) == 1 else None
+    for are_times in (_is_date_or_time, pa.types.is_duration, pa.types.is_time):
+        if all(map(are_times, types)):
+            have_zones = {own.tz is not None for own in types if pa.types.is_timestamp(own)}
+            return None if len(have_zones) > 1 else max(types, key=_fineness)
     if not all(pa.types.is_integer(own) or pa.types.is_floating(own) or pa.types.is_decimal(own) for own in types):
         return None
     if not all(map(pa.types.is_integer, types)):
@@ -322,10 +336,17 @@ def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType | None":
     return max(types, key=lambda own: own.bit_width)
 
 
-def _is_text(own: "pa.DataType") -> bool:
+def _plain(own: "pa.DataType") -> "pa.DataType":
+    """Return the type of the values of a dictionary, and int8 for flags."""
     import pyarrow as pa
 
     own = own.value_type if pa.types.is_dictionary(own) else own
+    return pa.int8() if pa.types.is_boolean(own) else own
+
+
+def _is_text(own: "pa.DataType") -> bool:
+    import pyarrow as pa
+
     return any(is_kind(own) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
