@@ -391,6 +391,16 @@ def test_damaged_files_are_refused(name, X):
         OutlierDetector().__setstate__(state)
 
 
+@pytest.mark.parametrize("name", ["data", "indices", "indptr"])
+def test_damaged_sparse_samples_are_refused(name, X):
+    state = OutlierDetector(random_state=0).fit(sparse.csr_matrix(X)).__getstate__()
+    own = state["_sample_arrays"][name]
+    for damaged in (own[:-1], own.astype("U8"), np.full_like(own, 1e300 if name == "data" else 2**30)):
+        changed = state["_sample_arrays"] | {name: damaged}
+        with pytest.raises(ValueError, match="This OutlierDetector is damaged"):
+            OutlierDetector().__setstate__(state | {"_sample_arrays": changed})
+
+
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
