@@ -48,6 +48,8 @@ def models() -> Iterator[tuple[str, BaseEstimator, Any]]:
     yield "embedding of columns", binfeat.SpectralEmbedding(features=fourier, gamma=None, random_state=0).fit(X), X
     yield "clusters", binfeat.SpectralClustering(2, **graph).fit(X), X
     yield "labels", binfeat.LabelSpreading(**graph).fit(X, np.where(np.arange(40) < 9, Y > 0.3, -1)), X
+    yield "detector", binfeat.OutlierDetector(n_grids=3, random_state=0).fit(X), X
+    yield "detector of sparse rows", binfeat.OutlierDetector(n_grids=3, random_state=0).fit(sparse.csr_matrix(X)), X
 
 
 def _kernel_models() -> Iterator[tuple[str, BaseEstimator, Any]]:
@@ -237,6 +239,9 @@ _METHODS = (
     "check",
     "apply",
     "shapley_values",
+    "density",
+    "contributions",
+    "drift",
 )
 _WITHOUT_ROWS = "summary", "compact", "get_feature_names_out", "__getstate__"
 _ATTRIBUTES = "feature_importances_", "linear_map_", "_n_features_out"

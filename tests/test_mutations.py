@@ -17,7 +17,7 @@ NAMES = [
     *("binning", "hashed binning", "fourier", "fastfood", "union", "ridge", "ridge classifier", "ridge of codes"),
     *("ridge of rows", "ridge of sums", "binning model", "fourier model", "exact", "compact"),
     *("local", "scaled targets", "local classifier", "labels of columns", "indicators", "frame", "embedding"),
-    *("embedding of columns", "clusters", "labels"),
+    *("embedding of columns", "clusters", "labels", "detector", "detector of sparse rows"),
 ]
 
 

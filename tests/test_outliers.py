@@ -371,7 +371,7 @@ def test_files(X, tmp_path):
 
 
 DAMAGE = {
-    "_bin_counts": lambda counts: -counts,
+    "_bin_counts": lambda counts: counts + 2**53,
     "_bin_keys": lambda keys: keys[1:],
     "_bin_starts": lambda starts: starts[::-1].copy(),
     "_scale": lambda scale: scale[:, 1:],
@@ -379,7 +379,14 @@ DAMAGE = {
     "_row_orders": lambda orders: orders[1:],
     "_sizes": lambda sizes: sizes[1:],
     "_width": lambda width: 0,
-    "_n_levels": lambda n: 0,
+    "_n_levels": lambda n: True,
+    "_n_seen": lambda n: None,
+    "_seed": lambda seed: 0.5,
+    "_takes_arrays": lambda plain: np.zeros(3),
+    "_categorical": lambda mask: mask[1:],
+    "gamma_": lambda gamma: gamma[1:],
+    "n_rows_": lambda n: -1,
+    "offset_": lambda offset: np.nan,
 }
 
 

@@ -25,8 +25,7 @@ _BINS = {
 def check_binning(state: dict[str, Any]) -> None:
     sizes = {"inputs": check_inputs(state)}
     check_grids(state, sizes)
-    check_arrays(state, _OF_INPUTS, sizes)
-    check_bounds(state, "gamma_", least=0.0)
+    check_scales(state, sizes)
     check_numbers_of(state, _hashed=bool)
     if not state["_hashed"]:
         check_arrays(state, _BINS, sizes)
@@ -44,6 +43,12 @@ def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1) -
     check_bounds(state, "_shift", least=0.0, most=1.0)
     if sizes["grids"] < fewest:
         raise ValueError(f"there should be at least {fewest} grids, got {sizes['grids']}.")
+
+
+def check_scales(state: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Check the inverse length scales of the inputs, and the mask of categorical inputs."""
+    check_arrays(state, _OF_INPUTS, sizes)
+    check_bounds(state, "gamma_", least=0.0)
 
 
 def check_offsets(state: dict[str, Any]) -> None:
