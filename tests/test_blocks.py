@@ -942,6 +942,22 @@ def test_columns_of_blocks_that_do_not_go_together(rng):
         KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (infinite, np.arange(20))]))
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_categories_that_differ_among_blocks(rng, kind):
+    """Numbers and strings of digits stay categories; one block has no categories at all."""
+    codes = rng.integers(12, size=300)
+    codes[:100] %= 5
+    table = pd.DataFrame({"code": pd.Series(codes.astype(kind).tolist()), "x": rng.normal(size=300)})
+    table = table.astype({"code": "Int64" if kind is int else object})
+    table.loc[200:, "code"] = None
+    y, parts = np.sin(codes), [table[start : start + 100].astype({"code": "category"}) for start in (0, 100, 200)]
+    options = {"features": "exact", "kernel": "laplacian", "random_state": 0}
+    model = KernelMachineRegressor(**options).fit(blocks([(part, y[part.index]) for part in parts]))
+    whole = table.astype({"code": "category"})
+    expected = KernelMachineRegressor(**options).fit(whole, y)
+    np.testing.assert_array_equal(model.predict(whole), expected.predict(whole))
+
+
 @pytest.mark.parametrize("index", [None, "id"])
 def test_the_index_of_a_data_frame_is_no_input(tmp_path, index):
     pd = pytest.importorskip("pandas")

@@ -4,6 +4,7 @@ import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
+from functools import reduce
 from typing import Any, TypeAlias, TypeGuard
 
 import narwhals as nw
@@ -76,6 +77,22 @@ def unmasked(values: Any) -> Any:
     if values.dtype.kind not in "fc":
         values = values.astype(np.float64 if values.dtype.kind in "biu" and not is_long else object)
     return values.filled(np.nan)
+
+
+def with_the_same_categories(parts: Sequence[Any]) -> list[Any]:
+    """Copy data frames of pandas with the union of the categories of each categorical column.
+
+    `pandas.concat` converts categorical columns with different categories to plain values.
+    """
+    frames = [part.copy(deep=False) for part in parts]
+    for name in frames[0].columns if frames[0].ndim == 2 else ():
+        dtypes = [frame[name].dtype for frame in frames]
+        if all(hasattr(dtype, "categories") for dtype in dtypes) and len(set(dtypes)) > 1:
+            known = [dtype.categories for dtype in dtypes if len(dtype.categories)]
+            categories = reduce(lambda one, other: one.union(other, sort=False), known or [dtypes[0].categories])
+            for frame in frames:
+                frame[name] = frame[name].cat.set_categories(categories, ordered=False)
+    return frames
 
 
 def plain_type(values: Any) -> np.dtype | None:

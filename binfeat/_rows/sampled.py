@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import times_of
-from binfeat._common.frames import is_frame
+from binfeat._common.frames import is_frame, with_the_same_categories
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._rows.sources import Source, SourceSummary, Table, joined
 
@@ -138,6 +138,8 @@ def take_rows(X: Table, rows: np.ndarray) -> Table:
 def _joined_tables(tables: tuple[Table, ...]) -> Table:
     if not is_frame(tables[0]):
         return joined(tables)
+    if hasattr(tables[0], "iloc"):
+        tables = tuple(with_the_same_categories(tables))
     frames = [nw.from_native(table, eager_only=True) for table in tables]
     for name in frames[0].columns:
         if len({_number_type(frame.get_column(name)) for frame in frames}) > 1:

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.array_types import DTypeLike
-from binfeat._common.frames import unmasked
+from binfeat._common.frames import unmasked, with_the_same_categories
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.persistence import Unfinished
 from binfeat._common.sparse_tables import check_sparse
@@ -253,21 +253,8 @@ def joined(parts: Sequence[Any]) -> Any:
     if hasattr(parts[0], "iloc"):
         import pandas as pd
 
-        return pd.concat(_with_the_same_categories(parts))
+        return pd.concat(with_the_same_categories(parts))
     return sources.joined(parts)
-
-
-def _with_the_same_categories(parts: Sequence[Any]) -> list[Any]:
-    """Unite the categories of columns, because `concat` converts columns with other categories to plain values."""
-    frames = [part.copy(deep=False) for part in parts]
-    for name in frames[0].columns if frames[0].ndim == 2 else ():
-        dtypes = [frame[name].dtype for frame in frames]
-        if all(hasattr(dtype, "categories") for dtype in dtypes) and len(set(dtypes)) > 1:
-            known = [dtype.categories for dtype in dtypes if len(dtype.categories)]
-            categories = reduce(lambda one, other: one.union(other), known or [dtypes[0].categories])
-            for frame in frames:
-                frame[name] = frame[name].cat.set_categories(categories)
-    return frames
 
 
 def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
