@@ -13,6 +13,7 @@ from binfeat.models.table.findings import NUMBERS, content_of, key_of
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 LONG = 2**53 + np.arange(20)
 ROWS = np.arange(200) % 20
@@ -31,6 +32,8 @@ CHOSEN = {
     "frame": lambda ids: pd.DataFrame({"id": ids}),
     "nullable": lambda ids: pd.DataFrame({"id": pd.array(ids, dtype="Int64")}),
     "polars": lambda ids: pl.DataFrame({"id": ids}),
+    "Arrow": lambda ids: pa.table({"id": ids}),
+    "unsigned Arrow": lambda ids: pa.table({"id": ids.astype(np.uint64)}),
 }
 
 
@@ -69,6 +72,14 @@ def test_numeric_columns_that_lose_digits_warn(kind):
         warnings.simplefilter("error")
         encoded(CHOSEN[kind](2**53 + 2 * ROWS))
         encoded(CHOSEN[kind](LONG[ROWS] - 2**53))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_missing_long_integers_are_nan(frame):
+    ids = [2**53 + 2, None, 3]
+    X = frame({"id": pd.array(ids, dtype="Int64") if frame is pd.DataFrame else ids})
+    floats = pd.DataFrame({"id": [2.0**53 + 2, np.nan, 3.0]})
+    np.testing.assert_array_equal(encoded(X)[1], encoded(floats)[1])
 
 
 def test_models_learn_ids():

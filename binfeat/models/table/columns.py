@@ -326,8 +326,9 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
 
 def _numbers_in(series: nw.Series) -> np.ndarray:
     """Return the numbers of a series in float64, or as objects if float64 cannot represent them."""
-    floats = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
-    values = floats.to_numpy()
+    is_integer = series.dtype.is_integer()  # Arrow refuses to cast integers above 2^53
+    floats = series if is_integer or series.dtype == nw.Float64 else series.cast(nw.Float64)
+    values = floats.to_numpy().astype(np.float64, copy=False)
     if series.dtype.is_float() or not (_are_large(values) or series.dtype == nw.Decimal):
         return values
     if not _are_large(values) and floats.n_unique() == series.cast(nw.String).n_unique():  # old Polars: no decimals
