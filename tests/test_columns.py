@@ -1,10 +1,12 @@
 """Raw tables as numbers: frames, arrays, categories, missing values, and errors."""
 
 import datetime
+import io
 import re
 import subprocess
 import sys
 import warnings
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -394,6 +396,26 @@ def test_hours_from_utc():
     np.testing.assert_array_equal(matrix[:, 1], when.dt.hour)
     values = [time.isoformat() for time in when]
     np.testing.assert_allclose(columns.transform(estimator, pd.DataFrame({"when": values})), matrix, atol=1e-9)
+
+
+def test_zones_of_dateutil():
+    zones = pytest.importorskip("dateutil.tz")
+    when = pd.Series(pd.date_range("2024-03-29", periods=96, freq="h", tz="Europe/Berlin"))
+    named = ["dateutil/Europe/Berlin"] if hasattr(zones.gettz("Europe/Berlin"), "key") else []  # new versions
+    for zone in (*named, zones.tzoffset("winter", 3600)):
+        own = when.dt.tz_convert(zone)
+        estimator, columns, matrix = fit(pd.DataFrame({"when": own}))
+        np.testing.assert_array_equal(matrix[:, 1], own.dt.hour)
+        np.testing.assert_array_equal(columns.transform(estimator, pd.DataFrame({"when": when})), matrix)
+
+
+def test_time_zones_without_a_name_are_refused():
+    zones = pytest.importorskip("dateutil.tz")
+    content = resources.files(pytest.importorskip("tzdata")).joinpath("zoneinfo", "Europe", "Berlin").read_bytes()
+    zone = zones.tzfile(io.BytesIO(content), "my zone")
+    when = pd.date_range("2024-03-29", periods=96, freq="h", tz="UTC").tz_convert(zone)
+    with pytest.raises(TypeError, match=r"column 'when' of X has the time zone .*my zone.*, which has no name"):
+        fit(pd.DataFrame({"when": when}))
 
 
 def test_strings_with_hours_from_utc_are_dates_in_utc():

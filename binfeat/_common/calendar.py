@@ -1,7 +1,7 @@
 """Dates and durations of data frames as days, and periodic parts of dates: day of year, weekday, hour."""
 
 from collections.abc import Callable
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 from typing import Any
 
 import narwhals as nw
@@ -13,13 +13,16 @@ _DAY_MS = 24 * _HOUR_MS
 
 
 def times_of(series: nw.Series) -> str:
-    """Return the kind of times in a series of narwhals: "durations", "dates", "dates in <zone>", or ""."""
+    """Return the kind of times in a series of narwhals: "durations", "dates", "dates in <zone>", or "".
+
+    TypeError for a time zone without a name.
+    """
     dtype: Any = series.dtype
     zone = _pandas_zone(series)
     if dtype == nw.Duration:
         return "durations"
     if zone is not None:
-        return in_zone(str(zone))
+        return in_zone(_name_of(zone, series))
     if dtype == nw.Date:
         return "dates"
     if dtype == nw.Datetime:
@@ -38,6 +41,20 @@ def zone_in(times: str) -> str:
 def _pandas_zone(series: nw.Series) -> tzinfo | None:
     """Return the zone of a pandas column; narwhals 2.29 recognizes only names of letters and slashes."""
     return getattr(getattr(series.to_native(), "dtype", None), "tz", None)
+
+
+def _name_of(zone: tzinfo, series: nw.Series) -> str:
+    """Return the name of the zone of a pandas column, or its hours from UTC; zones of dateutil may have neither."""
+    offset = zone.utcoffset(None)
+    name = getattr(zone, "key", None) or str(zone if offset is None else timezone(offset))
+    try:
+        type(series.to_native().dtype)(tz=name)
+    except (LookupError, TypeError, ValueError):
+        raise TypeError(
+            f"column {series.name!r} of X has the time zone {zone!r}, which has no name. Convert it to a named zone, "
+            "for example by Series.dt.tz_convert('Europe/Berlin')."
+        ) from None
+    return name
 
 
 def is_time(times: str) -> bool:
