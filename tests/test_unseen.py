@@ -223,6 +223,14 @@ def test_a_row_alone_with_dates_as_objects_or_without_any(model, day):
     assert not model.check(pd.DataFrame([row]))
 
 
+def test_examples_of_dates_are_exact_to_the_second(model):
+    times = pd.Timestamp("2030-01-01") + pd.to_timedelta([*range(1, 40), 86_399.6], unit="s")
+    for time in times:
+        found = found_in(model, frame_of(1).assign(day=time))
+        (examples,) = (examples for (column, _), (_, examples, _) in found.items() if column == "Column 'day'")
+        assert examples == (time.round("s").isoformat().removesuffix("T00:00:00"),)
+
+
 def test_dates_of_a_time_zone_and_numbers_are_no_dates_as_objects(model):
     for value in (datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC), 3):
         frame = frame_of(2).assign(day=np.array([value, "2026-01-07"], dtype=object))

@@ -96,7 +96,7 @@ def time_in_words(days: float, times: str) -> str:
     """Convert days to a string: a date with seconds, or a duration."""
     if times == "durations":
         return f"{days:.6g} days"
-    second = np.datetime64(0, "s") + np.timedelta64(int(np.clip(days, -1e8, 1e8) * 86_400), "s")
+    second = np.datetime64(0, "s") + np.timedelta64(round(np.clip(days, -1e8, 1e8) * 86_400), "s")
     return str(second).removesuffix("T00:00:00")
 
 
