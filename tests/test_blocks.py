@@ -931,9 +931,9 @@ def test_columns_of_blocks_that_do_not_go_together(rng):
     first = pd.DataFrame({"x": np.arange(20.0), "when": when})
     for wrong, message in (
         ({"when": when.dt.tz_localize("UTC")}, "column 'when' of X contains dates in UTC, but dates in"),
-        ({"when": when - when[0]}, "column 'when' of X contains durations, but dates in the first"),
-        ({"x": when}, "column 'x' of X contains dates, but numbers in the first block"),
-        ({"x": "a"}, "column 'x' of X contains categories, but numbers in the first block"),
+        ({"when": when - when[0]}, "column 'when' of X contains durations, but dates in an earlier"),
+        ({"x": when}, "column 'x' of X contains dates, but numbers in an earlier block"),
+        ({"x": "a"}, "column 'x' of X contains categories, but numbers in an earlier block"),
     ):
         with pytest.raises(TypeError, match=f"Block 1 of the source, counted from 0: {message}"):
             KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (first.assign(**wrong), np.arange(20))]))
@@ -956,6 +956,46 @@ def test_categories_that_differ_among_blocks(rng, kind):
     whole = table.astype({"code": "category"})
     expected = KernelMachineRegressor(**options).fit(whole, y)
     np.testing.assert_array_equal(model.predict(whole), expected.predict(whole))
+
+
+DAYS = pd.Series(pd.date_range("2026-01-01", periods=80, freq="7h"))
+WORDS = pd.Series(["a", "b", "c", "d"] * 20, dtype=object)
+NAMES, NUMBERS, GAPS = WORDS.astype("category"), pd.Series(np.arange(80.0)), pd.Series([None] * 80, dtype=object)
+CODES = pd.Series(pd.Categorical(np.arange(80) % 4, ordered=True))
+PAIRS = {  # a column in two blocks, and the values of both
+    "Date, Datetime": (pl.Series(DAYS).cast(pl.Date), pl.Series(DAYS), [DAYS.dt.floor("D"), DAYS]),
+    "two units": (pl.Series(DAYS).cast(pl.Datetime("us")), pl.Series(DAYS).cast(pl.Datetime("ns")), [DAYS, DAYS]),
+    "String, Categorical": (pl.Series(WORDS), pl.Series(WORDS).cast(pl.Categorical), [NAMES, NAMES]),
+    "Enums": (*(pl.Series(WORDS).cast(pl.Enum(list(own))) for own in ("abcd", "dcbae")), [NAMES, NAMES]),
+    "numbers, missing": (pl.Series(NUMBERS), pl.Series([None] * 80), [NUMBERS, NUMBERS * np.nan]),
+    "missing, Categorical": (pl.Series([None] * 80), pl.Series(WORDS).cast(pl.Categorical), [GAPS, WORDS]),
+    "string, large_string": (pa.array(WORDS, pa.string()), pa.array(WORDS, pa.large_string()), [NAMES, NAMES]),
+    "date32, timestamp": (pa.array(DAYS.dt.date), pa.array(DAYS), [DAYS.dt.floor("D"), DAYS]),
+    "missing, dictionary": (pa.nulls(80), pa.array(WORDS).dictionary_encode(), [GAPS, WORDS]),
+    "floats, categories of integers": (NUMBERS * np.nan, CODES, [CODES.mask(CODES >= 0), CODES]),
+    "objects, numbers": (GAPS, NUMBERS, [NUMBERS * np.nan, NUMBERS]),
+}
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_similar_types_of_blocks_are_joined(kind):
+    *own, values = PAIRS[kind]
+    frame = {pl.Series: pl.DataFrame, pd.Series: pd.DataFrame}.get(type(own[0]), pa.table)
+    x, y = np.sin(np.arange(160)), np.arange(160) % 4 + np.arange(160) / 80
+    whole = pd.DataFrame({"x": x, "own": pd.concat(values, ignore_index=True)})
+    options = {"features": "exact", "gamma": "scale", "alpha": 0.1, "random_state": 0}
+    parts = [(frame({"x": x[rows], "own": column}), y[rows]) for rows, column in zip((slice(80), slice(80, 160)), own)]
+    model = KernelMachineRegressor(**options).fit(blocks(parts))
+    np.testing.assert_allclose(model.predict(whole), KernelMachineRegressor(**options).fit(whole, y).predict(whole))
+
+
+def test_types_of_blocks_that_cannot_be_joined_are_named():
+    exact = pa.table({"x": pa.array([1] * 20, pa.timestamp("us"))})
+    finer = pa.table({"x": pa.array([1] * 20, pa.timestamp("ns"))})
+    with pytest.raises(
+        TypeError, match=r"Block 1 of the source, counted from 0: column 'x' of X has the type Datetime"
+    ):
+        KernelMachineRegressor().fit(blocks([(exact, np.arange(20)), (finer, np.arange(20))]))
 
 
 @pytest.mark.parametrize("index", [None, "id"])

@@ -82,16 +82,19 @@ def unmasked(values: Any) -> Any:
 def with_the_same_categories(parts: Sequence[Any]) -> list[Any]:
     """Copy data frames of pandas with the union of the categories of each categorical column.
 
-    `pandas.concat` converts categorical columns with different categories to plain values.
+    `pandas.concat` converts categorical columns to plain values if categories differ or a part has only missing values
+    of another type.
     """
     frames = [part.copy(deep=False) for part in parts]
     for name in frames[0].columns if frames[0].ndim == 2 else ():
-        dtypes = [frame[name].dtype for frame in frames]
-        if all(hasattr(dtype, "categories") for dtype in dtypes) and len(set(dtypes)) > 1:
+        columns = [frame[name] for frame in frames]
+        dtypes = [column.dtype for column in columns if hasattr(column.dtype, "categories")]
+        others = [column for column in columns if not hasattr(column.dtype, "categories")]
+        if dtypes and (others or len(set(dtypes)) > 1) and all(column.isna().all() for column in others):
             known = [dtype.categories for dtype in dtypes if len(dtype.categories)]
             categories = reduce(lambda one, other: one.union(other, sort=False), known or [dtypes[0].categories])
             for frame in frames:
-                frame[name] = frame[name].cat.set_categories(categories, ordered=False)
+                frame[name] = frame[name].astype(type(dtypes[0])(categories))
     return frames
 
 

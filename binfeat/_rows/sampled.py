@@ -5,11 +5,12 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from narwhals.dtypes import DType
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.calendar import times_of
+from binfeat._common.calendar import times_of, zone_in
 from binfeat._common.frames import is_frame, with_the_same_categories
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._rows.sources import Source, SourceSummary, Table, joined
@@ -50,7 +51,7 @@ class SampledSource:
         types = checked_types(X)
         if first:
             self._types, self._most = types, _most_rows(X.shape[1])
-        require_alike(types, self._types, "the first block")
+        self._types = require_alike(types, self._types, "an earlier block")
         keys = self._rng.random(X.shape[0])
         chosen = np.flatnonzero(keys < self._bound)
         self._parts.append((keys[chosen], self._n_rows + chosen, take_rows(X, chosen)))
@@ -102,15 +103,19 @@ def _bound_of(keys: np.ndarray, most: int) -> float:
     return np.partition(keys, most)[most] if keys.size > most else 1.0
 
 
-def require_alike(types: list[tuple[str, str]], known: list[tuple[str, str]], where: str) -> None:
-    """Raise ValueError if the kind of a column (see `checked_types`) differs from the kind in earlier blocks."""
+def require_alike(types: list[tuple[str, str]], known: list[tuple[str, str]], where: str) -> list[tuple[str, str]]:
+    """Return the kinds of all columns (see `checked_types`) in these and earlier blocks; TypeError if they differ."""
     for (name, kind), (_, other) in zip(types, known, strict=True):
-        if kind != other:
+        if kind and other and kind != other:
             raise TypeError(f"{name} of X contains {kind}, but {other} in {where}. Convert the column to one type.")
+    return [(name, other or kind) for (name, kind), (_, other) in zip(types, known, strict=True)]
 
 
 def checked_types(X: Table) -> list[tuple[str, str]]:
-    """Return the kind of each column (numbers, categories or times) by name; ValueError for infinite numbers."""
+    """Return the kind of each column (numbers, categories or times) by name; "" if all values are missing.
+
+    ValueError for infinite numbers.
+    """
     if is_frame(X):
         return [_frame_type(column) for column in nw.from_native(X, eager_only=True).iter_columns()]
     values = X.data if sparse.issparse(X) else X
@@ -123,9 +128,11 @@ def _frame_type(column: nw.Series) -> tuple[str, str]:
     name = f"column {column.name!r}"
     if column.dtype.is_float() and np.isinf(column.to_numpy()).any():
         raise ValueError(INFINITE)
-    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        return name, "numbers"
-    return name, times_of(column) or "categories"
+    if times := times_of(column):
+        return name, times
+    if column.is_null().all():
+        return name, ""
+    return name, "numbers" if _is_numeric(column.dtype) else "categories"
 
 
 def take_rows(X: Table, rows: np.ndarray) -> Table:
@@ -142,11 +149,48 @@ def _joined_tables(tables: tuple[Table, ...]) -> Table:
         tables = tuple(with_the_same_categories(tables))
     frames = [nw.from_native(table, eager_only=True) for table in tables]
     for name in frames[0].columns:
-        if len({_number_type(frame.get_column(name)) for frame in frames}) > 1:
-            frames = [frame.with_columns(frame.get_column(name).cast(nw.Float64)) for frame in frames]
+        common = _common_type([frame.get_column(name) for frame in frames])
+        if common is not None:
+            frames = [_converted(frame, name, common, i) for i, frame in enumerate(frames)]
     return nw.concat(frames).to_native()
 
 
-def _number_type(column: nw.Series) -> Any:
-    """Return the dtype of a numeric or boolean column, which must be equal in joined frames; None for others."""
-    return column.dtype if column.dtype.is_numeric() or column.dtype == nw.Boolean else None
+def _common_type(columns: list[nw.Series]) -> DType | None:
+    """Return the type to which a column of all frames must be converted before they are joined; None if to none.
+
+    Numbers in days are as exact as microseconds. pandas joins other types than numbers itself.
+    """
+    is_pandas = columns[0].implementation.is_pandas_like()
+    types = [column.dtype if is_pandas else _native_type(column.to_native()) for column in columns]
+    if all(own == types[0] for own in types):
+        return None
+    filled = [column for column in columns if not column.is_null().all()] or columns
+    known, times = [column.dtype for column in filled], times_of(filled[0])
+    if _is_numeric(known[0]):
+        return nw.Float64()
+    if is_pandas:
+        return None
+    if times == "durations":
+        return nw.Duration("us")
+    if times:
+        return nw.Datetime("us", zone_in(times) or None)
+    return nw.Categorical() if nw.Categorical in known or nw.Enum in known else nw.String()
+
+
+def _native_type(column: Any) -> Any:
+    return column.type if hasattr(column, "type") else column.dtype  # Arrow, polars
+
+
+def _is_numeric(dtype: DType) -> bool:
+    return dtype.is_numeric() or dtype == nw.Boolean
+
+
+def _converted(frame: nw.DataFrame, name: str, common: DType, block: int) -> nw.DataFrame:
+    column = frame.get_column(name)
+    try:
+        return frame.with_columns(column.cast(common))
+    except Exception as error:  # each library has its own
+        raise TypeError(
+            f"Block {block} of the source, counted from 0: column {name!r} of X has the type {column.dtype}, which "
+            f"cannot be converted to {common}, the common type of all blocks: {error}. Convert the column to one type."
+        ) from error

@@ -107,8 +107,9 @@ class DaskTable:
         self.rows = sampled_rows(self.n_rows, chunks.width, seed)
 
     def _require_alike(self) -> None:
+        known = self._facts[0].kind
         for fact in self._facts:
-            require_alike(fact.kind, self._facts[0].kind, "the first chunk")
+            known = require_alike(fact.kind, known, "an earlier chunk")
         require_targets(self._facts)
 
     @property
