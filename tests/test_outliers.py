@@ -353,7 +353,7 @@ def test_compact_scores_rows_and_does_no_more(rng):
     assert len(pickle.dumps(smaller)) < 0.3 * len(pickle.dumps(detector))
     difference = smaller.score_samples(new) - detector.score_samples(new)
     assert -np.log(2) <= difference.min() <= difference.max() <= 0
-    for use in (smaller.contributions, smaller.drift, smaller.partial_fit, smaller.forget):
+    for use in (smaller.contributions, smaller.density, smaller.drift, smaller.partial_fit, smaller.forget):
         with pytest.raises(ValueError, match=r"needs the training rows, which compact\(\) removed"):
             use(X[:5])
 

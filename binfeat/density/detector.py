@@ -298,8 +298,13 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
             ``fineness * gamma_ / input_share``. A training row is not left out.
         standard_error : ndarray of shape (n_rows,)
             Standard error of the estimate over the grids.
+
+        Raises
+        ------
+        ValueError
+            If the detector is compact, because estimates without the bins of single training rows would be too low.
         """
-        check_is_fitted(self)
+        self._require_rows("density")
         parts = [self._counted.densities(rows) for rows in self._blocks(X)]
         density, standard_error = (np.concatenate(values) for values in zip(*parts))
         return density, standard_error
@@ -354,8 +359,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         """Return a smaller copy for deployment, which only scores rows.
 
         The copy does not contain the bins of single training rows, so the scores of some new rows are slightly lower.
-        It does not contain the sample of training rows, so it cannot update, explain, or test for drift. It scores
-        training rows like new rows.
+        It does not contain the sample of training rows, so it cannot update, explain, estimate densities, or test for
+        drift. It scores training rows like new rows.
 
         Returns
         -------
