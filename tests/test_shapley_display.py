@@ -76,6 +76,11 @@ def test_bad_values():
     for values, base in ((VALUES, [3.0]), ([1.0, 2.0], [3.0, 3.0]), ([[np.nan]], [1.0])):
         with pytest.raises(ValueError, match="values must be finite"):
             ShapleyDisplay(values, base).plot(ax=Figure().subplots())
+    with pytest.raises(ValueError, match="values must have at least one row"):
+        ShapleyDisplay(np.empty((0, 3)), []).plot(ax=Figure().subplots())
+    for data in (VALUES[:1], [row[:2] for row in VALUES]):
+        with pytest.raises(ValueError, match=r"data must have the shape of values, \(2, 3\); got"):
+            ShapleyDisplay(VALUES, [3.0, 3.0], data).plot(ax=Figure().subplots())
     with pytest.raises(ValueError, match="row must be below 2, got 2"):
         ShapleyDisplay(VALUES, [3.0, 3.0]).plot("waterfall", row=2)
     with pytest.raises(ValueError, match="kind must be"):

@@ -126,7 +126,7 @@ class ShapleyDisplay:
         Raises
         ------
         ValueError
-            If shapes do not match, values are not finite, or `row` is out of range.
+            If shapes do not match, values are not finite, there are no rows, or `row` is out of range.
         """
         check_choice(kind, "kind", ("swarm", "waterfall"))
         values, base = check_numbers(self.values, "values"), check_numbers(self.base_values, "base_values")
@@ -135,6 +135,11 @@ class ShapleyDisplay:
                 "values must be finite, of shape (n_rows, n_inputs), and base_values of shape (n_rows,); "
                 f"got shapes {values.shape} and {base.shape}."
             )
+        if not len(values):
+            raise ValueError("values must have at least one row, got none.")
+        data = None if self.data is None else np.asarray(self.data, dtype=object)
+        if data is not None and data.shape != values.shape:
+            raise ValueError(f"data must have the shape of values, {values.shape}; got {data.shape}.")
         names = names_of(self.feature_names, values.T, "input")
         if not 0 <= check_integer(row, "row", 0) < len(values):
             raise ValueError(f"row must be below {len(values)}, got {row}.")
@@ -143,7 +148,6 @@ class ShapleyDisplay:
         self.order_ = np.argsort(-sizes, kind="stable")[:most]
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 1.4 + 0.3 * max(4, len(self.order_))))
         if kind == "swarm":
-            data = None if self.data is None else np.asarray(self.data, dtype=object)
             draw_swarm(self.ax_, values, data, names, self.order_)
         else:
             draw_waterfall(self.ax_, values[row], float(base[row]), names, self.order_)
