@@ -399,7 +399,8 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # A warm start selects the penalty again, adds grids up to "max_grids", and solves for coefficients. It raises an error
 # if the columns, the classes or the number of targets differ. A new search starts if ``features``, ``kernel``,
 # ``gamma``, ``categorical_features``, ``loss`` or ``target_transform`` changed, if a complete column now has missing
-# values, or if the number of rows requires another representation; the first line of ``summary`` gives the reason.
+# values, if a constant column varies, or if the number of rows requires another representation; the first line of
+# ``summary`` gives the reason.
 #
 # *Time limit.* At most a third of ``max_seconds`` is spent on length scales. Additional grids or trees, larger cells
 # and the final refit start only if they should finish in time. An exact model is always solved.
