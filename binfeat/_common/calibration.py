@@ -44,7 +44,7 @@ class Calibration:
         """Return the calibration with the highest penalized likelihood; the penalty acts on differences of classes.
 
         Log-odds that would decrease with the scores are constant instead. They decrease if the scores hardly depend on
-        the inputs: the leave-one-out score of a row is then lower only because its own label was left out.
+        the inputs: the leave-one-out score of a row is then lower only because its own label is missing.
 
         Scores are (n_rows, n_classes), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
         Products are small, so callers should limit BLAS to one thread, which is faster and always rounds equally.

@@ -276,8 +276,8 @@ def without_index(schema: "pa.Schema", names: list[str]) -> list[str]:
 def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Schema":
     """Return a schema for all files, with types that hold all values; numbers with thousands separators are floats.
 
-    Files that cannot be read or lack columns are refused, because pyarrow would fill in nulls. So are types without a
-    common one; those of text are tried, and refused where a value does not fit.
+    Files that cannot be read or lack columns are refused, because pyarrow would fill in nulls. Types without a common
+    type are refused as well; for text, only values that do not fit are refused.
     """
     import pyarrow as pa
     from pyarrow.dataset import get_partition_keys

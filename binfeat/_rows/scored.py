@@ -13,7 +13,7 @@ from binfeat._rows.sources import Source, SourceSummary, Table, check_alone, is_
 
 
 class SourceScorer:
-    """Mixin to the left of scikit-learn's mixin, whose `score` it extends."""
+    """Mixin that replaces `score` of the scikit-learn mixin to its right."""
 
     predict: Callable[..., Any]
 

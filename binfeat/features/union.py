@@ -298,7 +298,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
 
 def _inputs_of_source(X: Any, fitted: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return number and names of the inputs of a source, those of the first map; nothing for a table."""
+    """Return number and names of the inputs of a source, as the first map read them; nothing for a table."""
     names = ("n_features_in_", "feature_names_in_") if is_source(X) else ()
     return {name: getattr(fitted[0][1], name) for name in names if hasattr(fitted[0][1], name)}
 

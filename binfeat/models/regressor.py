@@ -39,7 +39,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         tree. "binning", "fourier": random features. "auto": "exact" for up to 10,000 rows, "local" for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" selects a kernel or a sum of two. Exact and local models accept "laplacian", "rbf", `Laplacian`, `RBF`
-        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier": radial ones; "binning": those of `RandomBinning`.
+        and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier": radial kernels; "binning": see `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
         "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
@@ -114,7 +114,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why `fit` ended: finished, reached a limit, stopped by a callback, or Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
-        Coefficients of the features or training rows. Predictions of a smooth exact model use those of fewer rows.
+        Coefficients of the features or training rows. Predictions of a smooth exact model use fewer rows.
     intercept_ : ndarray of shape (n_targets,)
     target_transform_, target_transformer_ : str and object
         Name of the transformation of y; the fitted transformer, only if `target_transform` is a transformer.

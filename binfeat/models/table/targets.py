@@ -190,7 +190,7 @@ class Targets:
 
     @property
     def falls(self) -> np.ndarray:
-        """Mask of the targets whose given transform is decreasing, (n_targets,)."""
+        """Mask of the targets with a decreasing transform of the caller, (n_targets,)."""
         if self.transform.transformer is None:
             return np.zeros(self.mean.size, dtype=bool)
         low, high = self.transform.inverse(np.clip(self.limits, -1.0, 1.0) * self.std + self.mean)
