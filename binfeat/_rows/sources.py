@@ -293,6 +293,11 @@ class SourceSummary:
         self.y, *weights = (np.concatenate(column) for column in zip(*kept))
         self.sample_weight = weights[0] if weights else None
 
+    @classmethod
+    def of_fitted(cls, source: Source, check: Callable[[Table], Table]) -> "SourceSummary":
+        """Summarize new rows, of which all blocks are checked by the names and number of inputs from `fit`."""
+        return cls(source, partial(_without_reset, check))
+
     def _note(self, X: Table, first: bool) -> None:
         if first:
             self.sparse, self.n_inputs = sparse.issparse(X), X.shape[1]
@@ -302,15 +307,15 @@ class SourceSummary:
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
         """Return the rows for further passes, in equal blocks of about 32 MB, with `width` more values per row."""
         step = _rows_of_pass(max(self.n_inputs, width))
-        return RowBlocks(self._source, check or partial(_checked_again, self._check), self.n_rows, step)
+        return RowBlocks(self._source, check or partial(_again, self._check), self.n_rows, step)
 
 
-def checked_by_fit(check: Callable[[Table], Table], X: Table, reset: bool) -> Table:
-    """Check a block by the names and number of inputs from `fit`, even if it is the first block."""
+# Functions instead of lambdas, which cannot be pickled.
+def _without_reset(check: Callable[[Table], Table], X: Table, reset: bool) -> Table:
     return check(X)
 
 
-def _checked_again(check: Callable[[Table, bool], Table], X: Table) -> Table:
+def _again(check: Callable[[Table, bool], Table], X: Table) -> Table:
     return check(X, False)
 
 

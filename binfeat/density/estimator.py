@@ -1,7 +1,6 @@
 """Base of the outlier detector: its parameters, its counts as attributes, and its threshold."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from binfeat._common.validation import (
     is_word,
 )
 from binfeat._rows.row_sample import RowSample
-from binfeat._rows.sources import SourceSummary, Table, checked_by_fit, is_source
+from binfeat._rows.sources import SourceSummary, Table, is_source
 from binfeat._threads import thread_count
 from binfeat.density.counted_bins import CountedBins, Counts, Level, Turns, draw_grids
 from binfeat.density.saved import check_detector
@@ -98,7 +97,7 @@ class CountingEstimator(WithKernel, Persistent):
 
     def _blocks(self, X: Table) -> Iterator[CheckedRows]:
         if is_source(X):
-            yield from SourceSummary(X, partial(checked_by_fit, self._check)).rows()
+            yield from SourceSummary.of_fitted(X, self._check).rows()
         else:
             yield self._check(X)
 

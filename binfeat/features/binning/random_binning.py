@@ -1,6 +1,5 @@
 """Random binning features: `RandomBinning`."""
 
-from functools import partial
 from math import ceil
 from typing import Any, Self
 
@@ -23,7 +22,7 @@ from binfeat._common.validation import (
     float_dtype,
     is_word,
 )
-from binfeat._rows.sources import SourceSummary, checked_by_fit, is_source
+from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.features.binning.base import BinningBase, as_output, lacks_bins, lacks_gamma
 from binfeat.features.binning.bin_matrix import BinMatrix
@@ -297,7 +296,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         """
         if is_source(X):
             check_is_fitted(self)
-            summary = SourceSummary(X, partial(checked_by_fit, self._check))
+            summary = SourceSummary.of_fitted(X, self._check)
             return StreamedFeatures.of(summary, self._encode, int(self.bin_offsets_[-1]), dense=False)
         return as_output(self.encode(X), self.output)
 

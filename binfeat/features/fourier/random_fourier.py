@@ -1,7 +1,6 @@
 """Random Fourier features: `RandomFourier`."""
 
 from collections.abc import Callable
-from functools import partial
 from math import ceil
 from typing import Any, Self
 
@@ -32,7 +31,7 @@ from binfeat._common.validation import (
 )
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sampled import rows_of_summary
-from binfeat._rows.sources import SourceSummary, check_alone, checked_by_fit, is_source
+from binfeat._rows.sources import SourceSummary, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat._threads import thread_count
 from binfeat.features.fourier.fastfood import Fastfood
@@ -296,7 +295,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         """
         check_is_fitted(self)
         if is_source(X):
-            summary = SourceSummary(X, partial(checked_by_fit, self._check))
+            summary = SourceSummary.of_fitted(X, self._check)
             return StreamedFeatures.of(summary, self._map, self._n_features_out, dense=True)
         return self._map(self._check(X))
 
