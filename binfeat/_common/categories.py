@@ -6,9 +6,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from binfeat._common.frames import collected, is_frame, is_missing
+from binfeat._common.frames import EXACT, collected, is_frame, is_missing, is_numeric
 
-_EXACT = 2**53  # larger integers lose digits as floats
 _BITS = 50  # a number below 2^50 is exact in float64, and its cell needs no saturation
 
 
@@ -24,7 +23,7 @@ def with_category_numbers(X: Any, categorical_features: Any) -> Any:
     frame = nw.from_native(X, eager_only=True)
     named = _chosen(frame.columns, categorical_features)
     chosen = [frame.get_column(name) for name in frame.columns if name in named]
-    columns = [_numbered(column) for column in chosen if not _is_number(column)]
+    columns = [_numbered(column) for column in chosen if not is_numeric(column)]
     return frame.with_columns(*columns).to_native() if columns else X
 
 
@@ -36,10 +35,6 @@ def _chosen(names: list[str], categorical_features: Any) -> set[str]:
     if chosen.dtype.kind in "iu":
         return {names[j] for j in chosen if -len(names) <= j < len(names)}
     return set(chosen.tolist())
-
-
-def _is_number(column: nw.Series) -> bool:
-    return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
 def _numbered(column: nw.Series) -> nw.Series:
@@ -67,7 +62,7 @@ def _is_whole(label: Any) -> bool:
     """Return True for a flag or an integer that float64 represents."""
     types = bool | np.bool_ | int | np.integer | float | np.floating
     is_number = isinstance(label, types) and not isinstance(label, np.timedelta64)
-    return bool(is_number and abs(label) < _EXACT and label % 1 == 0)
+    return bool(is_number and abs(label) < EXACT and label % 1 == 0)
 
 
 def _number(text: str) -> float:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard
 import narwhals as nw
 import numpy as np
 
-_EXACT = 2**53  # larger integers lose digits as floats
+EXACT = 2**53  # larger integers lose digits as floats
 
 Source: TypeAlias = Iterable[tuple]  # tuples (X, y) or (X, y, sample_weight), readable several times
 
@@ -30,6 +30,11 @@ def collected(X: Any) -> Any:
 
 def is_frame(X: object) -> bool:
     return nw.dependencies.is_into_dataframe(X)
+
+
+def is_numeric(column: nw.Series) -> bool:
+    """Return True for a column of numbers or flags."""
+    return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
 def is_missing(value: object) -> bool:
@@ -73,7 +78,7 @@ def unmasked(values: Any) -> Any:
         return np.array(values.data, copy=None)
     if values.dtype.kind in "mM":
         return values.filled(values.dtype.type("NaT"))
-    is_long = values.dtype.kind in "iu" and max(abs(int(end)) for end in (values.min(), values.max())) > _EXACT
+    is_long = values.dtype.kind in "iu" and max(abs(int(end)) for end in (values.min(), values.max())) > EXACT
     if values.dtype.kind not in "fc":
         values = values.astype(np.float64 if values.dtype.kind in "biu" and not is_long else object)
     return values.filled(np.nan)

@@ -69,8 +69,8 @@ def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, Tex
         text = TextFiles.of(names, _MARKS[formats[0]], **options)
         if text.differs:
             _log.info("%s: %s", paths[0], text)
-        columns = text.opened(names).schema.names
-        return text.opened(names, base if _are_columns(keys, columns, names[0]) else None), text
+        dataset = text.opened(names)
+        return text.opened(names, base) if _are_columns(keys, dataset.schema.names, names[0]) else dataset, text
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ValueError(f"{' and '.join(given)} must be None for files of the format {formats[0]}, which have none.")

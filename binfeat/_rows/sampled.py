@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import times_of, zone_in
-from binfeat._common.frames import is_frame, with_the_same_categories
+from binfeat._common.frames import is_frame, is_numeric, with_the_same_categories
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._rows.sources import Source, SourceSummary, Table, joined
 
@@ -132,7 +132,7 @@ def _frame_type(column: nw.Series) -> tuple[str, str]:
         return name, times
     if column.is_null().all():
         return name, ""
-    return name, "numbers" if _is_numeric(column.dtype) else "categories"
+    return name, "numbers" if is_numeric(column) else "categories"
 
 
 def take_rows(X: Table, rows: np.ndarray) -> Table:
@@ -166,7 +166,7 @@ def _common_type(columns: list[nw.Series]) -> DType | None:
         return None
     filled = [column for column in columns if not column.is_null().all()] or columns
     known, times = [column.dtype for column in filled], times_of(filled[0])
-    if _is_numeric(known[0]):
+    if is_numeric(filled[0]):
         return nw.Float64()
     if is_pandas:
         return None
@@ -179,10 +179,6 @@ def _common_type(columns: list[nw.Series]) -> DType | None:
 
 def _native_type(column: Any) -> Any:
     return column.type if hasattr(column, "type") else column.dtype  # Arrow, polars
-
-
-def _is_numeric(dtype: DType) -> bool:
-    return dtype.is_numeric() or dtype == nw.Boolean
 
 
 def _converted(frame: nw.DataFrame, name: str, common: DType, block: int) -> nw.DataFrame:

@@ -295,7 +295,7 @@ class SourceSummary:
 
     @classmethod
     def of_fitted(cls, source: Source, check: Callable[[Table], Table]) -> "SourceSummary":
-        """Summarize new rows, of which all blocks are checked by the names and number of inputs from `fit`."""
+        """Summarize new rows; `check` compares each block with the names and number of inputs from `fit`."""
         return cls(source, partial(_without_reset, check))
 
     def _note(self, X: Table, first: bool) -> None:
@@ -357,19 +357,20 @@ class RowBlocks:
             n_held += X.shape[0]
             n_rows += X.shape[0]
             if n_rows > self.n_rows:  # before a consumer writes them beyond the end of its arrays
-                raise self._changed("more")
+                raise rows_changed("The source", self.n_rows, "more")
             if n_held >= self.step:
                 X, end = joined(held), n_held - n_held % self.step
                 for start in range(0, end, self.step):
                     yield X[start : start + self.step]
                 held, n_held = [X[end:]] if end < n_held else [], n_held - end
         if n_rows < self.n_rows:
-            raise self._changed(n_rows)
+            raise rows_changed("The source", self.n_rows, n_rows)
         if n_held:
             yield joined(held)
 
-    def _changed(self, now: int | str) -> ValueError:
-        return ValueError(f"The source had {self.n_rows} rows when it was first read, and has {now} now.")
+
+def rows_changed(what: str, n_rows: int, now: int | str) -> ValueError:
+    return ValueError(f"{what} had {n_rows} rows when it was first read, and has {now} now.")
 
 
 def joined(parts: Sequence[Table]) -> Table:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from binfeat._common.labels import ClassWeight, check_labels, unite_classes, weights_of_classes
 from binfeat._common.validation import check_weights, checked_targets
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
-from binfeat._rows.sources import Table
+from binfeat._rows.sources import Table, rows_changed
 from binfeat.distributed._chunks import (
     Chunks,
     compute,
@@ -177,7 +177,7 @@ def _checked(X: Table, y: Any, weights: Any, classify: bool) -> Given:
 
 def _unchanged(X: Table, n_rows: int) -> Table:
     if X.shape[0] != n_rows:
-        raise ValueError(f"it had {n_rows} rows when it was first read, and has {X.shape[0]} now.")
+        raise rows_changed("it", n_rows, X.shape[0])
     return X
 
 

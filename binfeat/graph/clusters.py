@@ -59,8 +59,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     ----------
     embedding_ : ndarray of shape (n_rows, n_components)
         Coordinates of the training rows. The degree-weighted mean square of a coordinate is usually between its squared
-        eigenvalue and 1, because each mean includes the row itself. For features other than bins it equals
-        the squared eigenvalue.
+        eigenvalue and 1, because each mean includes the row itself. For features other than bins it equals the
+        squared eigenvalue.
     eigenvalues_ : ndarray of shape (n_found,)
         Largest eigenvalues of the normalized similarities after the first, which is 1, in descending order. One more
         than the number of coordinates.

@@ -116,6 +116,7 @@ class ExactPosterior:
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
+            # Coefficients belong to kernel values in float32, and so do their leave-one-out errors.
             self._kernel: Callable[[np.ndarray, np.ndarray], np.ndarray] = function.kernel(n_jobs)
             is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
             if errors is None or not is_precise:

@@ -214,10 +214,10 @@ class ColumnsLoss(Loss):
 class Deviance(Loss):
     """Tweedie deviance (Jorgensen 1987): the variance is a power of the mean, from Poisson to gamma.
 
-    Targets are numbers in their own units, and scores are standardized logarithms of means. Curvatures are
-    second derivatives; for gamma, where these almost vanish for small targets, they are expected ones, as in
-    iteratively reweighted least squares (McCullagh & Nelder 1989, section 2.5). Division by `units` makes the mean
-    curvatures of all targets equal at a score of 0.
+    Targets are numbers in their own units, and scores are standardized logarithms of means. Curvatures are second
+    derivatives; for gamma, where these almost vanish for small targets, they are expected ones, as in iteratively
+    reweighted least squares (McCullagh & Nelder 1989, section 2.5). Division by `units` makes the mean curvatures of
+    all targets equal at a score of 0.
     """
 
     power: float  # 1 for Poisson, 2 for gamma

@@ -229,7 +229,7 @@ def suits(previous: Fitted, choice: SolverChoice) -> bool:
         reason = "columns are mapped by ranks or arcsinh (version 0.2.0)"
     elif not np.array_equal(before.source, now.source):
         reason = "other columns have missing values"
-    elif (_vary(now) & ~_vary(before) & _asked(choice.problem, run)).any():  # gammas of constant columns are 0
+    elif not is_high_dimensional(choice.problem, run.settings) and (_vary(now) & ~_vary(before)).any():
         reason = "a column is not constant for the first time"
     elif was_exact and not choice.takes_exact:
         reason = "too many rows for an exact model"
@@ -247,15 +247,9 @@ def suits(previous: Fitted, choice: SolverChoice) -> bool:
 
 
 def _vary(encoder: TableEncoder) -> np.ndarray:
-    """Return a mask of the columns with several numbers or categories."""
+    """Return a mask of the columns with several numbers or categories; gammas of the others are 0."""
     inputs = encoder.inputs
     return np.where(inputs.are_categories, inputs.ends[1] > 0, inputs.lows < inputs.highs)
-
-
-def _asked(problem: Problem, run: Run) -> np.ndarray:
-    """Return a mask of the columns that must not be ignored; among many numbers, some can be, such as rare words."""
-    many = is_high_dimensional(problem, run.settings)
-    return problem.encoder.inputs.are_categories if many else np.ones(problem.encoder.inputs.n_inputs, dtype=bool)
 
 
 def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels:

@@ -16,14 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import days_of, times_of, zone_in
-from binfeat._common.frames import collected, is_frame, is_missing
+from binfeat._common.frames import EXACT, collected, is_frame, is_missing, is_numeric
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
 from binfeat._rows.sources import Table
 from binfeat.models.table.findings import (
     DATES,
-    EXACT,
     NUMBERS,
     Finding,
     Findings,
@@ -342,13 +341,12 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
     dtype, own = series.dtype, times_of(series)
     if times and not own and series.is_null().all():
         return Column(np.full(len(series), np.nan), name)
-    is_numeric = dtype.is_numeric() or dtype == nw.Boolean
-    if own or (times not in ("", NUMBERS) and (is_numeric or times == "durations")):
+    if own or (times not in ("", NUMBERS) and (is_numeric(series) or times == "durations")):
         try:
             return Column(days_of(series, "dates" if times == DATES else times), name)
         except TypeError as error:
             raise TypeError(f"{name} of X {error}.") from None
-    if is_numeric:
+    if is_numeric(series):
         return Column(_numbers_in(series), name)
     values, missing = series.to_numpy(), series.is_null().to_numpy()
     if missing.any():

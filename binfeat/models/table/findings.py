@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.calendar import in_zone, zone_in
+from binfeat._common.frames import EXACT
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_choice
 from binfeat._common.warned import warn
@@ -209,7 +210,6 @@ _SEEMING = {
         "Convert them, for example with the parameters decimal and thousands of pandas.read_csv.",
     ),
 }
-EXACT = 2**53  # float64 represents all integers up to here
 _EXACT_DIGITS = 15  # float64 distinguishes all decimal numbers with this number of digits
 _NUMBER: Any = Real, Decimal, np.bool_
 
