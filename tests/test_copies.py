@@ -130,6 +130,33 @@ def test_copies_are_told_from_rows_that_are_equal_by_chance(rng):
     assert len(unique_rows(some, cells[:390])[0]) == 390
 
 
+def test_zeros_of_both_signs_are_equal(rng):
+    X, y = rng.normal(size=(60, 2)) * [1, 0], rng.integers(-1, 2, size=60).astype(float)
+    twice = given_rows(np.vstack([X, -0.0 - X * [-1, 1]]), np.append(y, np.where(y == 0, -0.0, y)))
+    assert len(unique_rows(twice)[0]) == 60
+
+
+def product_table(kind, rng):
+    """Return inputs that occur many times each, a target that depends on them without noise, and their numbers."""
+    product = rng.integers(120 if kind == "many" else 2000 if kind == "few" else 5, size=1200)
+    columns = {"name": np.char.add("p", product.astype(str)), "kind": product % 7}
+    if kind in ("doses", "numbers"):
+        columns = {"dose": product if kind == "numbers" else np.array([0.1, 0.35, 1.25, 2.5, 7])[product]}
+    return pd.DataFrame(columns), rng.permutation(2000)[product] % 29.0, product
+
+
+@pytest.mark.parametrize("kind", easy(["many", "few", "doses", "numbers"], "many", "numbers"))
+def test_a_list_of_products_is_learned_by_heart(kind, rng):
+    """New rows are products of the training rows, so validation rows should be known products, too."""
+    X, y, product = product_table(kind, rng)
+    train, test = np.arange(800), 800 + np.flatnonzero(np.isin(product[800:], product[:800]))
+    model = KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X.iloc[train], y[train])
+    assert model.score(X.iloc[test], y[test]) > 0.99
+    labels = y > 14
+    classifier = KernelMachineClassifier(random_state=0, on_unseen="ignore").fit(X.iloc[train], labels[train])
+    assert classifier.score(X.iloc[test], labels[test]) > 0.95
+
+
 def test_share_of_copies_counts_equal_rows(rng):
     table, y = rng.integers(3, size=(9000, 4)).astype(float), rng.integers(2, size=9000)
     different = len(np.unique(np.column_stack([table, y]), axis=0))

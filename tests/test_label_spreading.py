@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from binfeat import LabelSpreading, RandomBinning, RandomFourier, blocks
 from binfeat.graph.neighbors import alike_together
+from binfeat.graph.scale import distinct_rows
 
 MAP = RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0)
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -268,6 +269,11 @@ def test_clamped_copies_keep_their_own_labels(rng):
     known = labels >= 0
     np.testing.assert_array_equal(spread.transduction_[known], labels[known])
     np.testing.assert_array_equal(spread.label_distributions_[known], one_hot(labels)[known])
+
+
+def test_rows_of_signs_are_different_rows():
+    rows = np.random.default_rng(0).choice([-1.0, 1.0], size=(200_000, 40))
+    assert distinct_rows(rows)[0].size == len(np.unique(np.packbits(rows > 0, axis=1), axis=0))
 
 
 def test_many_copies_do_not_separate_rows():

@@ -88,8 +88,11 @@ def _row_hashes(X: CheckedRows) -> np.ndarray:
     """Return a hash of each row, (n_rows,) uint64, which is equal for dense and CSR rows; NaN equals NaN."""
     rows = sparse.csr_array(X, dtype=np.float64)
     bits = np.where(np.isnan(rows.data), np.nan, rows.data + 0.0).view(np.uint64)  # one NaN, and no negative zeros
+    bits ^= bits >> np.uint64(32)  # the low bits of short numbers, such as -1 and 1, are zero
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(32)
     keys = np.random.default_rng(0).integers(2**64, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
-    return sparse.csr_array((bits ^ (bits >> np.uint64(32)), rows.indices, rows.indptr), rows.shape) @ keys
+    return sparse.csr_array((bits, rows.indices, rows.indptr), rows.shape) @ keys
 
 
 def _bracket(is_fine: Callable[[float], bool]) -> tuple[float, float]:

@@ -98,7 +98,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             Non-negative weights, not all zero. A weight of two has the same effect as repeating the row, except for the
             medians that replace missing values and the ranks of inputs. Rows of weight 0 are ignored, but `classes_`
             contains their labels. If more than a fourth of the rows in memory are exact copies, targets included, and
-            not equal by chance, copies are merged into one row with the sum of their weights.
+            not equal by chance, copies are merged into one row with the sum of their weights. Rows that are categories
+            or integers of a small range, or nearly all occur many times, count as equal by chance.
         groups : array-like of shape (n_rows,), default=None
             Group of each row. All rows of a group are in the same split.
 

@@ -36,9 +36,14 @@ class TableRows:
 
     @property
     def are_fine(self) -> bool:
-        """Return True if an input has too many values for equal rows by chance: more than a fourth of the rows."""
-        some = self.table[:10_000]
-        return any(np.unique(values).size > 0.25 * len(some) for values in some.T)
+        """Return True if an input of different rows has too many values for equal rows by chance.
+
+        These are different values in more than a fourth of the rows, except integers of a small range, such as codes of
+        categories: each of these codes occurs again and again.
+        """
+        some, ranges = self.table[:10_000], np.ptp(self.table, axis=0)
+        may_be_codes = (ranges < 10 * len(self)) & (some == np.floor(some)).all(axis=0)
+        return any(np.unique(values).size > 0.25 * len(some) for values in some.T[~may_be_codes])
 
     def at(self, rows: np.ndarray) -> Self:
         weights = None if self.weights is None else self.weights[rows]
@@ -48,9 +53,11 @@ class TableRows:
 def unique_rows(rows: TableRows, cells: np.ndarray | int = 0) -> tuple[TableRows, np.ndarray]:
     """Return the rows to learn from, and their numbers.
 
-    Rows of weight 0 are dropped. Copies are merged if more than a fourth of the rows are copies, unless they are equal
-    by chance, or only one row would be left. Only rows with equal `cells`, (n_rows,), are merged. If weights differ,
-    rows are sorted by their hashes, so that a weight of two and a row that occurs twice give the same model.
+    Rows of weight 0 are dropped. Copies are merged if more than a fourth of the rows are copies, and at least a fifth
+    occur once or twice, unless they are equal by chance. (If nearly all rows occur many times, such as products in a
+    list of sales, new rows are probably copies, too; without copies, all validation rows would be new products.) Only
+    rows with equal `cells`, (n_rows,), are merged. If weights differ, rows are sorted by their hashes, so that a weight
+    of two and a row that occurs twice give the same model.
     ValueError if a single row has weight.
     """
     kept = np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
@@ -61,8 +68,9 @@ def unique_rows(rows: TableRows, cells: np.ndarray | int = 0) -> tuple[TableRows
     if rows.weights is None and not are_many:
         return rows, kept
     weights = np.ones(kept.size) if rows.weights is None else rows.weights[kept, 0]
-    _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-    if first.size > 1 and are_many and rows.at(kept[first]).are_fine and _targets_agree(rows.at(kept)):
+    _, first, places, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    are_rare = counts[counts <= 2].sum() >= 0.2 * kept.size
+    if are_many and are_rare and rows.at(kept[first]).are_fine and _targets_agree(rows.at(kept)):
         kept, weights, places = kept[first], np.bincount(places, weights), np.arange(first.size)
     order = np.argsort(kept) if weights.min() == weights.max() else np.lexsort((weights, places))
     own = weights[order, np.newaxis] if (weights != 1).any() else None
@@ -81,7 +89,7 @@ def row_hashes(table: np.ndarray, Y: np.ndarray) -> np.ndarray:
     keys = np.random.default_rng(0).integers(2**64, size=table.shape[1] + Y.shape[1], dtype=np.uint64) | 1
     hashes = np.empty(len(table), np.uint64)
     for rows in cached_parts(len(table), len(keys)):
-        bits = np.hstack([table[rows], Y[rows]]).view(np.uint64)
+        bits = (np.hstack([table[rows], Y[rows]]) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
         hashes[rows] = (bits ^ (bits >> np.uint64(32))) @ keys
     return hashes
 
