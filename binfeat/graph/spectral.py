@@ -104,14 +104,7 @@ class SpectralEstimator(GraphEstimator):
 
 
 def _start_from_sample(
-    Z: Features,
-    graph: Graph,
-    n_wanted: int,
-    *,
-    tol: float,
-    max_iter: int,
-    seed: int,
-    n_jobs: int | None = None,
+    Z: Features, graph: Graph, n_wanted: int, *, tol: float, seed: int, **options: Any
 ) -> np.ndarray | None:
     """Return vectors near the leading eigenvectors of a graph, from the eigenvectors of a quarter of the rows.
 
@@ -124,7 +117,7 @@ def _start_from_sample(
         return None
     rows = Z.take(rows_of_sample(n_rows, seed, n_sample))
     sample = NeighborGraph(rows, seed)
-    options: dict[str, Any] = {"tol": max(tol, _NEAR), "max_iter": max_iter, "seed": seed, "n_jobs": n_jobs}
+    options |= {"tol": max(tol, _NEAR), "seed": seed}
     start = _start_from_sample(rows, sample, n_wanted, **options)
     known = sample.known_vectors(n_wanted + 1)
     found = leading_eigenvectors(sample.normalized, known, n_wanted, start=start, **options)
