@@ -19,17 +19,18 @@ class DaskScorer:
     """Mixin to the left of the in-memory estimator `_in_memory`."""
 
     _in_memory: ClassVar[type[BaseEstimator]]
+    _needs: ClassVar[str]  # attribute of a fitted model
     predict: Callable[..., Any]
 
     def _on_worker(self) -> Delayed:
         """Return the in-memory model, sent to workers once."""
         raise NotImplementedError
 
-    def _by_chunk(self, method: str, X: Any, needs: str, kind: Callable[[], Kind]) -> Any:
-        """Call a method of the model, which needs a fitted attribute, for rows in memory or for each chunk."""
+    def _by_chunk(self, method: str, X: Any, kind: Callable[[], Kind], needs: str = "") -> Any:
+        """Call a method of the model, which can need another fitted attribute, for rows in memory or each chunk."""
         if not is_chunked(X):
             return getattr(self._in_memory, method)(self, X)
-        check_is_fitted(self, needs)
+        check_is_fitted(self, needs or self._needs)
         return results_of(inputs_of(self, X, reset=False), self._on_worker(), method, *kind())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -28,6 +28,7 @@ from binfeat.models.training_data import TrainingTable
 
 class _OnDask(DaskScorer, KernelMachineBase):
     _in_memory: ClassVar[Any]
+    _needs = "feature_coef_"
 
     @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -163,9 +164,7 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
         """Predict targets as in `binfeat`; for a Dask collection without ``return_std``, a Dask array."""
         if return_std:
             return super().predict(X, return_std)
-        return self._by_chunk(
-            "predict", X, "feature_coef_", lambda: (() if self._one_target else self.intercept_.shape, np.float64)
-        )
+        return self._by_chunk("predict", X, lambda: (() if self._one_target else self.intercept_.shape, np.float64))
 
 
 class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
@@ -190,19 +189,15 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
         return self._by_chunk(
             "decision_function",
             X,
-            "feature_coef_",
             lambda: (self.classes_.shape if self.multilabel_ or self.classes_.size > 2 else (), np.float64),
         )
 
     def predict(self, X: Any) -> Any:
         """Predict labels as in `binfeat`; for a Dask collection, a Dask array."""
         return self._by_chunk(
-            "predict",
-            X,
-            "feature_coef_",
-            lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype),
+            "predict", X, lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
         )
 
     def predict_proba(self, X: Any) -> Any:
         """Return class probabilities as in `binfeat`; for a Dask collection, a Dask array."""
-        return self._by_chunk("predict_proba", X, "feature_coef_", lambda: (self.classes_.shape, np.float64))
+        return self._by_chunk("predict_proba", X, lambda: (self.classes_.shape, np.float64))

@@ -44,6 +44,7 @@ Encoder: TypeAlias = tuple[Callable[[Part], Part], int, bool]
 
 class _OnDask(DaskScorer, CGRidgeBase):
     traffic_: np.ndarray
+    _needs = "coef_"
     _encoder: Callable[[Sequence[Facts]], Encoder]
 
     @fit_method
@@ -188,9 +189,7 @@ class CGRidge(_OnDask, regressor.CGRidge):
             return super().predict(X, return_std)
         if check_flag(return_std, "return_std"):
             raise ValueError("return_std=True needs X in memory; got a Dask collection.")
-        return self._by_chunk(
-            "predict", X, "coef_", lambda: (self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
-        )
+        return self._by_chunk("predict", X, lambda: (self.coef_.shape[:-1], np.result_type(self.coef_, np.float32)))
 
 
 class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
@@ -223,22 +222,19 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
     def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Return scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         return self._by_chunk(
-            "decision_function",
-            X,
-            "coef_",
-            lambda: (() if len(self.coef_) == 1 else (len(self.coef_),), self.coef_.dtype),
+            "decision_function", X, lambda: (() if len(self.coef_) == 1 else (len(self.coef_),), self.coef_.dtype)
         )
 
     def predict(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Predict labels, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         return self._by_chunk(
-            "predict", X, "coef_", lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+            "predict", X, lambda: (self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
         )
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Return class probabilities, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
-        return self._by_chunk("predict_proba", X, "calibration_coef_", lambda: (self.classes_.shape, np.float64))
+        return self._by_chunk("predict_proba", X, lambda: (self.classes_.shape, np.float64), "calibration_coef_")
 
 
 def _part(Z: Any, y: Any, weights: Any, twin: BaseEstimator, dtype: np.dtype) -> Part:
