@@ -21,7 +21,7 @@ def stream(seed: int, index: int, purpose: int) -> np.random.PCG64:
 def words_at(seed: int, index: int, purpose: int, places: np.ndarray) -> np.ndarray:
     """Return the words of a stream at increasing `places`, without computing the words between."""
     state = stream(seed, index, purpose).state["state"]
-    powers, sums = _jumps(places)
+    powers, sums = _jumps_of(np.ascontiguousarray(places, dtype=np.int64).tobytes())
     high, low = _add(_multiply(powers, _halves(state["state"])), _multiply(sums, _halves(state["inc"])))
     turn, mixed = high >> np.uint64(58), high ^ low
     return (mixed >> turn) | (mixed << ((np.uint64(64) - turn) & np.uint64(63)))
@@ -41,10 +41,6 @@ def _jumps_of(places: bytes) -> tuple[_Halves, _Halves]:
         powers.append(power)
         sums.append(total)
     return _columns(powers), _columns(sums)
-
-
-def _jumps(places: np.ndarray) -> tuple[_Halves, _Halves]:
-    return _jumps_of(np.ascontiguousarray(places, dtype=np.int64).tobytes())
 
 
 def _columns(numbers: list[int]) -> _Halves:

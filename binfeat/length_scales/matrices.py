@@ -187,10 +187,11 @@ class RadialMatrix(DifferentiableMatrix):
     linear_map: np.ndarray | None = None  # (n_inputs, rank)
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        """Return the scaled and mapped rows, their squares, and their categories."""
+        """Return the scaled and mapped rows, their squares for distances by products (or 0), and their categories."""
         mapped = self._scaled(A, gamma)
         mapped = mapped if self.linear_map is None else _typed(self.linear_map.T) @ mapped
-        return mapped, _squares_of(self.kernel, mapped), _typed(A[self.categorical])
+        squares = np.zeros(mapped.shape[1]) if has_cusp(self.kernel) else np.einsum("ji,ji->i", mapped, mapped)
+        return mapped, _typed(squares), _typed(A[self.categorical])
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
@@ -204,7 +205,8 @@ class RadialMatrix(DifferentiableMatrix):
         """Return values for pairs of prepared rows; minus their derivatives by squared distances go to `falls`."""
         (A_scaled, A_squares, A_codes), (B_scaled, B_squares, B_codes) = A, B
         if has_cusp(self.kernel):
-            S = _differences_of(A_scaled, B_scaled, self.n_jobs, out)
+            S = np.empty((A_scaled.shape[1], B_scaled.shape[1]), np.float32) if out is None else out
+            squared_distances(_typed(A_scaled), _typed(B_scaled), S, n_jobs=self.n_jobs)
         else:
             S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
         if self.categorical.any():
@@ -242,24 +244,12 @@ def has_cusp(kernel: Kernel) -> bool:
     return _nu(kernel) == 0.5
 
 
-def _squares_of(kernel: Kernel, A: np.ndarray) -> np.ndarray:
-    """Return squares (n,), float32, of mapped rows (rank, n) for distances by products; 0 for differences."""
-    return _typed(np.zeros(A.shape[1]) if has_cusp(kernel) else np.einsum("ji,ji->i", A, A))
-
-
-def _differences_of(A: np.ndarray, B: np.ndarray, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
-    """Return squared distances (n, m), float32, of mapped rows (rank, n) and (rank, m), by differences."""
-    out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
-    squared_distances(_typed(A), _typed(B), out, n_jobs=n_jobs)
-    return out
-
-
 def radial_values(
     kernel: Kernel, S: np.ndarray, A_squares: np.ndarray, B_squares: np.ndarray, falls: np.ndarray = _UNWANTED
 ) -> np.ndarray:
     """Replace S, minus twice the inner products of rows with these squares, by values of a radial kernel, float32.
 
-    For a kernel with a cusp, S contains squared distances from `_differences_of`. Minus the derivatives of the values
+    For a kernel with a cusp, S contains squared distances by differences. Minus the derivatives of the values
     by the squared distances go to `falls`, unless it is empty.
     """
     if np.isinf(_nu(kernel)):

@@ -62,7 +62,10 @@ def _effect(model: ServedModelBase, table: np.ndarray, j: int, name: str) -> Eff
 
 
 def _outputs(model: ServedModelBase) -> tuple[Callable[[np.ndarray], np.ndarray], str, list[str]]:
-    """Return a function from scores to outputs (n_rows, n_outputs), their label, and the names of their columns."""
+    """Return a function from scores to outputs (n_rows, n_outputs), their label, and the names of their columns.
+
+    For several columns of labels, the outputs are the probabilities of the last class of each column.
+    """
     if not is_classifier(model):
         targets = cast(Targets, model._fitted.targets)
         words = [f"target {k}" for k in range(targets.mean.size)]
@@ -70,17 +73,12 @@ def _outputs(model: ServedModelBase) -> tuple[Callable[[np.ndarray], np.ndarray]
     classes = model.classes_
     if isinstance(classes, list):
         words, columns = [str(own[-1]) for own in classes], cast(LabelColumns, model._fitted.targets)
-        return (lambda scores: _last(columns.probabilities(scores))), "probability", words
+        return (lambda scores: np.column_stack([p[:, -1] for p in columns.probabilities(scores)])), "probability", words
     labels = cast(Labels, model._fitted.targets)
     chosen = [1] if classes.size == 2 else list(range(min(classes.size, 4)))
     words = [str(classes[k]) for k in chosen]
     label = f"probability of {words[0]}" if len(words) == 1 else "probability"
     return (lambda scores: labels.probabilities(scores)[:, chosen]), label, words
-
-
-def _last(probabilities: list[np.ndarray]) -> np.ndarray:
-    """Return the probability of the last class of each column of labels."""
-    return np.column_stack([own[:, -1] for own in probabilities])
 
 
 @dataclass(frozen=True, eq=False)
