@@ -1,12 +1,13 @@
 """Local models: exact kernel models of the rows in each cell."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.length_scales.kernel_sum import KernelSum
 from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalPosterior
@@ -100,20 +101,13 @@ class LocalSolver(KernelCandidate):
     level_cells = 2  # rows of a cell, relative to cells if effects replace categories
 
     _ensemble: CellEnsemble  # the trees so far, if `_curve` is not empty
+    _curve: Sequence[tuple[int, float]] = ()
+    _validation: tuple[np.ndarray, HeldOutErrors] | None = None  # before the refit with validation rows
 
-    def __init__(
-        self,
-        problem: Problem,
-        run: Run,
-        kernels: ScaledKernels,
-        known: Trial | None = None,
-        earlier_levels: LevelColumns | None = None,
-    ) -> None:
-        super().__init__(problem, run, kernels, known, earlier_levels)
-        # Leave-one-out errors are too low for related rows.
-        self._holds_out = run.settings.has_cv or problem.groups is not None
-        self._curve: list[tuple[int, float]] = []
-        self._validation: tuple[np.ndarray, HeldOutErrors] | None = None  # before the refit with validation rows
+    @property
+    def _holds_out(self) -> bool:
+        """Return True to evaluate on validation rows: for related rows, leave-one-out errors are too low."""
+        return self._run.settings.has_cv or self._problem.groups is not None
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
@@ -226,7 +220,7 @@ class LocalSolver(KernelCandidate):
             most = 1 if is_one else min(most, wanted)
         while goes_on and ensemble.n_trees < most and run.may_continue(Phase.SOLUTION, ensemble.seconds):
             self._trees.grow(ensemble)
-            self._curve.append((ensemble.n_trees, ensemble.error))
+            self._curve = [*self._curve, (ensemble.n_trees, ensemble.error)]
             goes_on = run.step()
         if goes_on and ensemble.n_trees < most:
             run.cut_short = run.cut_short or "the trees"
@@ -252,7 +246,7 @@ class LocalSolver(KernelCandidate):
             intercept=np.zeros(self._problem.n_targets),
             rows=self._trees.validated_rows,
             predictions=predictions,
-            curve=self._curve,
+            curve=list(self._curve),
             status=status,
             errors=errors,
             known=ensemble.known(self._trees.numbers),
