@@ -65,14 +65,14 @@ class TextFiles:
         import pyarrow.dataset as ds
 
         with self.naming_fault(names[0]):
-            file_format = self._file_format(self.codes, self._skipped_header(names))
+            file_format = self._file_format(self.codes, names)
             folders = {} if base is None else {"partitioning": "hive", "partition_base_dir": base.as_posix()}
             return ds.dataset(list(names), format=file_format, **folders)
 
-    def _skipped_header(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the columns if lines before the header are skipped; ValueError if files differ."""
+    def _without_skipped(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the options of a reader if lines before the header are skipped; ValueError if headers differ."""
         if not self.format.n_skipped:
-            return []
+            return {}
         header = header_of(names[0], self.format)
         other = next((name for name in names if header_of(name, self.format) != header), None)
         if other is not None:
@@ -80,9 +80,10 @@ class TextFiles:
                 f"All files must have a first line such as 'sep=;' and the same header; {other} differs from "
                 f"{names[0]}. Remove the first line of all files."
             )
-        return header
+        # To find the names of columns, pyarrow also parses the skipped lines, which have another number of cells.
+        return {"column_names": header, "skip_rows": self.format.n_skipped, "skip_rows_after_names": 1}
 
-    def _file_format(self, string_columns: Sequence[str], header: list[str]) -> "FileFormat":
+    def _file_format(self, string_columns: Sequence[str], names: Sequence[str]) -> "FileFormat":
         import pyarrow as pa
         import pyarrow.dataset as ds
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
@@ -91,11 +92,9 @@ class TextFiles:
         options = ConvertOptions(column_types=kinds, strings_can_be_null=True, decimal_point=self.format.decimal)
         options.null_values = [*options.null_values, *_MISSING]
         encoding = "utf8" if self.format.encoding == "utf-8" else self.format.encoding
-        # To find the names of columns, pyarrow also parses the skipped lines, which have another number of cells.
-        named = {"column_names": header, "skip_rows": self.format.n_skipped, "skip_rows_after_names": 1}
         return ds.CsvFileFormat(
             ParseOptions(delimiter=self.format.delimiter, newlines_in_values=True),
-            read_options=ReadOptions(encoding=encoding, **(named if self.format.n_skipped else {})),
+            read_options=ReadOptions(encoding=encoding, **self._without_skipped(names)),
             convert_options=options,
         )
 
@@ -104,7 +103,7 @@ class TextFiles:
         import pyarrow.dataset as ds
 
         heads, left = list[Any](), _HEAD_ROWS
-        dataset = ds.dataset(list(names), format=self._file_format(wanted, self._skipped_header(names)))
+        dataset = ds.dataset(list(names), format=self._file_format(wanted, names))
         for fragment in dataset.get_fragments():
             with self.naming_fault(fragment.path):
                 batches = fragment.to_batches(schema=dataset.schema, columns=wanted, batch_size=_BLOCK_ROWS)
