@@ -1,5 +1,6 @@
 """Subsets of rows."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,14 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
 def every_nth(rows: Any, most: int) -> Any:
     """Return a view of up to `most` of the rows at equal distances."""
     return rows[:: -(-len(rows) // most)]
+
+
+def places_in(blocks: Iterable[Any], wanted: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield blocks of rows with the places of the wanted rows in each, given the increasing numbers of these rows."""
+    stop = 0
+    for X in blocks:
+        start, stop = stop, stop + X.shape[0]
+        yield X, wanted[slice(*np.searchsorted(wanted, (start, stop)))] - start
 
 
 def slices(stop: int, step: int, start: int = 0) -> list[slice]:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import times_of, zone_in
 from binfeat._common.frames import is_frame, is_numeric, with_the_same_categories
+from binfeat._common.subsets import places_in
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._rows.sources import Source, SourceSummary, Table, joined
 
@@ -72,11 +73,8 @@ class SampledSource:
 
 def rows_of_summary(summary: SourceSummary) -> tuple[Table, np.ndarray, np.ndarray | None]:
     """Return a sample of the rows of a summarized source, with targets and weights."""
-    wanted, parts, start = sampled_rows(summary.n_rows, summary.n_inputs, 0), [], 0
-    for X in summary.rows():
-        first, last = np.searchsorted(wanted, (start, start + X.shape[0]))
-        parts.append(X[wanted[first:last] - start])
-        start += X.shape[0]
+    wanted = sampled_rows(summary.n_rows, summary.n_inputs, 0)
+    parts = [X[places] for X, places in places_in(summary.rows(), wanted)]
     weights = None if summary.sample_weight is None else summary.sample_weight[wanted]
     return joined(parts), summary.y[wanted], weights
 

@@ -1,11 +1,12 @@
 """Features of the rows of a source, as an operator that reads the source for every product."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
 
 from binfeat._common.array_types import DTypeLike
+from binfeat._common.subsets import places_in
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import ComputedFeatures, Features
 from binfeat._rows.sources import RowBlocks, SourceSummary
@@ -53,20 +54,13 @@ class StreamedFeatures(ComputedFeatures):
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Yield pairs of a slice of rows and their features."""
-        rows = self._selected
-        blocks = (self._compute(X) for X in self._rows) if rows is None else self._selected_blocks(rows)
+        blocks: Iterable[Any] = self._rows
+        if self._selected is not None:
+            blocks = (X[places] for X, places in places_in(self._rows, self._selected) if places.size)
         stop = 0
-        for Z in blocks:
+        for Z in map(self._compute, blocks):
             start, stop = stop, stop + Z.shape[0]
             yield slice(start, stop), Z
-
-    def _selected_blocks(self, selected: np.ndarray) -> Iterator[Features]:
-        start = 0
-        for X in self._rows:
-            first, last = np.searchsorted(selected, (start, start + X.shape[0]))
-            if first < last:
-                yield self._compute(X[selected[first:last] - start])
-            start += X.shape[0]
 
     def take(self, rows: np.ndarray) -> "StreamedFeatures":
         """Select rows by increasing numbers."""

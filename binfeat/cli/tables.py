@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from binfeat._common.subsets import places_in
 from binfeat._rows.datasets import DatasetBlocks, common_schema, opened, without_index
 from binfeat.cli.messages import say
 from binfeat.models.estimator import KernelMachineBase
@@ -85,16 +86,14 @@ def sample(table: DatasetBlocks, most: int) -> "tuple[pa.Table, int]":
     """Return an Arrow table of at most `most` rows, drawn with a fixed seed and sorted, and the number of all rows."""
     import pyarrow as pa
 
-    n_rows, start, parts = table.dataset.count_rows(), 0, []
+    n_rows = table.dataset.count_rows()
     if not n_rows:
         raise ValueError("The table has no rows. Pass a table with at least one row.")
     if n_rows <= most:
         return read(table), n_rows
     chosen = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
-    for batch, _ in table.batches():
-        here = chosen[slice(*np.searchsorted(chosen, (start, start + batch.num_rows)))]
-        parts.append(batch.take(pa.array(here - start)))
-        start += batch.num_rows
+    batches = (batch for batch, _ in table.batches())
+    parts = [batch.take(pa.array(places)) for batch, places in places_in(batches, chosen)]
     return pa.Table.from_batches(parts, _schema(table)), n_rows
 
 
