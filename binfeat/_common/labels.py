@@ -180,8 +180,10 @@ def is_indicator(y: np.ndarray) -> bool:
 
 
 def labels_of_model(model: BaseEstimator) -> Labels:
-    """Return the label encoder of a fitted model with one column of labels."""
-    return (LabelSets if model.multilabel_ else Labels)(model.classes_)
+    """Return the label encoder of a fitted model with one column of labels, and its calibration if it has one."""
+    has_calibration = hasattr(model, "calibration_coef_")
+    calibration = Calibration(model.calibration_coef_, model.calibration_intercept_) if has_calibration else None
+    return (LabelSets if model.multilabel_ else Labels)(model.classes_, calibration)
 
 
 def all_labels(y: np.ndarray, classes: ArrayLike | None, known: Labels | None) -> Labels:

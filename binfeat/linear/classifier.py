@@ -1,7 +1,6 @@
 """`CGRidgeClassifier`."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -275,10 +274,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
     @property
     def _labels(self) -> Labels:
-        labels = labels_of_model(self)
-        if not hasattr(self, "calibration_coef_"):
-            return labels
-        return replace(labels, calibration=Calibration(self.calibration_coef_, self.calibration_intercept_))
+        return labels_of_model(self)
 
     def _options(self) -> SolverOptions:
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
@@ -313,7 +309,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     def _calibrate(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
         """Fit the calibration to validation scores."""
         with one_blas_thread():
-            labels = labels_of_model(self).calibrated(scores, y, weights)
+            labels = self._labels.calibrated(scores, y, weights)
         calibration = cast(Calibration, labels.calibration)
         self.calibration_coef_, self.calibration_intercept_ = calibration.coef, calibration.intercept
 

@@ -1,6 +1,6 @@
 """A fitted kernel model, and its conversion to and from attributes of an estimator."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -151,22 +151,8 @@ def _of_function(fitted: Fitted) -> dict:
 
 def _of_targets(fitted: Fitted) -> dict:
     targets = fitted.targets
-    if isinstance(targets, LabelColumns):
-        calibrations = [cast(Calibration, own.calibration) for own in targets.columns]
-        return {
-            "classes_": targets.classes,
-            "multilabel_": False,
-            "calibration_coef_": [own.coef for own in calibrations],
-            "calibration_intercept_": [own.intercept for own in calibrations],
-        }
-    if isinstance(targets, Labels):
-        calibration = cast(Calibration, targets.calibration)
-        return {
-            "classes_": targets.classes,
-            "multilabel_": targets.is_multilabel,
-            "calibration_coef_": calibration.coef,
-            "calibration_intercept_": calibration.intercept,
-        }
+    if isinstance(targets, AnyLabels):
+        return _of_labels(targets)
     transform = targets.transform
     own, name = {"target_transformer_": transform.transformer}, type(transform.transformer).__name__
     return {
@@ -183,6 +169,19 @@ def _of_targets(fitted: Fitted) -> dict:
         "_posterior": {} if fitted.samples is None else fitted.samples.arrays(),
         "_held_out": {} if fitted.errors is None else fitted.errors.arrays(),
         "_spread": {} if fitted.noise_model is None else fitted.noise_model.arrays(),
+    }
+
+
+def _of_labels(labels: AnyLabels) -> dict:
+    if isinstance(labels, LabelColumns):
+        columns = [_of_labels(own) for own in labels.columns]
+        return {name: [own[name] for own in columns] for name in columns[0]} | {"multilabel_": False}
+    calibration = cast(Calibration, labels.calibration)
+    return {
+        "classes_": labels.classes,
+        "multilabel_": labels.is_multilabel,
+        "calibration_coef_": calibration.coef,
+        "calibration_intercept_": calibration.intercept,
     }
 
 
@@ -229,8 +228,7 @@ def _targets_of(model: BaseEstimator) -> Targets | AnyLabels:
         parts = zip(model.classes_, model.calibration_coef_, model.calibration_intercept_, strict=True)
         return LabelColumns(tuple(Labels(classes, Calibration(*own)) for classes, *own in parts))
     if hasattr(model, "classes_"):
-        calibration = Calibration(model.calibration_coef_, model.calibration_intercept_)
-        return replace(labels_of_model(model), calibration=calibration)
+        return labels_of_model(model)
     if hasattr(model, "target_transformer_"):
         transform = TargetTransform("given", transformer=model.target_transformer_)
     else:
