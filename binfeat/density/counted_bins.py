@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from binfeat._common.random_words import round_significant
 from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._common.validation import CheckedRows
 from binfeat._engine.bin_tables import EMPTY, rank
@@ -16,17 +15,15 @@ from binfeat._engine.evaluate import add_weights, score_rows
 from binfeat._engine.replacements import replace_inputs
 from binfeat.features.binning.bin_matrix import code_dtype
 from binfeat.features.binning.bins import Bins, starts_of, unite_bins
-from binfeat.features.binning.grids import Grids, hash_blocks
+from binfeat.features.binning.grids import Grids, finite_scale, hash_blocks
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 from binfeat.kernels.base import Kernel
 
 Level = tuple[Kernel, np.ndarray]  # the kernel and the gamma (n_inputs,) of a part of a mixture
 
 _FINEST = 1e9  # cells per length scale of the grid that distinguishes rows
-_LARGEST = 2.0**1000  # scales stay finite, as in `Grids.draw`
 _FEW_ROWS = 64  # evaluated one by one
 _BLOCK_BYTES = 2**26
-_SIGNIFICANT = 32  # bits of a scale, as in `Grids.draw`
 _ORDERS = 2**64
 _N_TYPICAL = 16
 
@@ -40,7 +37,7 @@ def draw_grids(levels: list[Level], n_grids: int, seed: int, categorical: np.nda
     mixed = [np.stack([drawn[p % len(levels)][k][p] for p in range(n_grids)]) for k in range(4)]
     gamma = levels[0][1]
     with np.errstate(over="ignore"):
-        finest = np.minimum(round_significant(gamma * _FINEST, _SIGNIFICANT), _LARGEST)
+        finest = finite_scale(gamma * _FINEST)
     finest = np.where(categorical & (gamma > 0), 1.0, finest)
     last = finest[None], np.where(categorical, 0.0, 0.5)[None], mixed[2][:1], mixed[3][:1]
     return Grids(*(np.vstack(pair) for pair in zip(mixed, last)))

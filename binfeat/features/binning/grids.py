@@ -55,8 +55,7 @@ class Grids:
         d = gamma.size
         u, law = uniforms(pitch), cast(PitchKernel, kernel)
         with np.errstate(over="ignore"):
-            scale = np.minimum(gamma / law.pitch_quantile(u), _LARGEST)
-        scale = round_significant(scale, _SIGNIFICANT)
+            scale = finite_scale(gamma / law.pitch_quantile(u))
         shift = (shift >> np.uint64(32)).astype(np.float64) * 2.0**-32
         if categorical is not None and categorical.any():
             scale[:, categorical] = u[:, categorical] >= np.exp(-gamma[categorical])
@@ -110,6 +109,11 @@ class Grids:
         totals = np.empty((thread_count(n_jobs), len(self)), np.uint64)
         rows = X.data.astype(np.float64), X.indices.astype(np.int64), X.indptr.astype(np.int64)
         hash_sparse(*rows, *by_input, totals, hashes, n_jobs=n_jobs)
+
+
+def finite_scale(scale: np.ndarray) -> np.ndarray:
+    """Limit scales, and round them to the same numbers on every computer."""
+    return round_significant(np.minimum(scale, _LARGEST), _SIGNIFICANT)
 
 
 _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # number of words per input from each stream
