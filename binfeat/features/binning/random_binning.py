@@ -251,10 +251,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         table = BinningInput.of(self._check(X, reset=first))
         if first:
             self._draw(gamma_of_inputs(self.gamma, None, self._categorical, power=1))
-        if not self._hashed and first:
-            self._learn(table)
-        elif not self._hashed:
-            self._learn(table, known=Bins.join_within_grids(bins_of(self)))
+        if not self._hashed:
+            self._learn(table, known=None if first else Bins.join_within_grids(bins_of(self)))
         return self
 
     def encode(self, X: Any) -> BinMatrix:
