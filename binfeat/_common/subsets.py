@@ -23,12 +23,18 @@ def every_nth(rows: Any, most: int) -> Any:
     return rows[:: -(-len(rows) // most)]
 
 
-def places_in(blocks: Iterable[Any], wanted: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yield blocks of rows with the places of the wanted rows in each, given the increasing numbers of these rows."""
+def numbered(blocks: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
+    """Yield blocks of rows after the numbers of their rows, a slice."""
     stop = 0
     for X in blocks:
         start, stop = stop, stop + X.shape[0]
-        yield X, wanted[slice(*np.searchsorted(wanted, (start, stop)))] - start
+        yield slice(start, stop), X
+
+
+def places_in(blocks: Iterable[Any], wanted: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield blocks of rows with the places of the wanted rows in each, given the increasing numbers of these rows."""
+    for rows, X in numbered(blocks):
+        yield X, wanted[slice(*np.searchsorted(wanted, (rows.start, rows.stop)))] - rows.start
 
 
 def slices(stop: int, step: int, start: int = 0) -> list[slice]:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.random_words import ORDER, stream
+from binfeat._common.subsets import numbered
 from binfeat._rows.sources import joined
 
 MOST_ROWS = 10_000
@@ -21,11 +22,8 @@ def orders_of(n_rows: int, seed: int, first: int = 0) -> np.ndarray:
 
 
 def with_orders(blocks: Iterable[Any], seed: int) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yield blocks of rows with the orders of their rows."""
-    first = 0
-    for X in blocks:
-        yield X, orders_of(X.shape[0], seed, first)
-        first += X.shape[0]
+    """Return blocks of rows with the orders of their rows."""
+    return ((X, orders_of(X.shape[0], seed, rows.start)) for rows, X in numbered(blocks))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from binfeat._common.array_types import DTypeLike
-from binfeat._common.subsets import places_in
+from binfeat._common.subsets import numbered, places_in
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import ComputedFeatures, Features
 from binfeat._rows.sources import RowBlocks, SourceSummary
@@ -53,14 +53,11 @@ class StreamedFeatures(ComputedFeatures):
         return StreamedFeatures(*given)
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
-        """Yield pairs of a slice of rows and their features."""
+        """Return pairs of a slice of rows and their features."""
         blocks: Iterable[Any] = self._rows
         if self._selected is not None:
             blocks = (X[places] for X, places in places_in(self._rows, self._selected) if places.size)
-        stop = 0
-        for Z in map(self._compute, blocks):
-            start, stop = stop, stop + Z.shape[0]
-            yield slice(start, stop), Z
+        return numbered(map(self._compute, blocks))
 
     def take(self, rows: np.ndarray) -> "StreamedFeatures":
         """Select rows by increasing numbers."""

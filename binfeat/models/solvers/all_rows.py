@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from binfeat._common.subsets import numbered
 from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
@@ -131,18 +132,13 @@ class SourceRows(AllRows):
         if problem.beyond is None:
             self._Y, self._weights = problem.targets.encode(y), weights
             return
-        parts, done = [], 0
-        for X in self._table():
-            place = slice(done, done + len(X))
-            parts.append(problem.beyond(X, y[place], rows_of(weights, place)))
-            done = place.stop
+        parts = [problem.beyond(X, y[place], rows_of(weights, place)) for place, X in numbered(self._table())]
         self._Y, self._weights = map(np.concatenate, zip(*parts, strict=True))
 
     def whole(self, kernels: ScaledKernels, standardizer: Standardizer) -> Whole:
-        columns, done = np.empty((kernels.X.shape[1], self.n_all), np.float32), 0
-        for X in self._table():
-            columns[:, done : done + len(X)] = standardizer.columns(X)
-            done += len(X)
+        columns = np.empty((kernels.X.shape[1], self.n_all), np.float32)
+        for place, X in numbered(self._table()):
+            columns[:, place] = standardizer.columns(X)
         rows, numbers = ColumnRows(columns, standardizer), self._source.rows
         given = self._y, self._Y, self._weights, self._own_weights
         return self._problem.of_all(rows, numbers, *given), rows, numbers, None
