@@ -16,6 +16,8 @@ from binfeat._engine.simd import FOUR, add_four, fetch_four
 
 FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
 COPIES = 4
+BLOCK_ROWS = 2**11  # rows whose float32 sums are accurate enough
+SUMS_PER_BIN = 8  # least number of rows of a block per bin, so that adding the sums takes little time
 AHEAD = np.uint64(32)  # rows until the bins that are fetched are added
 
 
@@ -180,6 +182,18 @@ def multiply(codes, starts, first_row, weights, value, n_blocks, pairs, fours, s
 
 
 @jit
+def _add(sums, totals):
+    for j in range(totals.shape[0]):
+        totals[j] += sums[j]
+
+
+@jit
+def _write(value, sums, out):
+    for j in range(out.shape[0]):
+        out[j] = value * sums[j]
+
+
+@jit
 def _scatter(codes, values, out):
     no_bin = np.uint64(out.shape[0] - 1)
     for i in range(np.uint64(codes.shape[0])):
@@ -194,21 +208,36 @@ def _scatter_to_copies(codes, values, copies):
 
 
 @jit
-def _scatter_one(codes, values, value, copies, sums, out):
-    if out.shape[0] > FEW_BINS:
+def _sum_one(codes, values, copies, sums):
+    if copies.shape[1] < sums.shape[0]:
         sums[:] = 0
         _scatter(codes, values, sums)
-        for code in range(out.shape[0]):
-            out[code] = value * sums[code]
         return
     copies[:] = 0
     _scatter_to_copies(codes, values, copies)
-    for code in range(out.shape[0]):
-        out[code] = value * ((copies[0, code] + copies[1, code]) + (copies[2, code] + copies[3, code]))
+    for code in range(sums.shape[0]):
+        sums[code] = (copies[0, code] + copies[1, code]) + (copies[2, code] + copies[3, code])
 
 
 @jit
-def _scatter_pair(codes, values_0, values_1, pairs):
+def _multiply_transposed_one(codes, values, value, block, copies, sums, totals, out):
+    n_rows = codes.shape[0]
+    step = max(COPIES * block if copies.shape[1] == sums.shape[0] else block, SUMS_PER_BIN * sums.shape[0])
+    if step >= n_rows:
+        _sum_one(codes, values, copies, sums)
+        _write(value, sums, out)
+        return
+    totals[:] = 0
+    for first in range(0, n_rows, step):
+        rows = slice(first, min(first + step, n_rows))
+        _sum_one(codes[rows], values[rows], copies, sums)
+        _add(sums, totals)
+    _write(value, totals, out)
+
+
+@jit
+def _sum_pair(codes, values_0, values_1, pairs):
+    pairs[:] = 0
     no_bin = np.uint64(pairs.shape[0] - 1)
     for i in range(np.uint64(codes.shape[0])):
         code = min(np.uint64(codes[i]), no_bin)
@@ -217,16 +246,24 @@ def _scatter_pair(codes, values_0, values_1, pairs):
 
 
 @jit
-def _multiply_transposed_pair(codes, values, value, pairs, out_0, out_1):
-    pairs[:] = 0
-    _scatter_pair(codes, values[0], values[1], pairs)
-    for code in range(out_0.shape[0]):
-        out_0[code] = value * pairs[code, 0]
-        out_1[code] = value * pairs[code, 1]
+def _multiply_transposed_pair(codes, values, value, block, pairs, totals, out_0, out_1):
+    n_rows, step = codes.shape[0], max(block, SUMS_PER_BIN * pairs.shape[0])
+    if step >= n_rows:
+        _sum_pair(codes, values[0], values[1], pairs)
+        _write(value, pairs[:, 0], out_0)
+        _write(value, pairs[:, 1], out_1)
+        return
+    totals[:] = 0
+    for first in range(0, n_rows, step):
+        rows = slice(first, min(first + step, n_rows))
+        _sum_pair(codes[rows], values[0, rows], values[1, rows], pairs)
+        _add(pairs.reshape(-1), totals.reshape(-1))
+    _write(value, totals[:, 0], out_0)
+    _write(value, totals[:, 1], out_1)
 
 
 @jit
-def _scatter_four(codes, next_codes, rows, sums, next_sums):
+def _sum_four(codes, next_codes, rows, sums, next_sums):
     sums[:] = 0
     next_sums[:] = 0
     n_rows = np.uint64(codes.shape[0])
@@ -240,35 +277,58 @@ def _scatter_four(codes, next_codes, rows, sums, next_sums):
 
 
 @jit
-def _multiply_transposed_four(codes, starts, place, value, p, following, rows, fours, out):
+def _multiply_transposed_four(codes, starts, first_row, value, block, p, following, rows, fours, totals, out):
     n_bins, n_next = _sizes_of_two(starts, p, following)
     following = min(following, codes.shape[0] - 1)
-    _scatter_four(codes[p, place], codes[following, place], rows, fours[0, : n_bins + 1], fours[1, : n_next + 1])
-    _separate_four(value, fours[0, :n_bins], slice(starts[p], starts[p + 1]), out)
-    _separate_four(value, fours[1, :n_next], slice(starts[following], starts[following] + n_next), out)
+    bins, next_bins = slice(starts[p], starts[p] + n_bins), slice(starts[following], starts[following] + n_next)
+    sums, next_sums = fours[0, : n_bins + 1], fours[1, : n_next + 1]
+    n_rows = rows.shape[0]
+    step = max(block, SUMS_PER_BIN * fours.shape[1])  # of the largest grid, because threads decide which grids meet
+    if step >= n_rows:
+        place = slice(first_row, first_row + n_rows)
+        _sum_four(codes[p, place], codes[following, place], rows, sums, next_sums)
+        _separate_four(value, sums[:n_bins], bins, out)
+        _separate_four(value, next_sums[:n_next], next_bins, out)
+        return
+    own, of_next = totals[0, : n_bins + 1], totals[1, : n_next + 1]
+    own[:] = 0
+    of_next[:] = 0
+    for first in range(0, n_rows, step):
+        last = min(first + step, n_rows)
+        place = slice(first_row + first, first_row + last)
+        _sum_four(codes[p, place], codes[following, place], rows[first:last], sums, next_sums)
+        _add(sums.reshape(-1), own.reshape(-1))
+        _add(next_sums.reshape(-1), of_next.reshape(-1))
+    _separate_four(value, own[:n_bins], bins, out)
+    _separate_four(value, of_next[:n_next], next_bins, out)
 
 
 @jit
-def _multiply_transposed_few(codes, values, value, copies, pairs, bins, out):
-    n_targets = out.shape[0]
+def _multiply_transposed_few(codes, values, value, block, copies, pairs, totals, bins, out):
+    n_targets, n_sums = out.shape[0], pairs.shape[0]
     if n_targets > 1:
-        _multiply_transposed_pair(codes, values[:2], value, pairs, out[0, bins], out[1, bins])
+        of_pairs = totals.reshape(-1)[: 2 * n_sums].reshape(-1, 2)
+        _multiply_transposed_pair(codes, values[:2], value, block, pairs, of_pairs, out[0, bins], out[1, bins])
     if n_targets != 2:
-        sums, into = pairs.reshape(-1)[: pairs.shape[0]], out[n_targets - 1, bins]
-        _scatter_one(codes, values[n_targets - 1], value, copies[:, : pairs.shape[0]], sums, into)
+        of_copies = copies[:, : n_sums if n_sums <= FEW_BINS + 1 else 0]
+        of_one = pairs.reshape(-1)[:n_sums], totals.reshape(-1)[:n_sums], out[n_targets - 1, bins]
+        _multiply_transposed_one(codes, values[n_targets - 1], value, block, of_copies, *of_one)
 
 
 @parallel_jit(work="codes")
-def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, fours, rows, out):
+def multiply_transposed(codes, starts, first_row, values, value, block, copies, pairs, fours, totals, rows, out):
     """``out = values @ Z`` for up to four targets, with the rows of each bin added in order.
 
-    For a target without a second one beside it, and a grid of few bins, they are added in four interleaved sums.
+    A float32 sum of very many rows would lose small terms, so sums of blocks of rows are added in float64. For a target
+    without a second one beside it, and a grid of few bins, rows are added in four interleaved sums.
 
     Parameters
     ----------
     codes, starts, first_row, value, pairs, fours : as in `multiply`
     values : (n_targets, n_rows) float32 or float64
+    block : int; least number of rows of a block; blocks are longer for grids of many bins
     copies : (n_workers, 4, 257) of the type of `values`, scratch
+    totals : (n_workers, 2, largest grid + 1, 4) float64, scratch
     rows : (n_rows, 4) of the type of `values`, scratch; not used for less than four targets
     out : (n_targets, at least n_columns) of the type of `values`, written up to there
     """
@@ -278,16 +338,16 @@ def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, 
         if out.shape[0] == FOUR:
             _interleave_four(values, place, rows[place])
     for worker in prange(n_workers):
-        rows_of_codes = slice(first_row, first_row + n_rows)
+        own, sums = fours[worker], totals[worker]
         if out.shape[0] == FOUR:
             for p in range(worker, codes.shape[0], 2 * n_workers):
-                tables = fours[worker]
-                _multiply_transposed_four(codes, starts, rows_of_codes, value, p, p + n_workers, rows, tables, out)
+                two = p, p + n_workers
+                _multiply_transposed_four(codes, starts, first_row, value, block, *two, rows, own, sums, out)
         else:
             for p in range(worker, codes.shape[0], n_workers):
-                bins, sums = slice(starts[p], starts[p + 1]), pairs[worker, : starts[p + 1] - starts[p] + 1]
-                of_grid = codes[p, rows_of_codes]
-                _multiply_transposed_few(of_grid, values, value, copies[worker], sums, bins, out)
+                bins, own_pairs = slice(starts[p], starts[p + 1]), pairs[worker, : starts[p + 1] - starts[p] + 1]
+                of_grid = codes[p, first_row : first_row + n_rows]
+                _multiply_transposed_few(of_grid, values, value, block, copies[worker], own_pairs, sums, bins, out)
 
 
 @parallel_jit(work="codes")

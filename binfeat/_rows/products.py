@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from binfeat._common.operators import RowMatrix
+from binfeat._common.subsets import slices
 from binfeat._common.validation import check_row_weights
+from binfeat._engine.products import BLOCK_ROWS, SUMS_PER_BIN
 
 # Features of ridge models: an array, a sparse matrix, a data frame, a BinMatrix or another LinearOperator.
 Design: TypeAlias = Any
@@ -42,11 +45,35 @@ def product(Z: Features, W: np.ndarray, out: np.ndarray) -> None:
 
 
 def transposed_product(Z: Features, V: np.ndarray, out: np.ndarray) -> None:
-    """Write ``Z.T @ V``; V and out are in Fortran order."""
+    """Write ``Z.T @ V``; V and out are in Fortran order.
+
+    A float32 sum of very many rows would lose small terms, so sums of blocks of rows are added in float64.
+    """
     if hasattr(Z, "_rmatmat_into"):
         Z._rmatmat_into(V, out)
-    else:
+        return
+    n_rows = step = Z.shape[0]
+    if out.dtype == np.float32 and sparse.issparse(Z):
+        step = max(BLOCK_ROWS, SUMS_PER_BIN * Z.shape[1] * n_rows // max(1, Z.nnz))
+    elif out.dtype == np.float32 and isinstance(Z, np.ndarray):
+        step = 4 * BLOCK_ROWS  # BLAS adds several interleaved sums
+    if step >= n_rows:
         out[:] = Z.T @ V
+        return
+    sums = np.zeros(out.shape)
+    for rows in slices(n_rows, step):
+        sums += _view(Z, rows).T @ V[rows]
+    out[:] = sums
+
+
+def _view(Z: Any, rows: slice) -> Any:
+    """Return rows of an array or a CSR matrix, without copying entries."""
+    if not sparse.issparse(Z):
+        return Z[rows]
+    starts = Z.indptr[rows.start : rows.stop + 1]
+    own = slice(starts[0], starts[-1])
+    entries = Z.data[own], Z.indices[own], starts - starts[0]
+    return sparse.csr_array(entries, shape=(rows.stop - rows.start, Z.shape[1]))
 
 
 def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:

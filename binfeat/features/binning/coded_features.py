@@ -4,7 +4,7 @@ import numpy as np
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.subsets import slices
-from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
+from binfeat._engine.products import BLOCK_ROWS, COPIES, FEW_BINS, count, multiply, multiply_transposed
 from binfeat._engine.simd import FOUR
 from binfeat._threads import thread_count
 
@@ -59,9 +59,12 @@ class CodedFeatures:
         """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows)."""
         workers, (n_targets, n_rows) = thread_count(self.n_jobs), values.shape
         copies, rows = np.empty((workers, COPIES, FEW_BINS + 1), out.dtype), np.empty((n_rows, FOUR), out.dtype)
-        value, scratch = out.dtype.type(value), (copies, *self._tables(workers, out.dtype), rows)
+        tables = self._tables(workers, out.dtype)
+        totals = np.empty(tables[1].shape)
+        value, scratch = out.dtype.type(value), (copies, *tables, totals, rows)
+        block = BLOCK_ROWS if out.dtype == np.float32 else n_rows
         for some in slices(n_targets, FOUR):
-            of_some = values[some], value, *scratch, out[some]
+            of_some = values[some], value, block, *scratch, out[some]
             multiply_transposed(self.codes, self.offsets, self._first_row, *of_some, n_jobs=self.n_jobs)
 
     def _tables(self, workers: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
