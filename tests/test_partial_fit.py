@@ -192,3 +192,28 @@ def test_rows_in_float64_after_rows_in_float32(rng, n_rows):
     model = CGRidge().partial_fit(X[:n_rows].astype(np.float32), y[:n_rows])
     assert model.coef_.dtype == np.float32
     assert model.partial_fit(X[n_rows:], y[n_rows:]).coef_.dtype == np.float64
+
+
+def test_sums_are_solved_exactly_where_fit_stops_early(rng):
+    Z = rng.normal(size=(800, 700)) * np.linspace(1, 0.01, 700)
+    y = Z[:, 0] + rng.normal(size=800)
+    early, exact = CGRidge(tol=0.1).fit(Z, y), CGRidge(tol=1e-12).fit(Z, y)
+    parts = CGRidge(tol=0.1).partial_fit(Z[:400], y[:400]).partial_fit(Z[400:], y[400:])
+    np.testing.assert_allclose(parts.predict(Z), exact.predict(Z), atol=1e-8)
+    assert abs(early.predict(Z) - exact.predict(Z)).max() > 0.1
+
+
+@pytest.mark.parametrize("kind", FEATURES)
+def test_parameters_can_change_between_calls_unless_only_sums_are_stored(table, kind):
+    X, _, labels, _ = table
+    Z, y = FEATURES[kind](X), labels > 0
+    model = CGRidgeClassifier(**EXACT).partial_fit(Z[:100], y[:100], classes=[False, True])
+    for change in ({"alpha": 1.0}, {"fit_intercept": False}, {"loss": "squared_hinge"}):
+        again = clone(model).set_params(**change)
+        vars(again).update({k: v for k, v in vars(model).items() if k.endswith("_") or k == "_kept"})
+        if kind == "sums" and "alpha" not in change:
+            with pytest.raises(ValueError, match="as in earlier calls of partial_fit, because only their sums"):
+                again.partial_fit(Z[100:], y[100:])
+        else:
+            whole = clone(again).fit(Z, y)
+            np.testing.assert_allclose(again.partial_fit(Z[100:], y[100:]).coef_, whole.coef_, atol=1e-4)

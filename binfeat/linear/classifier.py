@@ -203,6 +203,11 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
             not in `classes`, or `classes` is missing in the first call; or as in `fit`.
         AttributeError
             If `alphas`, `early_stopping` or `probability` is set, because `partial_fit` has no validation set.
+
+        Notes
+        -----
+        The squared hinge needs all rows. It does not store a Gram matrix, and `loss` cannot change to it once a Gram
+        matrix is stored. A change of `class_weight` applies to new rows only.
         """
         self._options()
         Z, first = check_next(self, X)

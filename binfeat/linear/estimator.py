@@ -188,8 +188,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _fit_more(self, rows: ProcessRows, flat: bool = False) -> None:
         """Solve for these rows and the rows of all earlier calls of `partial_fit`.
 
-        The solver starts from 0, so that early stopping by `tol` gives the same result as `fit`. Only sums are kept for
-        dense rows, unless the loss needs rows.
+        The solver starts from 0, so that early stopping by `tol` gives the same result as `fit`. For more dense rows
+        than columns, only sums are kept, unless the loss needs rows; their solution is exact.
         """
         options = self._options()
         self._forget(*self._of_some_fits)

@@ -155,8 +155,9 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     def partial_fit(self, X: Design, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to the rows of all earlier calls, and fit the model to all of them.
 
-        Coefficients equal the result of `fit` on all rows so far, for any `tol`. After `fit`, which stores no rows,
-        `partial_fit` starts again, with a warning. Parameters can change between calls.
+        Coefficients equal the result of `fit` on all rows so far; for an array with more rows than features, they equal
+        the exact solution, even if `fit` would stop earlier by `tol`. After `fit`, which stores no rows, `partial_fit`
+        starts again, with a warning.
 
         Parameters
         ----------
@@ -182,7 +183,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Notes
         -----
         Each call solves for all rows, from 0. The model and its files contain a copy of the rows, or, for an array with
-        more rows than features, only their Gram matrix.
+        more rows than features, only their Gram matrix (if it fits into an eighth of the memory). Parameters can change
+        between calls, and apply to all rows. Only with a Gram matrix, `fit_intercept` must stay the same.
         """
         Z, _ = check_next(self, X)
         _, rows, flat = self._encode(Z, y, sample_weight)

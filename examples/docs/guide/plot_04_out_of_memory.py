@@ -61,8 +61,8 @@ RelevanceDisplay.from_estimator(grids, ax=ax)
 # ``partial_fit`` of the ridge models adds rows. After each call the model is the same as after ``fit`` on all rows so
 # far. The columns of the features must not change between calls: fit the feature map once, or use hashed columns
 # (``n_features``). The ridge model stores the codes of all rows. For dense features, such as Fourier features, it
-# stores only their Gram matrix if this needs at most an eighth of the computer's memory. The size of the Gram matrix
-# does not depend on the number of rows.
+# stores only their Gram matrix if this needs at most an eighth of the computer's memory, and solves it exactly. The
+# size of the Gram matrix does not depend on the number of rows.
 
 hashed = RandomBinning(gamma=0.2, n_grids=100, n_features=2**16, output="codes", random_state=0)
 online = CGRidge(alpha=0.1)
