@@ -1,5 +1,6 @@
 """`transform` without fit: inputs that occur, kept grids, categories, sources, threads."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -45,6 +46,32 @@ def test_grids_are_kept_for_the_next_call(rng, monkeypatch):
     assert (transform(X, **FEW) != expected).nnz == 0
     with pytest.raises(TypeError):
         transform(X, random_state=1, **FEW)
+
+
+@dataclass
+class Decay:
+    """A profile that has no hash and can change."""
+
+    rate: float
+
+    def __call__(self, t):
+        return 1 / (1 + self.rate * t)
+
+
+class HashedDecay(Decay):
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("profile", [Decay, HashedDecay])
+@pytest.mark.parametrize("skips", [0, 1, 2])
+def test_grids_follow_a_profile_that_changes(skips, profile, rng):
+    X, decay = rng.normal(size=(5, 3)), profile(1.0)
+    kernel = kernels.Product(decay)
+    for _ in range(skips):
+        kernel = kernels.Skip(kernel, 0.1)
+    before = transform(X, kernel=kernel, **FEW)
+    decay.rate = 50.0
+    assert (transform(X, kernel=kernel, **FEW) != before).nnz > 0
 
 
 def test_gamma_none_is_one_over_the_number_of_inputs(rng):

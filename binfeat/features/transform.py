@@ -27,8 +27,10 @@ from binfeat.features.binning.grids import Grids
 from binfeat.features.binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory
 from binfeat.features.binning.tables import BinningInput
-from binfeat.kernels.base import Kernel
+from binfeat.kernels.base import Kernel, PitchKernel
+from binfeat.kernels.families import Product
 from binfeat.kernels.lookup import binning_kernel
+from binfeat.kernels.skip import Skip
 
 _RECENT_GRIDS = 8  # number of cached draws of grids for calls with the same arguments
 _RECENT_SIZE = 2**17  # maximum of inputs times grids (32 bytes each) in the cache
@@ -178,10 +180,15 @@ def _grids(
     inputs: np.ndarray | None,
 ) -> Grids:
     """Return the grids of the inputs, drawn or cached."""
-    if gamma.size * n_grids > _RECENT_SIZE or inputs is not None:
+    if gamma.size * n_grids > _RECENT_SIZE or inputs is not None or _has_function(law):
         return Grids.draw(law, gamma, n_grids, seed, categorical, inputs)
     flags = None if categorical is None else categorical.tobytes()
     return _recent(law, gamma.tobytes(), n_grids, seed, flags)
+
+
+def _has_function(law: Kernel | PitchKernel) -> bool:
+    """Return True if a kernel contains a function of the user, which can change or have no hash."""
+    return isinstance(law, Product) or (isinstance(law, Skip) and _has_function(law.kernel))
 
 
 @functools.lru_cache(maxsize=_RECENT_GRIDS)
