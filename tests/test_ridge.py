@@ -207,6 +207,15 @@ def test_operators_are_checked_for_width(rng):
         model.predict(aslinearoperator(np.ones((2, 3))))
 
 
+def test_complex_operators_are_refused():
+    Z, labels = aslinearoperator(Z0 * 1j), [0, 1] * 3
+    classifier = CGRidgeClassifier().fit(Z0, labels)
+    predictions = [CGRidge().fit(Z0, y0).predict, classifier.predict, classifier.decision_function]
+    for call in [lambda Z: CGRidge().fit(Z, y0), lambda Z: CGRidgeClassifier().fit(Z, labels), *predictions]:
+        with pytest.raises(ValueError, match=r"Complex data not supported: .* got a LinearOperator with dtype comp"):
+            call(Z)
+
+
 def test_integer_targets_and_scalar_weight():
     a = CGRidge(tol=1e-12).fit(Z0, np.arange(6), sample_weight=2.0)
     b = CGRidge(tol=1e-12, alpha=0.5).fit(Z0, y0)

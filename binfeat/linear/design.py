@@ -35,10 +35,15 @@ def read_design(
 def check_design(estimator: BaseEstimator, Z: Design, reset: bool = False) -> Features:
     """Return an operator unchanged, and anything else as a checked array or CSR matrix.
 
-    ValueError if its number of features differs from `fit`, or is 0; `reset` sets the number instead.
+    ValueError if it is complex, or its number of features differs from `fit`, or is 0; `reset` sets the number instead.
     """
     if not isinstance(Z, LinearOperator):
         return checked_rows(estimator, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+    if np.dtype(Z.dtype).kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X must be real, got a LinearOperator with dtype {Z.dtype}. Pass its real and "
+            "imaginary parts as separate features."
+        )
     if reset:
         _require_transpose(Z)
         if not Z.shape[1]:
