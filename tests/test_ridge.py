@@ -239,3 +239,19 @@ def test_columns_of_float32_far_from_zero(rng):
     X = rng.normal(size=(3000, 6)).astype(np.float32)
     far = sparse.csr_matrix(X + np.float32(1000))
     assert CGRidge().fit(far, X.sum(axis=1)).score(far, X.sum(axis=1)) > 0.9999  # 0.94 with sums in float32
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [(np.float32, 1e-21), (np.float64, 1e-155)])
+def test_sparse_columns_in_tiny_units_are_not_ignored(rng, dtype, unit):
+    X = rng.normal(size=(100, 3)).astype(dtype)
+    y = X @ [1.0, 2.0, 0.0]
+    Z = sparse.csr_array(X * np.array([1, unit, 1], dtype))
+    assert CGRidge(alpha=0.0, tol=1e-6).fit(Z, y).score(Z, y) > 0.9999
+
+
+@pytest.mark.parametrize("model", [CGRidge(0.0), CGRidgeClassifier(0.0), CGRidgeClassifier(0.0, loss="squared_hinge")])
+def test_weights_below_the_range_of_the_features_are_refused(model):
+    Z = sparse.csr_array(Z0.astype(np.float32))
+    with pytest.raises(ValueError, match=r"sample_weight must be at least 1\.2e-38 on average for float32 features"):
+        model.fit(Z, [0, 1] * 3, np.full(6, 1e-40))
+    model.fit(Z, [0, 1] * 3, np.array([1e-40, 1e-40, 1e-40, 1e-40, 1e-36, 1e-36]))

@@ -41,10 +41,13 @@ class LeastSquares(System, Protocol):
 
 
 def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return the inverse of the preconditioner (one column if all shifts are equal), and 0 for entries 0."""
+    """Return the inverse of the preconditioner (one column if all shifts are equal), and 0 for entries 0.
+
+    Positive entries are at least the smallest normal number, so that their inverse is finite.
+    """
     sums = diagonal + (shift[:1] if (shift == shift[0]).all() else shift)
     inverse = np.zeros(sums.shape, dtype, order="F")
-    return np.divide(1.0, sums, out=inverse, where=sums > np.finfo(dtype).tiny, casting="same_kind")
+    return np.divide(1.0, np.maximum(sums, np.finfo(dtype).tiny), out=inverse, where=sums > 0, casting="same_kind")
 
 
 class State:

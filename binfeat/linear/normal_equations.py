@@ -37,6 +37,7 @@ class NormalEquations:
     def __init__(self, rows: Rows, fit_intercept: bool) -> None:
         self._rows, self.dtype = rows, rows.dtype
         weight, targets = rows.totals()
+        _require_normal(weight / rows.shape[0], self.dtype)
         total = np.maximum(weight, _TINY)
         self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
         self.right, rest, columns, self.at_zero, *squares = rows.sum(_moments, self._target_means)
@@ -87,6 +88,16 @@ class NormalEquations:
     @staticmethod
     def _of(means: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
         return means if means.shape[1] == 1 else np.asfortranarray(means[:, targets])
+
+
+def _require_normal(mean_weights: np.ndarray, dtype: np.dtype) -> None:
+    """Raise ValueError if weighted values would underflow in `dtype`; a mean of 0 belongs to a target without rows."""
+    least, means = np.finfo(dtype).tiny, mean_weights[mean_weights > 0]
+    if (means < least).any():
+        raise ValueError(
+            f"sample_weight must be at least {least:.2g} on average for {dtype} features, got {means.min():.2g}. "
+            "Multiply sample_weight and alpha by a constant."
+        )
 
 
 def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
