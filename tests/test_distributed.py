@@ -270,6 +270,14 @@ def test_classes(rows, class_weight, n_classes):
     assert predicted.dtype == labels.dtype
 
 
+def test_declared_dtypes_of_predictions_for_float32_features(rows):
+    X, y, _ = rows
+    blocks = chunked(X[:, [0, 2]].astype(np.float32), CHUNKS[1])
+    predicted = remote.CGRidge().fit(blocks, chunked(y, (N,))).predict(blocks)
+    scores = remote.CGRidgeClassifier().fit(blocks, chunked(y > 0, (N,))).decision_function(blocks)
+    assert predicted.dtype == predicted.compute().dtype == scores.dtype == scores.compute().dtype == np.float64
+
+
 def test_pipeline_and_warm_start(rows):
     X, y, _ = rows
     model = make_pipeline(binnings()[1], remote.CGRidge(tol=1e-3, warm_start=True))

@@ -255,3 +255,17 @@ def test_weights_below_the_range_of_the_features_are_refused(model):
     with pytest.raises(ValueError, match=r"sample_weight must be at least 1\.2e-38 on average for float32 features"):
         model.fit(Z, [0, 1] * 3, np.full(6, 1e-40))
     model.fit(Z, [0, 1] * 3, np.array([1e-40, 1e-40, 1e-40, 1e-40, 1e-36, 1e-36]))
+
+
+@pytest.mark.parametrize("options", [{}, {"alphas": [1e-3, 1e6]}, {"n_posterior_samples": 4}])
+def test_targets_far_from_zero_with_float32_features(rng, options):
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    y = 1.7e9 + 60.0 * X[:, 0].astype(np.float64) + rng.normal(size=400)
+    model = CGRidge(1e-3, random_state=0, **options).fit(X, y)
+    assert model.score(X, y) > 0.99
+    assert model.predict(X).dtype == model.intercept_.dtype == np.float64
+    if "alphas" in options:
+        assert model.alpha_ == 1e-3
+    if "n_posterior_samples" in options:
+        assert model.noise_variance_ == pytest.approx(1.0, rel=0.2)
+        assert model.predict(X, return_std=True)[1].dtype == np.float64

@@ -189,7 +189,7 @@ class CGRidge(_OnDask, regressor.CGRidge):
             return super().predict(X, return_std)
         if check_flag(return_std, "return_std"):
             raise ValueError("return_std=True needs X in memory; got a Dask collection.")
-        return self._by_chunk("predict", X, lambda: (self.coef_.shape[:-1], np.result_type(self.coef_, np.float32)))
+        return self._by_chunk("predict", X, lambda: (self.coef_.shape[:-1], np.float64))
 
 
 class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
@@ -222,7 +222,7 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
     def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
         """Return scores, as in `binfeat.CGRidgeClassifier`; for a Dask collection, a lazy Dask array."""
         return self._by_chunk(
-            "decision_function", X, lambda: (() if len(self.coef_) == 1 else (len(self.coef_),), self.coef_.dtype)
+            "decision_function", X, lambda: (() if len(self.coef_) == 1 else (len(self.coef_),), np.float64)
         )
 
     def predict(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]

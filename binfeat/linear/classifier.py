@@ -93,7 +93,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, in the type of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts; 0 with ``fit_intercept=False``.
+        Intercepts, in float64; 0 with ``fit_intercept=False``.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
     multilabel_ : bool
@@ -229,7 +229,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
         Returns
         -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes), float64
             For two classes one score, positive for ``classes_[1]``. For an indicator matrix a score for each label,
             positive if the row has it. With `probability`, calibrated log-odds.
         """

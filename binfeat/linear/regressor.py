@@ -69,7 +69,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         Coefficients w, in the type of the features.
     intercept_ : float or ndarray of shape (n_targets,)
-        Intercept b; 0 with ``fit_intercept=False``.
+        Intercept b, in float64; 0 with ``fit_intercept=False``.
     noise_variance_ : float or ndarray of shape (n_targets,)
         Estimated noise variance of y, for a row of weight 1. Only with `n_posterior_samples`.
     solver_ : {"cg", "gram"}
@@ -202,7 +202,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Returns
         -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets), float64
         std : ndarray like y
             Only with ``return_std=True``: posterior standard deviations of ``w' z + b``, without noise. With codes of
             `RandomBinning`, bins without training rows add their prior variance; with CSR they add nothing.
@@ -251,4 +251,4 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
                 "return_std=True requires posterior samples. Set n_posterior_samples, for example to 32, and fit again."
             )
         variances = RidgePosterior.from_arrays(self._posterior).variances(check_design(self, X))
-        return np.sqrt(np.multiply.outer(variances, self.noise_variance_)).astype(self.coef_.dtype)
+        return np.sqrt(np.multiply.outer(variances, self.noise_variance_))

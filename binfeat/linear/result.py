@@ -99,8 +99,10 @@ class Result:
 
 
 def coefficients(solution: np.ndarray, intercept: np.ndarray, flat: bool) -> dict[str, object]:
-    """Return the attributes `coef_` and `intercept_` of a solution, in its dtype."""
-    intercept = intercept.astype(solution.dtype)
+    """Return the attributes `coef_` and `intercept_` of a solution.
+
+    Intercepts are float64, because a target can be large relative to its variation.
+    """
     if flat:
         return {"coef_": solution[:, 0], "intercept_": intercept[0]}
     return {"coef_": np.ascontiguousarray(solution.T), "intercept_": intercept}
