@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hard import easy
 
-from binfeat import kernels
+from binfeat import kernels, learn_gamma
 from binfeat.length_scales.search import LengthScaleSearch, exponent_shares, mean_distances
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
@@ -65,6 +65,13 @@ def test_it_begins_shorter_where_wide_kernels_tell_nothing(rng, kernel):
     assert found.errors[0] < 0.95
     assert found.error < 0.8
     np.testing.assert_array_equal(first.gammas[0], search(X, noise, kernel).gamma)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_length_scales_as_short_as_fast_waves(rng, kernel):
+    x = rng.random((1000, 1))
+    found = learn_gamma(x, np.sin(150 * x[:, 0]) + 0.1 * rng.normal(size=1000), kernel=kernel, random_state=0)
+    assert found.errors[-1] < 0.1  # shares of the variance, of which the noise is 0.02
 
 
 @pytest.mark.parametrize("kernel", easy(KINDS, KINDS[0], KINDS[2]), ids=repr)

@@ -316,7 +316,7 @@ class LengthScaleSearch:
         """
         X, Y, weights = self.part(thinned(self.used, self.n_rows))
         mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)
-        factors = 4.0 ** np.arange(1, 5)
+        factors = 4.0 ** np.arange(1, 4 * self.kernel.power + 1)  # of gamma: length scales down to 1/256
 
         def losses(factor: float) -> np.ndarray:
             K = self.matrix(X, X, factor * self.standardized_gamma)
