@@ -56,6 +56,7 @@ FORMATS = {  # text, column a, separator, decimal character
     "French": ("a;y\n1\u202f234,5;1\n12;2\n1\u00a0234\u00a0567;3\n", [1234.5, 12.0, 1234567.0], ";", ","),
     "Swiss": ("a;y\n1'234.5;1\n12;2\n1’234’567;3\n", [1234.5, 12.0, 1234567.0], ";", "."),
     "American": ('a,y\n"1,234",1\n12,2\n"1,234,567.5",3\n', [1234.0, 12.0, 1234567.5], ",", "."),
+    "exponents": ('a,y\n"1,234",1\n1e5,2\n.5,3\n', [1234.0, 1e5, 0.5], ",", "."),
     "quoted commas": ('a,y\n"1,5",1\n"2,25",2\n', [1.5, 2.25], ",", ","),
     "three decimals": ("a;y\n1,234;1\n2,345;2\n", [1.234, 2.345], ";", ","),
     "three decimals and points": ("a;y\n1.234;1\n2.345;2\n", [1.234, 2.345], ";", "."),
@@ -227,11 +228,12 @@ def test_files_of_which_some_have_grouped_digits(tmp_path):
     assert [X.schema.types for X, _ in source] == [[pa.float64()]] * 3
 
 
-def test_words_after_grouped_digits_are_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("late", ["far", "3.5", "1.23", "1.2345,5", "12.11.2024", "007"])
+def test_other_values_after_grouped_digits_are_named(tmp_path, monkeypatch, late):
     monkeypatch.setattr(text_files, "_BLOCK_ROWS", 3)
     monkeypatch.setattr(text_files, "_HEAD_ROWS", 3)
-    path = put(tmp_path / "one.csv", "a;y\n" + "1.234,5;1\n" * 3 + "far;1\n")
-    with pytest.raises(ValueError, match=r"one.csv, column 'a', cannot be read: .*'far'"):
+    path = put(tmp_path / "one.csv", "a;y\n" + "1.234,5;1\n" * 3 + f"{late};1\n")
+    with pytest.raises(ValueError, match=rf"one.csv, column 'a', cannot be read: .*'{late}' is .* move its row to the"):
         read(path)
 
 

@@ -122,7 +122,10 @@ class TextFiles:
         return schema
 
     def converted(self, batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
-        """Convert strings with thousands separators to numbers, in the numeric columns of the schema."""
+        """Convert strings with thousands separators to numbers, in the numeric columns of the schema.
+
+        ValueError for other strings.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -130,7 +133,14 @@ class TextFiles:
             place = batch.schema.get_field_index(name)
             if place < 0:
                 continue
-            plain = pc.replace_substring_regex(batch.column(place), _groups(self.format.decimal), "")
+            column, (_, number) = batch.column(place), _patterns(self.format.decimal)
+            other = column.filter(pc.invert(pc.match_substring_regex(column, number)))
+            if len(other):
+                raise ValueError(
+                    f"CSV conversion error: {other[0].as_py()!r} is neither a plain number nor a number with digits in "
+                    "groups of three, unlike the values in the first rows"
+                )
+            plain = pc.replace_substring_regex(column, _groups(self.format.decimal), "")
             values = pc.replace_substring(plain, self.format.decimal, ".").cast(pa.float64())
             batch = batch.set_column(place, name, values)
         return batch
@@ -169,14 +179,19 @@ def _groups(decimal: str) -> str:
     return f"[{GROUPS.replace(decimal, '')}]"
 
 
+def _patterns(decimal: str) -> tuple[str, str]:
+    """Return patterns of numbers with thousands separators, and of all numbers."""
+    groups = rf"^\s*[+-]?[1-9]\d{{0,2}}({_groups(decimal)}\d{{3}})+(\{decimal}\d*)?\s*$"
+    plain = rf"((0|[1-9]\d*)(\{decimal}\d*)?|\{decimal}\d+)([eE][+-]?\d+)?"
+    return groups, rf"{groups}|^\s*[+-]?{plain}\s*$"
+
+
 def _grouped(heads: "list[pa.RecordBatch]", string_columns: list[str], decimal: str) -> list[str]:
     """Return columns of strings that are all numbers, some with thousands separators."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    fraction = rf"(\{decimal}\d*)?\s*$"
-    groups = rf"^\s*[+-]?[1-9]\d{{0,2}}({_groups(decimal)}\d{{3}})+{fraction}"
-    number = rf"{groups}|^\s*[+-]?(0|[1-9]\d*){fraction}"
+    groups, number = _patterns(decimal)
     found = []
     for name in string_columns:
         values = pa.chunked_array([head.column(name) for head in heads], pa.string())
