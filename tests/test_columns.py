@@ -691,6 +691,24 @@ def test_digits_are_the_category_of_the_number_that_they_say(rng):
     assert (found.found, found.n_rows, found.examples) == ("unseen categories", 1, ("'x'",))
 
 
+@pytest.mark.parametrize(
+    ("known", "texts"),
+    [
+        ([0.5, -1.0, 0.1 + 0.2], ["0.50", "-1", "0.30000000000000004"]),
+        ([True, False], ["True", "False"]),
+        ([True, False], ["true", "FALSE"]),
+    ],
+)
+def test_a_text_is_the_category_of_its_number_or_flag(known, texts):
+    """Files of text contain floats and flags as text, and the command reads columns of categories as strings."""
+    owner = BaseEstimator()
+    as_values, as_texts = (pd.DataFrame({"code": pd.Categorical(own * 10)}) for own in (known, texts))
+    for own, other in ((as_values, as_texts), (as_texts, as_values)):
+        encoder, _ = TableEncoder.fit(owner, own, "from_dtype")
+        np.testing.assert_array_equal(encoder.transform(owner, other), encoder.transform(owner, own))
+        assert not encoder.compared(owner, other)[0]
+
+
 def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
     """Readers of a few rows read digits as numbers; a number that matches two categories matches neither."""
     X = pd.DataFrame({"code": pd.Categorical(rng.choice(["007", "12", "3", "03", "x"], size=100))})

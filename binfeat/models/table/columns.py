@@ -32,7 +32,7 @@ from binfeat.models.table.findings import (
     few,
     guess_type,
     key_of,
-    numbers_of_digits,
+    numbers_of_text,
 )
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
@@ -68,19 +68,19 @@ class CategoryKeys:
         return np.unique(self.numbers[~missing]), np.unique(self.strings), bool((missing & ~self.are_strings).any())
 
     def codes(self, known_numbers: np.ndarray, known_strings: np.ndarray, missing: bool) -> np.ndarray:
-        """Return the code of each row's category; a number and its digits as a string are the same category."""
+        """Return the code of each row's category; a number and a string that represents it are the same category."""
         n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
         unseen, are_numbers = n_known + missing, ~np.isnan(self.numbers)
         of_numbers = places_among(self.numbers, known_numbers, unseen)
         of_strings = places_among(self.strings, known_strings, unseen - n_numbers) + n_numbers
         fresh = (of_numbers == unseen) & are_numbers
         if fresh.any():
-            digits, places = numbers_of_digits(known_strings)
-            found = places_among(self.numbers[fresh], digits, places.size)
+            numbers, places = numbers_of_text(known_strings)
+            found = places_among(self.numbers[fresh], numbers, places.size)
             of_numbers[fresh] = np.append(n_numbers + places, unseen)[found]
         if known_numbers.size and (of_strings == unseen).any():
-            digits, places = numbers_of_digits(np.where(of_strings == unseen, self.strings, ""))
-            of_strings[places] = places_among(digits, known_numbers, unseen)
+            numbers, places = numbers_of_text(np.where(of_strings == unseen, self.strings, ""))
+            of_strings[places] = places_among(numbers, known_numbers, unseen)
         codes = np.where(are_numbers, of_numbers, n_known)
         codes[self.are_strings] = of_strings
         return self._of_rows(codes)

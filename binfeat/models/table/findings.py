@@ -191,9 +191,10 @@ def warn_of_time_limit(seconds: float | None, used: float) -> None:
 
 
 NUMBERS, DATES = "numbers as strings", "dates as strings"
+_NUMBER_FORM = r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*"
 _DATE, _TIME = r"\d{4}-\d\d-\d\d", r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
 _FORMS = {
-    NUMBERS: re.compile(rf"(?!{LEADING_ZERO})\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*"),
+    NUMBERS: re.compile(rf"(?!{LEADING_ZERO}){_NUMBER_FORM}"),
     DATES: re.compile(rf"{_DATE}(?:{_TIME})?"),
     in_zone("UTC"): re.compile(rf"{_DATE}{_TIME}(?:Z|[+-]\d\d:?\d\d)"),
 }
@@ -266,11 +267,23 @@ def _examples(strings: Sequence[str]) -> str:
     return ", ".join(few(map(repr, strings)))
 
 
-def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return increasing numbers of strings of digits, and their places; ambiguous numbers are omitted."""
-    places = np.flatnonzero(np.char.isdecimal(strings) & (np.char.str_len(strings) <= _EXACT_DIGITS))
-    numbers, first, counts = np.unique(strings[places].astype(np.float64), return_index=True, return_counts=True)
+def numbers_of_text(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return increasing numbers that strings represent, and the places of the strings; ambiguous numbers are omitted.
+
+    True is 1, and False is 0, as in `key_of`.
+    """
+    known = np.array([_number_of_text(own) for own in strings.tolist()])
+    places = np.flatnonzero(~np.isnan(known))
+    numbers, first, counts = np.unique(known[places], return_index=True, return_counts=True)
     return numbers[counts == 1], places[first[counts == 1]]
+
+
+def _number_of_text(text: str) -> float:
+    """Return the number that a string represents, or NaN if it represents none, or if float64 could round it."""
+    if text.lower() in ("true", "false"):
+        return float(text.lower() == "true")
+    number = float(text) if re.fullmatch(_NUMBER_FORM, text) else np.nan
+    return number if len(text) <= _EXACT_DIGITS or repr(number) == text else np.nan
 
 
 def day_of(date: object, zone: str = "") -> float:
