@@ -9,6 +9,7 @@ from callbacks import Callback, Recorder
 from hard import hard
 from interrupts import interrupted
 from kernel_models import FIXED, assert_same_state, decisions, with_options
+from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
 import binfeat
@@ -126,6 +127,36 @@ def test_lazy_predictions_keep_chunks(rows, small_sample):
     skops = pytest.importorskip("skops.io")
     loaded = skops.loads(skops.dumps(local), trusted=["binfeat.KernelMachineRegressor"])
     np.testing.assert_array_equal(loaded.predict(X), expected)
+
+
+def saved_models():
+    fixed = {"gamma": "scale", "features": "exact", "alpha": 0.1, "random_state": 0}
+    return {
+        "ridge": (remote.CGRidge(), "predict", "coef_"),
+        "classes": (remote.CGRidgeClassifier(), "predict", "coef_"),
+        "bins": (remote.RandomBinning(n_grids=3, random_state=0), "transform", "_bin_keys"),
+        "fourier": (remote.RandomFourier(n_components=4, random_state=0), "transform", "random_weights_"),
+        "outliers": (remote.OutlierDetector(n_grids=10, random_state=0), "score_samples", "_bin_keys"),
+        "regressor": (remote.KernelMachineRegressor(**fixed), "predict", "feature_coef_"),
+        "classifier": (remote.KernelMachineClassifier(**fixed), "predict_proba", "feature_coef_"),
+    }
+
+
+@pytest.mark.parametrize("kind", saved_models())
+def test_load_accepts_all_estimators_on_dask_and_refuses_damaged_files(rows, tmp_path, kind):
+    skops = pytest.importorskip("skops.io")
+    model, method, array = saved_models()[kind]
+    X, y = rows[0][1:40], rows[1][1:40]
+    model.fit(chunked(X, (30, 9)), chunked(y > 0 if is_classifier(model) else y, (30, 9)))
+    skops.dump(model, tmp_path / "model.skops")
+    loaded = binfeat.load(tmp_path / "model.skops")
+    assert type(loaded) is type(model)
+    found, expected = (getattr(own, method)(X) for own in (loaded, model))
+    assert (found != expected).sum() == 0
+    setattr(model, array, getattr(model, array)[..., 1:])
+    skops.dump(model, tmp_path / "model.skops")
+    with pytest.raises(ValueError, match="damaged"):
+        binfeat.load(tmp_path / "model.skops")
 
 
 # With smaller penalties, solutions of the other cases depend on the order of sums.

@@ -39,7 +39,7 @@ def load(path: str | PathLike) -> Any:
     The file must contain a single estimator of binfeat. A `target_transform` can be a scaler of scikit-learn,
     `PowerTransformer`, `QuantileTransformer` or `FunctionTransformer`. For pipelines, other transformers, and splitter
     objects as `cv`, call ``skops.io.load(path, trusted=binfeat.TRUSTED_TYPES)``, and add the names of other types that
-    you trust to the list. Files of earlier versions can be loaded.
+    you trust to the list. Files of earlier versions can be loaded. Estimators of `binfeat.distributed` require Dask.
 
     Parameters
     ----------

@@ -18,10 +18,20 @@ _ESTIMATORS = (
     "SpectralClustering",
     "SpectralEmbedding",
 )
+_DISTRIBUTED = (
+    "CGRidge",
+    "CGRidgeClassifier",
+    "KernelMachineClassifier",
+    "KernelMachineRegressor",
+    "OutlierDetector",
+    "RandomBinning",
+    "RandomFourier",
+)
 _KERNELS = "Cauchy", "GammaPitch", "Hat", "Laplacian", "Matern", "RBF", "Skip"  # the others contain functions
 
 TRUSTED_TYPES = [
     *(f"binfeat.{name}" for name in _ESTIMATORS),
+    *(f"binfeat.distributed.{name}" for name in _DISTRIBUTED),
     *(f"binfeat.kernels.{name}" for name in _KERNELS),
     "binfeat.features.learn_gamma.learning.LearnedGamma",
 ]

@@ -143,6 +143,8 @@ class RandomBinning(InMemory):
     (1000, 4)
     """
 
+    __module__ = "binfeat.distributed"  # as saved files name it
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the grids and find the occupied bins, as `binfeat.RandomBinning` does."""

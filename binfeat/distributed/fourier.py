@@ -31,6 +31,8 @@ class RandomFourier(InMemory):
     ((300, 300, 300, 100), (100,))
     """
 
+    __module__ = "binfeat.distributed"  # as saved files name it
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the frequencies, as `binfeat.RandomFourier` does."""

@@ -145,6 +145,8 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
     ((200, 200, 200),)
     """
 
+    __module__ = "binfeat.distributed"  # as saved files name it
+
     _in_memory = regressor.KernelMachineRegressor
 
     def _look_at(self, table: DaskTable) -> None:
@@ -173,6 +175,8 @@ class KernelMachineClassifier(_OnDask, classifier.KernelMachineClassifier):
     Parameters and attributes are described in `binfeat.KernelMachineClassifier`. The Notes of
     `binfeat.distributed.KernelMachineRegressor` describe the differences on Dask.
     """
+
+    __module__ = "binfeat.distributed"  # as saved files name it
 
     _in_memory = classifier.KernelMachineClassifier
 

@@ -49,6 +49,8 @@ class OutlierDetector(InMemory):
     ((300, 300, 300, 100),)
     """
 
+    __module__ = "binfeat.distributed"  # as saved files name it
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Count the training rows in the bins of the grids, as `binfeat.OutlierDetector` does."""

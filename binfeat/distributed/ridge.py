@@ -176,6 +176,8 @@ class CGRidge(_OnDask, regressor.CGRidge):
     array([-1.,  1.])
     """
 
+    __module__ = "binfeat.distributed"  # as saved files name it
+
     _in_memory = regressor.CGRidge
     _of_some_fits = (*_in_memory._of_some_fits, "traffic_")
 
@@ -208,6 +210,8 @@ class CGRidgeClassifier(_OnDask, classifier.CGRidgeClassifier):
     --------
     binfeat.CGRidgeClassifier : Parameters, attributes, and the model for rows in memory.
     """
+
+    __module__ = "binfeat.distributed"  # as saved files name it
 
     _in_memory = classifier.CGRidgeClassifier
     _of_some_fits = (*_in_memory._of_some_fits, "traffic_")
