@@ -22,6 +22,7 @@ import pytest
 from hard import easy, hard
 from kernel_models import FIXED
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from binfeat import (
@@ -29,8 +30,11 @@ from binfeat import (
     CGRidgeClassifier,
     KernelMachineClassifier,
     KernelMachineRegressor,
+    LabelSpreading,
+    OutlierDetector,
     RandomBinning,
     RandomFourier,
+    SpectralEmbedding,
     blocks,
 )
 from binfeat._engine.bin_tables import recode
@@ -1008,3 +1012,26 @@ def test_the_index_of_a_data_frame_is_no_input(tmp_path, index):
         assert blocks(path, target="y").inputs == ["a"]
     frame.reset_index(drop=True).assign(id=3).to_parquet(tmp_path / "rows.parquet")
     assert blocks(tmp_path, target="y").inputs == ["a", "id"]
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (CGRidge(), "partial_fit"),
+        (CGRidge(), "predict"),
+        (CGRidgeClassifier(), "partial_fit"),
+        (CGRidgeClassifier(), "decision_function"),
+        (OutlierDetector(n_grids=5), "contributions"),
+        (LabelSpreading(), "fit"),
+        (LabelSpreading(), "predict"),
+        (SpectralEmbedding(), "transform"),
+    ],
+)
+def test_methods_that_require_rows_in_memory_refuse_a_source(rng, model, method):
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = clone(model)
+    if not method.endswith("fit"):
+        model.fit(X, y)
+    with pytest.raises(TypeError, match=r"in memory.*(of blocks|ArrayBlocks)"):
+        getattr(model, method)(blocks(X, y))

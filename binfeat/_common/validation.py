@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
-from binfeat._common.frames import collected, unmasked
+from binfeat._common.frames import collected, is_source, unmasked
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
 
@@ -50,8 +50,10 @@ def checked_targets(y: Any) -> np.ndarray:
 def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedRows:
     """Call `validate_data` without these warnings; it stores or checks the number and names of inputs.
 
-    A damaged sparse matrix is refused before scikit-learn or SciPy read it.
+    A damaged sparse matrix is refused before scikit-learn or SciPy read it. TypeError for a source of blocks.
     """
+    if is_source(X):
+        raise TypeError("X must be rows in memory, and is a source of blocks. Call the method for each block.")
     X = collected(X)
     check_sparse(X)
     try:

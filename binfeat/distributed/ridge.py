@@ -87,7 +87,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return self
 
     @unavailable_if(holds_rows_out)
-    def partial_fit(self, X: Design, y: ArrayLike, *arguments: Any, **options: Any) -> Self:
+    def partial_fit(self, X: Design, y: ArrayLike | None = None, *arguments: Any, **options: Any) -> Self:
         """Add rows in memory to the rows of all earlier calls and fit to all of them, as in `binfeat`."""
         if is_chunked(X):
             raise TypeError(

@@ -63,8 +63,8 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             )
 
     def _check(self, X: Any, reset: bool = False) -> CheckedRows:
-        """Return X as an array or CSR, and a source unchanged, because the map checks its blocks."""
-        return X if is_source(X) else canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
+        """Return X as an array or CSR; TypeError for a source."""
+        return canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
 
     def _map(self, gamma: Any) -> Any:
         """Return the map before its fit, with a seed; a binning map returns codes."""

@@ -150,14 +150,14 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         self.alpha, self.clamp = alpha, clamp
 
     @fit_method
-    def fit(self, X: Any, y: "ArrayLike") -> Self:
+    def fit(self, X: Any, y: "ArrayLike | None" = None) -> Self:
         """Spread the labels.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        y : array-like of shape (n_rows,)
-            Labels of at least two classes. -1 marks unlabeled rows.
+        y : array-like of shape (n_rows,), default=None
+            Labels of at least two classes. -1 marks unlabeled rows. Required.
 
         Returns
         -------

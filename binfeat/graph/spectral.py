@@ -59,8 +59,9 @@ class SpectralEstimator(GraphEstimator):
         }
         n_components = self._check_size()
         progress.begin()
-        table = self._check(X, reset=True)
-        if not is_source(table):
+        table = X
+        if not is_source(X):  # the map checks the blocks of a source
+            table = self._check(X, reset=True)
             self._check_size(table.shape[0])
         gaps = []
         for gamma in self._candidates():

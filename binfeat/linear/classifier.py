@@ -177,7 +177,11 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     @unavailable_if(holds_rows_out)
     @all_or_nothing
     def partial_fit(
-        self, X: Design, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Design,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Add rows to the rows of all earlier calls, and fit the model to all of them; see `CGRidge.partial_fit`.
 
@@ -185,8 +189,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         ----------
         X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
             The same type in all calls, with the same bins: fit `RandomBinning` once, or set its `n_features`.
-        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels)
-            Labels of any of the classes.
+        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels), default=None
+            Labels of any of the classes. Required.
         classes : array-like of shape (n_classes,), default=None
             All possible labels. Required in the first call, except for an indicator matrix or after `fit`.
         sample_weight : float or array-like of shape (n_rows,), default=None

@@ -152,7 +152,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
     @unavailable_if(holds_rows_out)
     @all_or_nothing
-    def partial_fit(self, X: Design, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: Design, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to the rows of all earlier calls, and fit the model to all of them.
 
         Coefficients equal the result of `fit` on all rows so far; for an array with more rows than features, they equal
@@ -163,8 +163,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         ----------
         X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
             The same type in all calls, with the same bins: fit `RandomBinning` once, or set its `n_features`.
-        y : array-like of shape (n_rows,) or (n_rows, n_targets)
-            Targets.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets. Required.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A row of weight 2 counts as two rows.
 
