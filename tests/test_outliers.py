@@ -4,6 +4,7 @@ import pickle
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from hard import easy, hard
 from scipy import sparse, stats
@@ -282,6 +283,15 @@ def test_contributions_are_differences_of_scores(X):
 
 
 @pytest.mark.engine
+def test_the_column_of_a_frame_with_infinite_numbers_is_named(X):
+    frame = pd.DataFrame(X).add_prefix("x")
+    detector = OutlierDetector(n_grids=10, random_state=0).fit(frame)
+    frame.loc[3, "x1"] = np.inf
+    for method in (detector.score_samples, detector.fit):
+        with pytest.raises(ValueError, match="column 'x1' of X: Input X contains infinity"):
+            method(frame)
+
+
 def test_one_infinite_row_is_refused(X):
     """The kernel for few rows finds infinity itself."""
     detector = OutlierDetector(**EXACT).fit(X)

@@ -50,6 +50,12 @@ def test_tables_without_rows_or_values(tmp_path, capsys):
         assert message in capsys.readouterr().err
 
 
+def test_columns_with_infinite_numbers_are_named(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n2,inf\n")
+    assert main(["outliers", str(tmp_path / "rows.csv")]) == 1
+    assert "infinity or a value too large for dtype('float64'); it is in column 'b'." in capsys.readouterr().err
+
+
 KINDS = (
     pa.time32("s"),
     pa.time64("ns"),

@@ -1,10 +1,11 @@
 """Checks of parameters shared by several estimators."""
 
 import numbers
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
+import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -12,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
-from binfeat._common.frames import collected, is_source, unmasked
+from binfeat._common.frames import collected, is_frame, is_source, unmasked
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
 
@@ -47,6 +48,33 @@ def checked_targets(y: Any) -> np.ndarray:
     return y
 
 
+@contextmanager
+def naming_column(X: Any) -> Iterator[None]:
+    """Prefix the message of an error with the name of the data frame's column that caused it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        name = _column_at_fault(X, error) if is_frame(X) else None
+        if name is None or repr(name) in str(error):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"column {name!r} of X: {error}") from error
+
+
+def _column_at_fault(X: Any, error: Exception) -> str | None:
+    """Return the name of the first column that raises the same error by itself, or None."""
+    frame = nw.from_native(X, eager_only=True)
+    for name in frame.columns:
+        column = frame.select(name).to_native()
+        for finite in (True, "allow-nan"):
+            try:
+                checked_array(column, dtype="float64", ensure_all_finite=finite, input_name="X")
+            except (TypeError, ValueError) as own:
+                if str(own).split("\n")[0] == str(error).split("\n")[0]:  # further lines are scikit-learn's advice
+                    return name
+    return None
+
+
 def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedRows:
     """Call `validate_data` without these warnings; it stores or checks the number and names of inputs.
 
@@ -57,7 +85,7 @@ def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedR
     X = collected(X)
     check_sparse(X)
     try:
-        with np.errstate(over="ignore", invalid="ignore"), naming_words(X, "X"):
+        with np.errstate(over="ignore", invalid="ignore"), naming_column(X), naming_words(X, "X"):
             return validate_data(estimator, X, **checks)
     except LookupError as error:
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error

@@ -16,7 +16,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import Source, collected, is_frame, is_source, unmasked
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.subsets import slices
-from binfeat._common.validation import check_integer, checked_array
+from binfeat._common.validation import check_integer, naming_column
 from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened, split_names
 
 __all__ = ["Source", "blocks", "is_source"]
@@ -195,32 +195,6 @@ def naming(where: str) -> Iterator[None]:
         raise kind(f"{where}: {error}") from error
 
 
-@contextmanager
-def _naming_column(X: Table) -> Iterator[None]:
-    """Prefix the message of an error with the name of the data frame's column that caused it."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        name = _column_at_fault(X, error) if is_frame(X) else None
-        if name is None or repr(name) in str(error):
-            raise
-        raise ValueError(f"column {name!r} of X: {error}") from error
-
-
-def _column_at_fault(X: Table, error: Exception) -> str | None:
-    """Return the name of the first column that raises the same error by itself, or None."""
-    frame = nw.from_native(X, eager_only=True)
-    for name in frame.columns:
-        column = frame.select(name).to_native()
-        for finite in (True, "allow-nan"):
-            try:
-                checked_array(column, dtype="float64", ensure_all_finite=finite, input_name="X")
-            except (TypeError, ValueError) as own:
-                if str(own).split("\n")[0] == str(error).split("\n")[0]:  # further lines are scikit-learn's advice
-                    return name
-    return None
-
-
 _END: Any = object()
 
 
@@ -278,7 +252,7 @@ class SourceSummary:
             with naming(where):
                 if kept:
                     _check_alike(others, kept[0])
-                with _naming_column(X):
+                with naming_column(X):
                     X = check(X, not kept)
                 self._note(X, not kept)
                 dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # frames have no dtype

@@ -11,6 +11,7 @@ from binfeat._common.subsets import places_in
 from binfeat._rows.datasets import DatasetBlocks, common_schema, opened, without_index
 from binfeat.cli.messages import say
 from binfeat.models.estimator import KernelMachineBase
+from binfeat.models.table.columns import infinite_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,7 +150,10 @@ def _require(table: DatasetBlocks, wanted: list[str]) -> None:
 
 
 def as_numbers(table: "pa.Table") -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-    """Return names of all columns with values, the columns as numbers, and a mask of the categorical ones."""
+    """Return names of all columns with values, the columns as numbers, and a mask of the categorical ones.
+
+    TypeError or ValueError for columns that have no numbers, and ValueError for infinite numbers.
+    """
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 
@@ -173,4 +177,7 @@ def as_numbers(table: "pa.Table") -> tuple[np.ndarray, list[np.ndarray], np.ndar
         categorical.append(not is_number)
     if not names:
         raise ValueError("The table has no column with values. Pass a table with at least one non-empty column.")
+    infinite = [repr(name) for name, column in zip(names, columns) if np.isinf(column).any()]
+    if infinite:
+        raise ValueError(infinite_in(infinite))
     return np.array(names, dtype=object), columns, np.array(categorical)
