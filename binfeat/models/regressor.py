@@ -66,7 +66,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_seconds : float, default=None
         Soft time limit of `fit` in seconds. Optional steps are skipped and large tables subsampled to meet it.
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes. None is a quarter of the computer's memory.
+        Memory limit of `fit` in bytes, plus 300 MB for copies of the table. None: a quarter of the computer's memory.
     cv : int, splitter or list of splits, default=None
         Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models (up to 1,500 rows) use all splits
         if each row is validated exactly once, ``refit=True``, and the loss is squared or Huber's. Otherwise only the

@@ -356,9 +356,9 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # - *Posterior samples* take 4 bytes for each feature and sample. Each sample is solved like an additional target, which
 #   can dominate the time of ``fit``. Exact standard deviations of Fourier features take 4 bytes for each pair of
 #   features.
-# - *Copies of the table* larger than ``max_bytes`` (None: the computer's memory) raise an error before any work. The
-#   limit counts up to three copies in float64, and seven for a table with more than 1,333 columns. Sparse matrices
-#   become dense.
+# - *Copies of the table* that need more than ``max_bytes`` (None: the computer's memory) plus 300 MB raise an error
+#   before any work. The limit counts up to three copies in float64, and seven for a table with more than 1,333 columns.
+#   Sparse matrices become dense.
 #
 # What each part is worth
 # -----------------------
