@@ -116,6 +116,14 @@ def test_missing_values_are_those_of_pandas(tmp_path):
     assert read(path)[0] == {"a": [1.5, *[None] * len(words)], "b": ["red", *[None] * len(words)]}
 
 
+@pytest.mark.parametrize("first", [[], ["sep=;"]])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_empty_lines_are_missing_values_of_a_single_column(tmp_path, first, end):
+    path = put(tmp_path / "one.csv", end.join([*first, "b", "1", "", "2", "", ""]))
+    ((_, found),) = blocks(path, target="b")
+    np.testing.assert_array_equal(found, [1, np.nan, 2, np.nan])
+
+
 def test_options_override(tmp_path):
     path = put(tmp_path / "one.csv", "a;y\n1.234;1\n2.345;2\n")
     assert read(path)[0]["a"] == [1.234, 2.345]

@@ -51,8 +51,9 @@ def blocks(
         ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of files, with a
         column `target`. Folder names like ``year=2024`` become columns. In CSV, a column with leading zeros in the
         first 10,000 rows, for example postal codes, is read as strings, even if it is the target. Empty fields, NA,
-        NULL and similar words are missing values, as in ``pandas.read_csv``. Numbers with thousands separators, such as
-        1.234,5 or "1,234.5", are numeric. A polars LazyFrame is collected in memory first.
+        NULL and similar words are missing values, as in ``pandas.read_csv``. Empty lines are skipped, except in files
+        of one column, where they are missing values. Numbers with thousands separators, such as 1.234,5 or "1,234.5",
+        are numeric. A polars LazyFrame is collected in memory first.
     y : ndarray or memmap of shape (n_rows,) or (n_rows, n_targets), default=None
         Targets of a table.
     sample_weight : ndarray or memmap of shape (n_rows,), default=None

@@ -69,32 +69,37 @@ class TextFiles:
             folders = {} if base is None else {"partitioning": "hive", "partition_base_dir": base.as_posix()}
             return ds.dataset(list(names), format=file_format, **folders)
 
-    def _without_skipped(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return the options of a reader if lines before the header are skipped; ValueError if headers differ."""
-        if not self.format.n_skipped:
-            return {}
+    def _header(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the columns; ValueError if lines before the header are skipped and files differ."""
         header = header_of(names[0], self.format)
-        other = next((name for name in names if header_of(name, self.format) != header), None)
+        others = names[1:] if self.format.n_skipped else []
+        other = next((name for name in others if header_of(name, self.format) != header), None)
         if other is not None:
             raise ValueError(
                 f"All files must have a first line such as 'sep=;' and the same header; {other} differs from "
                 f"{names[0]}. Remove the first line of all files."
             )
-        # To find the names of columns, pyarrow also parses the skipped lines, which have another number of cells.
-        return {"column_names": header, "skip_rows": self.format.n_skipped, "skip_rows_after_names": 1}
+        return header
 
     def _file_format(self, string_columns: Sequence[str], names: Sequence[str]) -> "FileFormat":
         import pyarrow as pa
         import pyarrow.dataset as ds
         from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
+        header = self._header(names)
+        # To find the names of columns, pyarrow also parses the skipped lines, which have another number of cells.
+        named = {"column_names": header, "skip_rows": self.format.n_skipped, "skip_rows_after_names": 1}
         kinds = dict.fromkeys(string_columns, pa.string())
         options = ConvertOptions(column_types=kinds, strings_can_be_null=True, decimal_point=self.format.decimal)
         options.null_values = [*options.null_values, *_MISSING]
         encoding = "utf8" if self.format.encoding == "utf-8" else self.format.encoding
         return ds.CsvFileFormat(
-            ParseOptions(delimiter=self.format.delimiter, newlines_in_values=True),
-            read_options=ReadOptions(encoding=encoding, **self._without_skipped(names)),
+            ParseOptions(
+                delimiter=self.format.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(header) != 1,  # an empty line is a missing value of a single column
+            ),
+            read_options=ReadOptions(encoding=encoding, **(named if self.format.n_skipped else {})),
             convert_options=options,
         )
 
