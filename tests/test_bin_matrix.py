@@ -12,7 +12,6 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
 
 from binfeat import BinMatrix, CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
-from binfeat._rows.products import transposed_product
 from binfeat.features.binning import bin_matrix
 
 pytestmark = pytest.mark.engine
@@ -115,25 +114,6 @@ def test_order_of_sums(rng, n_rows, sizes):
     forward, backward = naive.products(Z.codes, sizes, W, V)
     np.testing.assert_array_equal(Z @ W, forward)
     np.testing.assert_array_equal(Z.T @ V, backward)
-
-
-@pytest.mark.parametrize("n_targets", [1, 2, 4])
-@pytest.mark.parametrize("form", ["codes", "csr", "array"])
-def test_float32_sums_of_many_rows_are_accurate(rng, threads, form, n_targets):
-    """One float32 sum of equal terms would lose 1 %."""
-    Z = matrix(rng, np.uint32, n_rows=10**6, sizes=(2, 300), missing=0, dtype=np.float32)
-    Z = BinMatrix(np.where(Z.codes > 250, Z.codes, 0).astype(np.uint32), Z.offsets, dtype=np.float32)
-    V = np.full((Z.shape[0], n_targets), 0.1, np.float32, order="F")
-    exact = np.concatenate([np.bincount(own, minlength=size) for own, size in zip(Z.codes, (2, 300))])
-    exact = exact * float(np.float32(0.1) * np.float32(np.sqrt(0.5)))
-    own = {"codes": lambda: Z, "csr": Z.tocsr, "array": lambda: Z.tocsr()[:, :3].toarray()}[form]()
-    sums, again = (np.empty((own.shape[1], n_targets), np.float32, order="F") for _ in range(2))
-    transposed_product(own, V, sums)
-    exact = np.repeat(exact[: own.shape[1], np.newaxis], n_targets, axis=1)
-    np.testing.assert_allclose(sums, exact, rtol=2e-4)
-    threads(1)
-    transposed_product(own, V, again)
-    np.testing.assert_array_equal(again, sums)
 
 
 def test_gram_diagonal(rng):

@@ -12,8 +12,7 @@ from sklearn.semi_supervised import LabelSpreading as Peer
 from sklearn.svm import SVC
 
 from binfeat import LabelSpreading, RandomBinning, RandomFourier, blocks
-from binfeat.graph.neighbors import alike_together
-from binfeat.graph.scale import distinct_rows
+from binfeat.graph import neighbors, scale
 
 MAP = RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0)
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -29,7 +28,7 @@ def one_hot(labels):
 @pytest.mark.parametrize("alpha", [0.3, 0.99])
 def test_scores_are_those_of_a_dense_solve(alpha, clamp, rows_met_in_a_bin):
     rows_met_in_a_bin(60)
-    rows = X[alike_together(MAP.fit_transform(X))]  # the first of equally similar rows are used
+    rows = X[neighbors.alike_together(MAP.fit_transform(X))]  # the first of equally similar rows are used
     labels = np.where(rows[:, 0] > 0, 1, 0)
     few = np.where(np.arange(60) < 12, labels, -1)
     W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, 1.0), 20, 0)[0])
@@ -273,7 +272,7 @@ def test_clamped_copies_keep_their_own_labels(rng):
 
 def test_rows_of_signs_are_different_rows():
     rows = np.random.default_rng(0).choice([-1.0, 1.0], size=(200_000, 40))
-    assert distinct_rows(rows)[0].size == len(np.unique(np.packbits(rows > 0, axis=1), axis=0))
+    assert scale.distinct_rows(rows)[0].size == len(np.unique(np.packbits(rows > 0, axis=1), axis=0))
 
 
 def test_many_copies_do_not_separate_rows():

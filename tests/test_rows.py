@@ -5,7 +5,7 @@ import pytest
 from solving import NormalEquations, ProcessRows, SolverOptions, StackedFeatures, computed_features, solve_ridge
 
 from binfeat import BinMatrix, RandomBinning, RandomFourier, blocks
-from binfeat._rows import sources, streamed
+from binfeat._rows import products, sources, streamed
 
 N_ROWS, N_TARGETS = 500, 3
 
@@ -134,3 +134,20 @@ def test_binning_reads_a_source_twice(rng, options):
     source.n_reads = 0
     binning.fit(source)
     assert source.n_reads <= 2
+
+
+@pytest.mark.parametrize("n_targets", [1, 2, 4])
+@pytest.mark.parametrize("form", ["codes", "csr", "array"])
+def test_float32_sums_of_many_rows_are_accurate(rng, threads, form, n_targets):
+    """One float32 sum of equal terms would lose 1 %."""
+    codes = np.stack([rng.integers(2, size=10**6), 250 * rng.integers(2, size=10**6)]).astype(np.uint16)
+    Z = BinMatrix(codes, [0, 2, 302], dtype=np.float32)
+    Z = {"codes": lambda: Z, "csr": Z.tocsr, "array": lambda: Z.tocsr()[:, :3].toarray()}[form]()
+    sums, again = (np.empty((Z.shape[1], n_targets), np.float32, order="F") for _ in range(2))
+    V = np.full((10**6, n_targets), 0.1, np.float32, order="F")
+    products.transposed_product(Z, V, sums)
+    counts = np.append(np.bincount(codes[0]), np.bincount(codes[1], minlength=300))[: Z.shape[1], np.newaxis]
+    np.testing.assert_allclose(sums / V[0], np.broadcast_to(counts * np.sqrt(0.5), sums.shape), rtol=2e-4)
+    threads(1)
+    products.transposed_product(Z, V, again)
+    np.testing.assert_array_equal(again, sums)

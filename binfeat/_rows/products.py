@@ -44,7 +44,7 @@ def product(Z: Features, W: np.ndarray, out: np.ndarray) -> None:
         out[:] = Z @ W
 
 
-def transposed_product(Z: Features, V: np.ndarray, out: np.ndarray) -> None:
+def transposed_product(Z: Any, V: np.ndarray, out: np.ndarray) -> None:
     """Write ``Z.T @ V``; V and out are in Fortran order.
 
     A float32 sum of very many rows would lose small terms, so sums of blocks of rows are added in float64.
