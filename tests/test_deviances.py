@@ -150,6 +150,17 @@ def test_targets_together_are_predicted_nearly_as_well_as_alone(features, rng):
     assert (together < 1.1 * np.array(alone)).all()
 
 
+def test_the_minimum_does_not_depend_on_the_unit_of_counts(rng):
+    X, y, _ = drawn("poisson", rng, 100)
+    K = kernels.Laplacian()(X, gamma=GAMMA).astype(np.float32)
+    found = []
+    for unit in (1.0, 1e-30):
+        Y = unit * y[:, np.newaxis]
+        loss, solver = DEVIANCES["poisson"].standardized(Y, None), solver_by(precise_inverse_root, K)
+        found.append(solve.minimize(loss, solver, 0.1 * unit, None, Y)[1])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+
+
 @pytest.mark.parametrize(("n_targets", "loss"), [(1, "poisson"), (3, "poisson"), (3, "huber")])
 def test_quadratic_approximations_have_the_slopes_of_the_loss(n_targets, loss, rng):
     Y, S = rng.gamma(1.0, size=(40, n_targets)), rng.normal(size=(40, n_targets))

@@ -273,7 +273,7 @@ def _steps(
     for _ in range(_MOST):
         step, change = _direction(solve, known, gradient, alpha, curved)
         slope, length = float((change * gradient).sum()), 1.0
-        gain = slope / max(objective, np.finfo(float).eps * v.sum())
+        gain = slope / max(objective, np.finfo(float).eps * curved.sum())
         if gain < _ENOUGH:
             break
         while length > _SHORTEST:
