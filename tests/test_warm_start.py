@@ -141,6 +141,19 @@ def test_a_chosen_transformation_in_other_units(few_steps, monkeypatch, rng, kin
     np.testing.assert_allclose(model.predict(X) / 1000, expected, rtol=0.05)
 
 
+@pytest.mark.parametrize("transform", [None, *hard("log")])
+def test_predictions_have_the_shape_of_the_new_targets(few_steps, monkeypatch, table, transform):
+    monkeypatch.setattr("binfeat.models.pipeline.transforms_to_try", lambda Y: ["log"])
+    X, y, _ = table
+    y = np.exp(y)
+    model = KernelMachineRegressor(**FIXED, **WARM, target_transform=transform and "auto").fit(X, y)
+    expected = model.predict(X)
+    for own in (y[:, np.newaxis], y):
+        found = model.fit(X, own).predict(X)
+        assert found.shape == own.shape
+        np.testing.assert_allclose(found.ravel(), expected, rtol=1e-4)
+
+
 def test_columns_classes_and_targets_are_refused(table):
     X, y, labels = table
     model = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)

@@ -211,7 +211,7 @@ def known_targets(
             raise ValueError(_others("classes", _listed(known.classes), _listed(fresh.classes)))
         return fresh
     fresh, name = cast(Targets, fresh), known.transform.name
-    if (known.flat, known.mean.shape) != (fresh.flat, fresh.mean.shape):
+    if known.mean.size != fresh.mean.size:
         raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
     if name not in TRIED[1:]:  # not chosen, but given or none
         return fresh
