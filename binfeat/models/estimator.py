@@ -95,11 +95,13 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             Numbers for a regressor. For a classifier: labels (numbers or strings) of at least two classes, in one or
             several columns, or an indicator matrix of 0 and 1. None for a source, which provides targets and weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative weights, not all zero. A weight of two has the same effect as repeating the row, except for the
-            medians that replace missing values and the ranks of inputs. Rows of weight 0 are ignored, but `classes_`
-            contains their labels. If more than a fourth of the rows in memory are exact copies, targets included, and
-            not equal by chance, copies are merged into one row with the sum of their weights. Rows that are categories
-            or integers of a small range, or nearly all occur many times, count as equal by chance.
+            Non-negative weights, not all zero. With given hyperparameters, a weight of two has the same effect as
+            repeating the row, except for the medians that replace missing values and the ranks of inputs. Selected
+            hyperparameters can differ, because the leave-one-out prediction of a repeated row uses its copies. If more
+            than a fourth of the rows in memory are exact copies, targets included, and not equal by chance, copies are
+            merged into one row with the sum of their weights. Rows that are categories or integers of a small range, or
+            nearly all occur many times, count as equal by chance. Rows of weight 0 are ignored, but `classes_` contains
+            their labels.
         groups : array-like of shape (n_rows,), default=None
             Group of each row. All rows of a group are in the same split.
 
