@@ -3,6 +3,7 @@
 import datetime
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -269,6 +270,29 @@ def test_transformers_that_do_not_fit_are_refused(table):
             ),
         ):
             KernelMachineRegressor(**FIXED, target_transform=transformer).fit(X, y)
+
+
+@pytest.mark.parametrize("inverse", [None, np.sqrt, lambda Z: np.exp(np.where(Z > 0, Z, np.nan))])
+def test_a_transformer_without_a_true_inverse_is_warned_of(rng, inverse):
+    y = np.exp(rng.normal(size=(2500, 1)))
+    with pytest.warns(UserWarning, match="does not restore y in .* rows, so predictions are not in the units of y"):
+        targets.first_transform(FunctionTransformer(np.log, inverse, check_inverse=False), y)
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        FunctionTransformer(np.log1p, np.expm1),
+        FunctionTransformer(lambda Y: np.log(np.clip(Y, 2, 100)), np.exp, check_inverse=False),  # clips few rows
+        PowerTransformer(),
+        QuantileTransformer(n_quantiles=30, output_distribution="normal"),
+    ],
+)
+@pytest.mark.parametrize("digits", [0, 9])
+def test_transformers_with_a_nearly_exact_inverse_are_accepted(rng, transformer, digits):
+    y = np.exp(2 + rng.normal(size=(2500, 2))).round(digits) + 1
+    with warnings.catch_warnings(action="error"):
+        targets.first_transform(transformer, y)
 
 
 @pytest.mark.hard

@@ -8,7 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from binfeat._common.arrays import mean_and_std, robust_scale
+from binfeat._common.subsets import thinned
 from binfeat._common.validation import is_word
+from binfeat._common.warned import warn
 
 _WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform"
 
@@ -85,7 +87,25 @@ def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> Tar
     """Return a clone of the caller's transform, fitted to Y, or no transform."""
     if transform is None or isinstance(transform, str):
         return TargetTransform("none")
-    return TargetTransform("given", transformer=clone(transform).fit(Y))
+    fitted = TargetTransform("given", transformer=clone(transform).fit(Y))
+    _check_inverse(fitted, thinned(Y, _INVERTED_ROWS))
+    return fitted
+
+
+_INVERTED_ROWS = 1000  # maximum number of rows for a check of the inverse
+_INVERSE_ERROR, _INEXACT_SHARE = 0.01, 0.1  # of the interquartile range; share of rows that may exceed it
+
+
+def _check_inverse(transform: TargetTransform, Y: np.ndarray) -> None:
+    """Warn if the inverse does not restore most rows; transformers may clip or merge a few."""
+    errors = np.abs(transform.inverse(transform.transform(Y)) - Y) / robust_scale(Y)[1]
+    share = 1 - float((errors <= _INVERSE_ERROR).all(axis=1).mean())
+    if share > _INEXACT_SHARE:
+        warn(
+            f"The inverse_transform of target_transform={transform.transformer!r} does not restore y in {share:.0%} of "
+            "the rows, so predictions are not in the units of y. Pass a transformer with an inverse, for example "
+            "FunctionTransformer(np.log, np.exp)."
+        )
 
 
 _NODES = 15  # nodes of a quadrature over a normal law
