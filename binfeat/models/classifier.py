@@ -66,6 +66,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
     loss : {"squared", "log", "squared_hinge"}, default="squared"
         Loss of the scores, before probabilities are calibrated. "log" is logistic regression, "squared_hinge" a support
         vector machine. Both require all rows in memory, no "n_grids", and `features` "auto", "exact" or "local".
+        Their steps end when one more would lower the objective by less than 0.01 %, so scores are approximate: with an
+        alpha below 0.1, single scores can differ from the minimum by a third of their standard deviation and more.
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`. Not for indicator matrices.
     max_seconds : float, default=None
