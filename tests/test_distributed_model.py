@@ -82,7 +82,7 @@ def test_decisions_are_those_of_blocks(rows, small_sample, features):
 def test_losses_are_those_of_blocks(rows, small_sample, loss):
     X, y, weights = rows
     both = np.column_stack([y, -y])
-    both = np.ceil(np.exp(both)) if loss == "poisson" else both + 100.0 * (np.arange(N) % 50 == 0)[:, None]
+    both = np.ceil(np.exp(both)) if loss == "poisson" else both + 30.0 * (np.arange(N) % 50 == 0)[:, None]
     for target, own in ((both[:, 0], None), (both, weights)):
         options = {**FIXED, "alpha": "auto", "loss": loss}
         expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, target, own, block_rows=700))

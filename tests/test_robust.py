@@ -72,6 +72,32 @@ def test_gross_errors_do_little(dirty, features, few_steps):
     assert "huber" in model.summary()
 
 
+@pytest.mark.parametrize(
+    ("features", "transform"), [("exact", None), *hard(("exact", "auto"), ("local", None), ("binning", None))]
+)
+@pytest.mark.parametrize("size", [1e9, *hard(1e20)])
+def test_the_size_of_huge_targets_does_not_matter(dirty, features, transform, size):
+    X, clean, _, X_test, y_test = dirty
+    wrong, options = clean.copy(), {"features": features, "target_transform": transform, "random_state": 0}
+    wrong[:5] = size
+    expected = KernelMachineRegressor(**options).fit(X, clean).score(X_test, y_test)
+    model = KernelMachineRegressor(**options, loss="huber").fit(X, wrong)
+    assert model.score(X_test, y_test) > expected - 0.03
+
+
+def test_clipped_targets():
+    """Sixty values of the first column are nearly or exactly 0, and the last column is constant."""
+    few = np.r_[np.zeros(40), 1e-9 * np.arange(20), np.arange(1, 40), 1e9]
+    Y = np.stack([few, np.r_[-1e9, np.arange(99)], np.full(100, 7.0)], axis=1)
+    transform = TargetTransform.fit("none", Y, is_robust=True)
+    clipped = transform.transform(Y)
+    np.testing.assert_array_equal(clipped[1:-1], Y[1:-1])
+    assert 10 * 60 < clipped[-1, 0] < 20 * 60
+    assert -40 * 60 < clipped[0, 1] < -30 * 60
+    np.testing.assert_array_equal(clipped[:, 2], 7.0)
+    np.testing.assert_array_equal(TargetTransform.fit("none", Y, is_robust=False).transform(Y), Y)
+
+
 def test_squares_follow_gross_errors(dirty):
     X, _, wrong, X_test, y_test = dirty
     model = KernelMachineRegressor(**EXACT, target_transform=None).fit(X, wrong)

@@ -33,7 +33,7 @@ def skewed():
 @pytest.mark.parametrize("kind", targets.TRIED)
 def test_inverses(rng, kind):
     Y = np.exp(rng.normal(size=(300, 2))) * [1.0, 1e6]
-    transform = targets.TargetTransform.fit(kind, Y)
+    transform = targets.TargetTransform.fit(kind, Y, False)
     Z = transform.transform(Y)
     np.testing.assert_allclose(transform.inverse(Z), Y, rtol=1e-9)
     np.testing.assert_array_equal(np.argsort(Z, axis=0), np.argsort(Y, axis=0))
@@ -42,7 +42,7 @@ def test_inverses(rng, kind):
 @pytest.mark.parametrize("kind", targets.TRIED)
 def test_slopes(rng, kind):
     Y = np.exp(rng.normal(size=(50, 2))) * [1.0, 1e3]
-    transform, step = targets.TargetTransform.fit(kind, Y), 1e-6 * Y
+    transform, step = targets.TargetTransform.fit(kind, Y, False), 1e-6 * Y
     slopes = (transform.transform(Y + step) - transform.transform(Y - step)) / (2 * step)
     np.testing.assert_allclose(transform.log_slopes(Y), np.log(slopes), atol=1e-6)
 
@@ -75,7 +75,7 @@ def test_a_transform_has_to_lower_the_error(gain, noise, nats, wins):
 
 
 def test_arcsinh_of_a_constant():
-    transform = targets.TargetTransform.fit("arcsinh", np.full((9, 1), 3.0))
+    transform = targets.TargetTransform.fit("arcsinh", np.full((9, 1), 3.0), False)
     np.testing.assert_array_equal(transform.transform(np.full((9, 1), 3.0)), 0.0)
 
 
@@ -276,7 +276,7 @@ def test_transformers_that_do_not_fit_are_refused(table):
 def test_a_transformer_without_a_true_inverse_is_warned_of(rng, inverse):
     y = np.exp(rng.normal(size=(2500, 1)))
     with pytest.warns(UserWarning, match="does not restore y in .* rows, so predictions are not in the units of y"):
-        targets.first_transform(FunctionTransformer(np.log, inverse, check_inverse=False), y)
+        targets.first_transform(FunctionTransformer(np.log, inverse, check_inverse=False), y, False)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_transformer_without_a_true_inverse_is_warned_of(rng, inverse):
 def test_transformers_with_a_nearly_exact_inverse_are_accepted(rng, transformer, digits):
     y = np.exp(2 + rng.normal(size=(2500, 2))).round(digits) + 1
     with warnings.catch_warnings(action="error"):
-        targets.first_transform(transformer, y)
+        targets.first_transform(transformer, y, False)
 
 
 @pytest.mark.hard

@@ -216,7 +216,8 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
 
     def attempt(kind: str) -> list[TransformTrial]:
         if kind is kinds[0] or run.may_continue(Phase.TARGETS):
-            return _transform_trials(problem, run, TargetTransform.fit(kind, as_columns(problem.y)))
+            transform = TargetTransform.fit(kind, as_columns(problem.y), problem.loss.is_robust)
+            return _transform_trials(problem, run, transform)
         return []
 
     trials = [trial for some in side_by_side(attempt, kinds, run.settings.n_jobs) for trial in some]

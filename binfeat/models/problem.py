@@ -216,7 +216,7 @@ def with_medians_or_means(
 def _losses_of_y(problem: Problem, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
     if problem.scoring is not None:
         return problem.scoring.losses(problem.table[rows], problem.y[rows], targets)(predictions)
-    plain = Targets.of(TargetTransform("none"), problem.y)
+    plain = Targets.of(TargetTransform.fit("none", as_columns(problem.y), problem.loss.is_robust), problem.y)
     errors = SquaredErrors(plain.encode(problem.y[rows]), rows_of(problem.weights, rows))
     with np.errstate(over="ignore"):
         return errors(plain.encode(targets.decode(predictions)))

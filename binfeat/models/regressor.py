@@ -254,4 +254,5 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
             )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets:
-        return Targets.of(first_transform(self.target_transform, as_columns(y)), y, weights)
+        transform = first_transform(self.target_transform, as_columns(y), LOSSES[self.loss].is_robust)
+        return Targets.of(transform, y, weights)

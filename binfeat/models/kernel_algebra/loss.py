@@ -29,6 +29,11 @@ class Loss(ABC):
     least_curvature: ClassVar[float] = 1e-6
 
     @property
+    def is_robust(self) -> bool:
+        """Return True if the slope of the loss is limited."""
+        return False
+
+    @property
     def most_step(self) -> float | np.ndarray:
         """The maximum step of a score, because curvatures of distant rows are nearly 0."""
         return 4.0
@@ -109,7 +114,7 @@ class SquaredError(Loss):
     is_squares = True
 
     @property
-    def _is_robust(self) -> bool:
+    def is_robust(self) -> bool:
         return bool(np.isfinite(self.deviations).all())
 
     def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -127,11 +132,11 @@ class SquaredError(Loss):
         return Y - S, self.curvatures(Y, S)
 
     def start(self, Y: np.ndarray) -> np.ndarray | None:
-        return np.median(Y, axis=0) if self._is_robust else None
+        return np.median(Y, axis=0) if self.is_robust else None
 
     def scaled(self, residuals: np.ndarray) -> Self:
         """Return the loss with robust standard deviations of columns, by medians of magnitudes; 1 for zeros."""
-        if not self._is_robust:
+        if not self.is_robust:
             return self
         sizes = np.abs(residuals)
         middle = _NORMAL * np.median(sizes, axis=0)

@@ -217,7 +217,7 @@ def known_targets(
         return fresh
     if name == "log" and y.min() <= 0:
         raise ValueError(_others("transformation of y", name, f"y with minimum {y.min():g}"))
-    return Targets.of(TargetTransform.fit(name, as_columns(y)), y, weights)
+    return Targets.of(TargetTransform.fit(name, as_columns(y), fresh.transform.ends is not None), y, weights)
 
 
 def suits(previous: Fitted, choice: SolverChoice) -> bool:

@@ -18,6 +18,9 @@ _WANTED = "target_transform must be 'auto', None or a transformer with fit, tran
 LINK = "log link"  # transform of deviances
 TRIED = "none", "log", "arcsinh"  # tried if the user does not choose
 _TINY = np.finfo(np.float64).tiny
+# Targets are clipped for a robust loss at this multiple of the upper quartile of distances from the median, about 70
+# standard deviations of a normal distribution. With a tenfold multiple, errors are 40 % higher for 1 % of outliers.
+_REACH = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,20 +28,38 @@ class TargetTransform:
     """A transform of targets (n_rows, n_targets), float64.
 
     "log" is for targets above 0, and "log link" for their means. "arcsinh" is ``arcsinh((y - center) / unit)``, which
-    is logarithmic in both tails; see `robust_scale`. "given" is a fitted transformer of the caller.
+    is logarithmic in both tails; see `robust_scale`. "given" is a fitted transformer of the caller. For a robust loss,
+    transformed targets are clipped to `ends`, because one huge target would make all others equal in float32.
     """
 
     name: str
     center: np.ndarray | float = 0.0  # (n_targets,)
     unit: np.ndarray | float = 1.0  # (n_targets,)
     transformer: BaseEstimator | None = None
+    ends: np.ndarray | None = None  # (2, n_targets)
 
     @classmethod
-    def fit(cls, name: str, Y: np.ndarray) -> Self:
-        return cls(name, *robust_scale(Y)) if name == "arcsinh" else cls(name)
+    def fit(cls, name: str, Y: np.ndarray, is_robust: bool) -> Self:
+        own = cls(name, *robust_scale(Y)) if name == "arcsinh" else cls(name)
+        return own.clipped(Y) if is_robust else own
+
+    def clipped(self, Y: np.ndarray) -> Self:
+        """Return a copy that clips targets far from their median, where the slope of a robust loss is constant.
+
+        The unit is the upper quartile of positive distances from the median, because half of the targets can be nearly
+        equal.
+        """
+        Z = self.transform(Y)
+        center = np.median(Z, axis=0)
+        units = [np.quantile(own[own > 0], 0.75) if own.any() else 0.0 for own in np.abs(Z - center).T]
+        return replace(self, ends=center + _REACH * np.outer([-1.0, 1.0], units))
 
     def transform(self, Y: np.ndarray) -> np.ndarray:
         """Transform targets Y."""
+        Z = self._transformed(Y)
+        return Z if self.ends is None else np.clip(Z, *self.ends)
+
+    def _transformed(self, Y: np.ndarray) -> np.ndarray:
         if self.transformer is not None:
             return self._given(self.transformer, Y)
         if self.name == "arcsinh":
@@ -83,13 +104,13 @@ def check_transform(transform: object) -> None:
         raise TypeError(f"{_WANTED}, got {transform!r}.")
 
 
-def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> TargetTransform:
+def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray, is_robust: bool) -> TargetTransform:
     """Return a clone of the caller's transform, fitted to Y, or no transform."""
     if transform is None or isinstance(transform, str):
-        return TargetTransform("none")
+        return TargetTransform.fit("none", Y, is_robust)
     fitted = TargetTransform("given", transformer=clone(transform).fit(Y))
     _check_inverse(fitted, thinned(Y, _INVERTED_ROWS))
-    return fitted
+    return fitted.clipped(Y) if is_robust else fitted
 
 
 _INVERTED_ROWS = 1000  # maximum number of rows for a check of the inverse

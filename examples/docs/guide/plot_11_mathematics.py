@@ -256,8 +256,9 @@ print("finite differences ", np.round(differences, 7))
 # weight (Holland & Welsch 1977). The residual :math:`r_i`, in units of 1.4826 times the median absolute residual, comes
 # from an exact model of at most 1,500 rows without row i. Before all other steps, model and weights are computed in
 # turn until the weights change by less than 0.5 % (root mean square), at most 10 times. If rows are read in blocks,
-# weights are computed on the sample first, and one more pass computes the weights of all other rows.
-# ``models/kernel_algebra/loss.py``
+# weights are computed on the sample first, and one more pass computes the weights of all other rows. Targets are
+# clipped after their transformation, at 60 times the upper quartile of their distances from the median (about 70
+# standard deviations of a normal distribution). ``models/kernel_algebra/loss.py``, ``models/table/targets.py``
 #
 # *Poisson, gamma and Tweedie deviances* minimize :math:`\sum_i v_i \, d(y_i, e^{f(x_i)}) + \alpha \lVert f \rVert^2`
 # with the unit deviance d, as scikit-learn's ``PoissonRegressor`` does for linear inputs. Iteratively reweighted least
