@@ -1,11 +1,13 @@
 """`transform` without fit: inputs that occur, kept grids, categories, sources, threads."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -211,6 +213,30 @@ def test_durations_and_long_integers_are_labels():
     features = features_of(labels)
     assert len(np.unique(features, axis=0)) == 4
     np.testing.assert_array_equal(features_of(labels[:3]), features[:3])
+
+
+def test_dates_durations_and_decimals_are_the_same_categories_in_frames_of_any_type():
+    """Frames of pandas return Timestamps, those of Arrow and polars datetimes, and objects are of any type."""
+    days = pd.Series(pd.to_datetime(["2026-01-01", "2026-01-02"] * 20))
+    values = {
+        "day": days,
+        "zoned": days.dt.tz_localize("Europe/Berlin"),
+        "duration": days - pd.Timestamp("2026-01-01"),
+        "decimal": pd.Series([Decimal(1), Decimal(2)] * 20),
+    }
+    rows = pd.DataFrame({"x": [0.0, 1, 2, 3] * 10, **values})
+    binning = RandomBinning(n_grids=8, categorical_features=list(values), random_state=0)
+    expected = binning.fit_transform(rows)
+    objects = rows.assign(
+        day=days.dt.date.astype(object),
+        zoned=rows["zoned"].dt.tz_convert("UTC"),
+        duration=pd.Series(list(rows["duration"].to_numpy()), dtype=object),
+        decimal=[1.0, 2.0] * 20,
+    )
+    for other in (pl.from_pandas(rows), pa.Table.from_pandas(rows), objects):
+        assert (binning.transform(other) != expected).nnz == 0
+    with_fractions = pd.Series([Decimal("1.50"), 1.5, 2**60, Decimal(2**60), "x"], dtype=object)
+    assert len(np.unique(features_of(with_fractions), axis=0)) == 3
 
 
 def test_columns_can_have_numbers_as_names():

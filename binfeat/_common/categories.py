@@ -1,6 +1,10 @@
 """Numbers of the categories in columns of strings, for maps that take category numbers."""
 
+import datetime
 import hashlib
+import sys
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals as nw
@@ -9,13 +13,15 @@ import numpy as np
 from binfeat._common.frames import EXACT, collected, is_frame, is_missing, is_numeric
 
 _BITS = 50  # a number below 2^50 is exact in float64, and its cell needs no saturation
+_NUMBER: Any = Real, Decimal, np.bool_
 
 
 def with_category_numbers(X: Any, categorical_features: Any) -> Any:
     """Replace labels in categorical columns of a data frame by numbers; return anything else unchanged.
 
     Integers and flags keep their values in columns of any type. The number of another label is a hash of its text, so
-    that it is the same in every call, process and computer. A missing label becomes NaN.
+    that it is the same in every call, process, computer and type of frame. Dates and durations are rounded down to
+    microseconds. A missing label becomes NaN.
     """
     X = collected(X)
     if categorical_features is None or not is_frame(X):
@@ -46,23 +52,30 @@ def _numbered(column: nw.Series) -> nw.Series:
 def _text(label: Any, name: str) -> str:
     """Return the text of a label: "" for a missing label, "=" and an integer for integers and flags.
 
+    Equal numbers, dates and durations have the same text, because data frames return objects of different types.
     TypeError for labels with different texts in other processes.
     """
     if is_missing(label):
         return ""
-    if _is_whole(label):
-        return f"={int(label)}"
+    if isinstance(label, datetime.timedelta | np.timedelta64):
+        return f"t{np.asarray(label).astype('m8[us]').astype(np.int64)}"
+    if isinstance(label, datetime.date | np.datetime64):
+        date: Any = label
+        has_zone = getattr(date, "tzinfo", None) is not None
+        local = date.astimezone(datetime.UTC).replace(tzinfo=None) if has_zone else date
+        return f"d{np.asarray(local).astype('M8[us]')}{'Z' * has_zone}"
+    if isinstance(label, _NUMBER):
+        return _text_of_number(label)
     kind = type(label)
     if isinstance(label, set | frozenset) or (kind.__str__, kind.__repr__) == (object.__str__, object.__repr__):
         raise TypeError(f"X has a label of type {kind.__name__} in column {name!r}. Convert the labels to strings.")
     return f"{kind.__name__[0]}{label}"
 
 
-def _is_whole(label: Any) -> bool:
-    """Return True for a flag or an integer that float64 represents."""
-    types = bool | np.bool_ | int | np.integer | float | np.floating
-    is_number = isinstance(label, types) and not isinstance(label, np.timedelta64)
-    return bool(is_number and abs(label) < EXACT and label % 1 == 0)
+def _text_of_number(label: Any) -> str:
+    if isinstance(label, Integral) or (abs(label) < sys.float_info.max and label == int(label)):
+        return f"{'=' if abs(label) < EXACT else 'i'}{int(label)}"
+    return f"f{float(label)}"
 
 
 def _number(text: str) -> float:
