@@ -30,11 +30,14 @@ from binfeat import (
     KernelErrorDisplay,
     KernelMachineClassifier,
     KernelMachineRegressor,
+    LabelSpreading,
     LearningCurveDisplay,
+    OutlierDetector,
     RandomBinning,
     RandomFeatureUnion,
     RandomFourier,
     RelevanceDisplay,
+    SpectralEmbedding,
     blocks,
     kernels,
 )
@@ -200,7 +203,7 @@ def test_words_name_the_column_and_a_remedy(estimator):
         "sklearn.preprocessing.OneHotEncoder, or use a kernel model, which accepts categories."
     )
     frame, y = pd.DataFrame(TOWNS), [0, 1, 1]
-    bonn, days = frame["town"].to_numpy(dtype=str).reshape(-1, 1), pd.date_range("2020", periods=3)
+    bonn = frame["town"].to_numpy(dtype=str).reshape(-1, 1)
     refused = {
         "'town', 'Bonn'": (
             frame,
@@ -210,7 +213,6 @@ def test_words_name_the_column_and_a_remedy(estimator):
         ),
         "2, 'Bonn'": (frame.to_numpy(), frame.to_numpy().tolist()),
         "0, 'Bonn'": (bonn, bonn.tolist()),
-        "'day', Timestamp('2020-01-01 00:00:00')": (pd.DataFrame({"a": TOWNS["a"], "day": days}),),
     }
     for named, tables in refused.items():
         for X in tables:
@@ -220,6 +222,30 @@ def test_words_name_the_column_and_a_remedy(estimator):
     call = getattr(fitted, "transform", None) or fitted.predict
     with pytest.raises(ValueError, match="Column 2 of X contains 'Bonn'"):
         call(frame.to_numpy())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [*NUMERIC, OutlierDetector(), LabelSpreading(), SpectralEmbedding(), RandomFeatureUnion([("a", RandomBinning())])],
+    ids=lambda own: type(own).__name__,
+)
+def test_dates_and_durations_are_no_numbers(estimator):
+    days = pd.Series(pd.to_datetime(["2026-01-01", "2026-01-02", None]))
+    frames = {
+        "dates": pd.DataFrame({"day": days}),
+        "dates in UTC": pd.DataFrame({"a": TOWNS["a"], "day": days.dt.tz_localize("UTC")}),
+        "durations": pd.DataFrame({"a": TOWNS["a"], "day": days - days[0]}),
+    }
+    for times, frame in frames.items():
+        tables = [frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.astype({"day": "category"})]
+        message = f"^Column 'day' of X contains {times}, and must contain numbers. Convert them, for example to days"
+        for X in tables:
+            with pytest.raises(TypeError, match=message):
+                clone(estimator).fit(X, [0, 1, 1])
+    array = days.to_numpy().reshape(-1, 1)
+    for X, times in ((array, "dates"), (list(array), "dates"), (array - array[0], "durations")):
+        with pytest.raises(TypeError, match=f"^X contains {times}, and must"):
+            clone(estimator).fit(X, [0, 1, 1])
 
 
 def test_numbers_in_strings_are_numbers():

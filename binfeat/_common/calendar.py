@@ -30,6 +30,20 @@ def times_of(series: nw.Series) -> str:
     return ""
 
 
+def with_times(series: nw.Series) -> nw.Series:
+    """Return a categorical series of dates or durations as a series of their type, and any other unchanged."""
+    if series.dtype not in (nw.Categorical, nw.Enum):
+        return series
+    native: Any = series.to_native()
+    if nw.dependencies.is_pyarrow_chunked_array(native):
+        plain = nw.from_native(native.cast(native.type.value_type), series_only=True)
+        return plain if times_of(plain) else series
+    own: Any = getattr(getattr(native.dtype, "categories", None), "dtype", None)
+    if getattr(own, "kind", "") not in ("m", "M"):
+        return series
+    return nw.from_native(native.astype(own), series_only=True)
+
+
 def in_zone(zone: str) -> str:
     return _IN_ZONE + zone
 

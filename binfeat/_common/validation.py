@@ -13,6 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
+from binfeat._common.calendar import times_of, with_times
 from binfeat._common.frames import collected, is_frame, is_source, unmasked
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
@@ -29,12 +30,35 @@ INFINITE = "Input X contains infinity or a value too large for dtype('float64').
 def checked_array(X: Any, **checks: Any) -> CheckedRows:
     """Call scikit-learn's `check_array` without NumPy's warnings about infinite sums; masked values become NaN.
 
-    A damaged sparse matrix is refused before scikit-learn or SciPy read it.
+    TypeError for dates and durations, unless the array keeps its dtype (``dtype=None``). A damaged sparse matrix is
+    refused before scikit-learn or SciPy read it.
     """
     X = collected(X)
     check_sparse(X, checks.get("input_name", "X"))
     with np.errstate(over="ignore", invalid="ignore"), naming_words(X, checks.get("input_name", "X")):
+        _refuse_times(X, **checks)
         return check_array(X, **checks)
+
+
+def _refuse_times(
+    X: Any, *, input_name: str = "X", dtype: Any = "numeric", skip_check_array: bool = False, **_: Any
+) -> None:
+    """Raise TypeError for dates and durations: NumPy converts them to numbers in any unit, and NaT to -2^63."""
+    if dtype is None or skip_check_array:
+        return
+    if is_frame(X):
+        frame = nw.from_native(X, eager_only=True)
+        names = [name for name, own in frame.schema.items() if not own.is_numeric()]
+        found = [(f"Column {name!r} of {input_name}", times_of(with_times(frame.get_column(name)))) for name in names]
+    else:
+        kind = X.dtype.kind if hasattr(getattr(X, "dtype", None), "kind") else np.asarray(X).dtype.kind
+        found = [(input_name, {"M": "dates", "m": "durations"}.get(kind, ""))]
+    for where, times in found:
+        if times:
+            raise TypeError(
+                f"{where} contains {times}, and must contain numbers. Convert them, for example to days, or use a "
+                "kernel model, which accepts data frames with dates and durations."
+            )
 
 
 def checked_targets(y: Any) -> np.ndarray:
@@ -78,7 +102,8 @@ def _column_at_fault(X: Any, error: Exception) -> str | None:
 def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedRows:
     """Call `validate_data` without these warnings; it stores or checks the number and names of inputs.
 
-    A damaged sparse matrix is refused before scikit-learn or SciPy read it. TypeError for a source of blocks.
+    TypeError for a source of blocks, and for dates and durations, as in `checked_array`. A damaged sparse matrix is
+    refused before scikit-learn or SciPy read it.
     """
     if is_source(X):
         raise TypeError("X must be rows in memory, and is a source of blocks. Call the method for each block.")
@@ -86,6 +111,7 @@ def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedR
     check_sparse(X)
     try:
         with np.errstate(over="ignore", invalid="ignore"), naming_column(X), naming_words(X, "X"):
+            _refuse_times(X, **checks)
             return validate_data(estimator, X, **checks)
     except LookupError as error:
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
