@@ -457,6 +457,35 @@ def test_dates_that_are_categories(dates):
     np.testing.assert_array_equal(columns.transform(estimator, dates[["when"]][::-1]), matrix[::-1])
 
 
+@pytest.mark.parametrize("kind", ["when", "lasted", "zoned"])
+def test_categories_that_are_dates_or_durations_have_the_keys_of_listed_columns(dates, kind):
+    frame = dates.assign(zoned=dates["when"].dt.tz_localize("Europe/Berlin"))[[kind]][:40]
+    _, _, expected = fit(frame, [kind])
+    categories = frame.astype("category")
+    estimator, columns, matrix = fit(categories, "from_dtype")
+    assert columns.categorical.all()
+    np.testing.assert_array_equal(matrix, expected)
+    for same in (frame, frame.astype(object), frame.to_numpy(dtype=object)):
+        np.testing.assert_array_equal(columns.transform(estimator, same), matrix)
+    pa = pytest.importorskip("pyarrow")
+    coded = pa.table({kind: pa.array(frame[kind]).dictionary_encode()})
+    np.testing.assert_array_equal(fit(coded, "from_dtype")[2], expected)
+
+
+@pytest.mark.parametrize("listed", [["when", "lasted"], None])
+def test_objects_that_are_dates_or_durations_are_read_as_columns_of_times(dates, listed):
+    typed = dates[["when", "lasted"]][:40]
+    objects = typed.astype(object)
+    forms = {"typed": typed, "objects": objects, "array": typed.to_numpy(dtype=object)}
+    for known in (typed, objects):
+        estimator, columns, matrix = fit(known, listed)
+        for new in forms.values():
+            np.testing.assert_array_equal(columns.transform(estimator, new), matrix)
+    estimator, columns, _ = fit(typed, None)
+    with pytest.raises(ValueError, match="Column 'lasted' of X must contain durations: 'long' is not a duration"):
+        columns.transform(estimator, typed.assign(lasted="long"))
+
+
 def test_dates_that_are_all_missing():
     _, columns, matrix = fit(pd.DataFrame({"when": pd.to_datetime([None, None])}))
     np.testing.assert_array_equal(matrix, [[0], [0]])
@@ -626,7 +655,7 @@ def test_strings_in_categorical_features_are_names(words):
     ("values", "conversion"),
     [
         (pd.period_range("2024-01", periods=5, freq="M"), r"\.dt\.to_timestamp\(\)"),
-        ([datetime.date(2024, 1, day) for day in range(1, 6)], r"pandas\.to_datetime"),
+        ([*(datetime.date(2024, 1, day) for day in range(1, 5)), 5], r"pandas\.to_datetime"),
         ([datetime.time(hour) for hour in range(5)], r"hours"),
         (pd.interval_range(0, 5), r"\.array\.mid"),
     ],

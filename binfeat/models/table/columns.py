@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
 from itertools import compress
@@ -15,7 +17,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from binfeat._common.calendar import days_of, times_of, zone_in
+from binfeat._common.calendar import days_of, is_time, times_of, with_times, zone_in
 from binfeat._common.frames import EXACT, collected, is_frame, is_missing, is_numeric
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
@@ -29,6 +31,7 @@ from binfeat.models.table.findings import (
     RawValue,
     content_of,
     day_of,
+    days_in,
     few,
     guess_type,
     key_of,
@@ -93,7 +96,7 @@ class Column:
     """A column with a name for errors.
 
     `by_type` is True if the dtype makes its values categories, `is_text` if its strings can represent numbers, and
-    `kind` is the content of its strings, `NUMBERS`, `DATES` or dates in a time zone, if they are read as such.
+    `kind` is the content of its strings or objects, `NUMBERS`, `DATES` or a kind of times, if they are read as such.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Column:
             raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
         self._values, self.name, self._by_type, self._is_text, self._kind = values, name, by_type, is_text, kind
         self._are_numbers, self._zone = values.dtype.kind in "biuf", zone_in(kind)
+        self._are_times = kind == DATES or is_time(kind)
         self._are_exact = self._are_numbers and not _are_large(values)
 
     @property
@@ -126,15 +130,16 @@ class Column:
         return list(places), np.fromiter(map(places.__getitem__, values), np.intp, len(values))
 
     def numbers(self) -> np.ndarray:
-        """Return float64 values, or days since 1970 for strings of dates, NaN for missing values."""
+        """Return float64 values, or days (since 1970) for times in strings and objects, NaN for missing values."""
         if self._are_finished:
             return self._values
         distinct, places = self._distinct
         try:
             return np.array([self._number_of(value) for value in distinct])[places]
         except (TypeError, ValueError, OverflowError) as error:
-            if self._are_dates:
-                raise ValueError(f"{self.name} of X must contain dates of the form 2026-12-31: {error}.") from None
+            if self._are_times:
+                times = "durations" if self._kind == "durations" else "dates of the form 2026-12-31"
+                raise ValueError(f"{self.name} of X must contain {times}: {error}.") from None
             if any(isinstance(value, list | tuple | set | dict | np.ndarray) for value in distinct):
                 raise TypeError(f"{self.name} of X has {_SEVERAL}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -144,17 +149,21 @@ class Column:
             raise kind(message + "".join(hints)) from None
 
     @property
-    def _are_dates(self) -> bool:
-        return self._kind == DATES or bool(self._zone)
-
-    @property
     def _are_finished(self) -> bool:
-        return self._are_numbers and not self._are_dates
+        return self._are_numbers and not self._are_times
 
     def _number_of(self, value: RawValue) -> float:
         if is_missing(value):
             return np.nan
-        return day_of(value, self._zone) if self._are_dates else float(value)
+        if self._kind == "durations":
+            return days_in(value)
+        return day_of(value, self._zone) if self._are_times else float(value)
+
+    def _key_of(self, value: RawValue) -> float | str:
+        if self._are_times:
+            with suppress(ValueError):
+                return self._number_of(value)
+        return key_of(value)
 
     def words(self) -> tuple[list[Finding], np.ndarray]:
         """Return values that are neither finite numbers (or dates) nor missing, and a mask of their rows."""
@@ -172,11 +181,11 @@ class Column:
             distinct, places = self._distinct
             are_words = np.fromiter(map(is_word, distinct), bool, len(distinct))
             distinct, rows = compress(distinct, are_words), are_words[places]
-        known = "dates" if self._are_dates else "numbers"
+        known = "numbers" if not self._are_times else "durations" if self._kind == "durations" else "dates"
         return Finding.among(self.name, "no numbers", rows, map(repr, distinct), known), rows
 
     def at(self, rows: np.ndarray) -> "Column":
-        return Column(self._values[rows], self.name)
+        return Column(self._values[rows], self.name, kind=self._kind)
 
     def without(self, rows: np.ndarray) -> "Column":
         """Return the column with missing values in these rows."""
@@ -194,7 +203,7 @@ class Column:
         return kind if kind == NUMBERS or len(strings) == len(known) else "", guess_type(strings)
 
     def read_as(self, kind: str) -> "Column":
-        """Return the column with its strings as numbers or days."""
+        """Return the column with its strings or objects as numbers or days."""
         return Column(self._values, self.name, kind=kind)
 
     @cached_property
@@ -203,7 +212,7 @@ class Column:
             keys = CategoryKeys(self._values.astype(np.float64), np.zeros(self._values.size, bool), NO_STRINGS, None)
         else:
             distinct, places = self._distinct
-            known = [None if is_missing(value) else key_of(value) for value in distinct]
+            known = [None if is_missing(value) else self._key_of(value) for value in distinct]
             keys = CategoryKeys(
                 np.array([value if isinstance(value, float) else np.nan for value in known]),
                 np.array([isinstance(value, str) for value in known], dtype=bool),
@@ -226,11 +235,21 @@ class Column:
 
     def lost(self) -> tuple[int, int]:
         """Count the different numbers of a column, and those that remain in float64; zeros if none can be lost."""
-        if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
+        if self._are_exact or self._are_times or self._values.dtype.kind == "f":
             return 0, 0
         numbers: list[RawValue] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
         large = {value for value in numbers if not is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
+
+
+def _times_of_objects(column: Column) -> str:
+    """Return the kind of times of a column of objects: "durations", "dates" (without a time zone), or ""."""
+    objects = column._distinct[0] if column._values.dtype.kind == "O" else []
+    known = [value for value in objects if not is_missing(value)]
+    if known and all(isinstance(value, timedelta | np.timedelta64) for value in known):
+        return "durations"
+    are_dates = known and all(isinstance(value, date | np.datetime64) for value in known)
+    return "dates" if are_dates and not any(getattr(value, "tzinfo", None) for value in known) else ""
 
 
 def _are_large(values: np.ndarray) -> bool:
@@ -291,21 +310,21 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         frame = nw.from_native(X, eager_only=True)
         named, all_series = hasattr(estimator, "feature_names_in_"), list(frame.iter_columns())
         names = [f"Column {name!r}" if named else f"Column {j}" for j, name in enumerate(frame.columns)]
-        times = list(map(times_of, all_series)) if times is None else times
-        return Columns(list(map(_frame_column, all_series, names, times)), times, frame.shape)
-    X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
-    if sparse.issparse(X):
-        require_memory(8 * X.shape[0] * X.shape[1], f"a dense copy of X, {X.shape},", "Use fewer rows or columns.")
-        X = X.toarray()
-    columns = [Column(values, f"Column {j}") for j, values in enumerate(X.T)]
-    times = [""] * len(columns) if times is None else times
-    for j, (column, known) in enumerate(zip(columns, times)):
-        if known in (NUMBERS, DATES) or zone_in(known):
-            columns[j] = column.read_as(known)
-        elif known and not column.keys.missing().all():
-            raise TypeError(f"{column.name} of X contains no times, but contained {known} in fit.")
-    matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
-    return Columns(columns, times, X.shape, matrix)
+        known = [times_of(with_times(own)) for own in all_series] if times is None else times
+        columns, shape, matrix = list(map(_frame_column, all_series, names, known)), frame.shape, None
+    else:
+        X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+        if sparse.issparse(X):
+            require_memory(8 * X.shape[0] * X.shape[1], f"a dense copy of X, {X.shape},", "Use fewer rows or columns.")
+            X = X.toarray()
+        known = [""] * X.shape[1] if times is None else times
+        columns, shape = [_array_column(values, f"Column {j}", known[j]) for j, values in enumerate(X.T)], X.shape
+        matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
+    if reset:
+        of_objects = list(map(_times_of_objects, columns))
+        columns = [column.read_as(own) if own else column for column, own in zip(columns, of_objects)]
+        known = [own or typed for own, typed in zip(of_objects, known)]
+    return Columns(columns, known, shape, matrix)
 
 
 def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]:
@@ -337,13 +356,21 @@ def _numbers_in(series: nw.Series) -> np.ndarray:
     return own
 
 
+def _array_column(values: np.ndarray, name: str, times: str) -> Column:
+    column = Column(values, name)
+    if times in ("dates", "durations") and values.dtype.kind in "biuf" and not column.keys.missing().all():
+        raise TypeError(f"{name} of X contains no times, but contained {times} in fit.")
+    return column.read_as(times) if times else column
+
+
 def _frame_column(series: nw.Series, name: str, times: str) -> Column:
-    dtype, own = series.dtype, times_of(series)
+    typed = with_times(series) if times else series
+    dtype, own = series.dtype, times_of(typed)
     if times and not own and series.is_null().all():
         return Column(np.full(len(series), np.nan), name)
-    if own or (times not in ("", NUMBERS) and (is_numeric(series) or times == "durations")):
+    if own or (times not in ("", NUMBERS) and is_numeric(series)):
         try:
-            return Column(days_of(series, "dates" if times == DATES else times), name)
+            return Column(days_of(typed, "dates" if times == DATES else times), name, by_type=typed is not series)
         except TypeError as error:
             raise TypeError(f"{name} of X {error}.") from None
     if is_numeric(series):
@@ -354,4 +381,4 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
         values[missing] = None  # NumPy and Arrow dictionaries have other values there
     are_names = dtype in (nw.Categorical, nw.Enum)
     column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
-    return column.read_as(DATES if times == "dates" else times) if times else column
+    return column.read_as(times) if times else column

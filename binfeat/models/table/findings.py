@@ -303,6 +303,13 @@ def day_of(date: object, zone: str = "") -> float:
     return float((np.array(known, "M8[us]")[()] - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
 
 
+def days_in(duration: object) -> float:
+    """Return a duration in days; ValueError if it is not a duration."""
+    if not isinstance(duration, datetime.timedelta | np.timedelta64):
+        raise ValueError(f"{duration!r} is not a duration")
+    return float(np.asarray(duration).astype("m8[us]") / np.timedelta64(1, "D"))
+
+
 def _zone_of(name: str) -> datetime.tzinfo | None:
     """Return a time zone by its name, or by hours from UTC, for example UTC-05:00."""
     offset = re.fullmatch(r"UTC([+-]\d\d:\d\d)", name)
