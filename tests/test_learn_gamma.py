@@ -1,6 +1,10 @@
 """Learned length scales: results, targets, rows, and errors."""
 
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from interrupts import SEARCH_STEP, interrupted
 from scipy import sparse
@@ -180,3 +184,19 @@ def test_rows_without_weight_decide_nothing(rng):
     weights[7] = 0.0
     learned = learn_gamma(X, np.where(weights > 0, y, 1e9), sample_weight=weights, random_state=0)
     assert learned.relevances[:2].sum() > 0.8
+
+
+def test_targets_of_other_types_and_shapes_are_read_as_models_read_them(rng):
+    X, few = rng.normal(size=(60, 2)), {**QUICK, "max_steps": 2}
+    labels = np.digitize(X[:, 1], [-1, 1])
+    names = np.array(["low", "medium", "high"])[labels]
+    numbers, decimals = labels.astype(float), np.array(list(map(Decimal, labels.tolist())))
+    same = [
+        (numbers, (decimals, decimals[:, np.newaxis], pl.Series(decimals.tolist()))),
+        (labels, (labels[:, np.newaxis], pd.DataFrame({"y": labels}))),
+        (names, (names[:, np.newaxis], np.column_stack([names, names]))),
+    ]
+    for y, others in same:
+        expected = learn_gamma(X, y, **few).gamma
+        for other in others:
+            np.testing.assert_allclose(learn_gamma(X, other, **few).gamma, expected, rtol=1e-9)

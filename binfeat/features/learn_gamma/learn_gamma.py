@@ -48,7 +48,8 @@ def learn_gamma(
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
         Training rows. A missing value (NaN) is far from all other values.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        Targets. Floats are numbers. Strings, booleans, and integers with at most 50 different values are classes.
+        Targets. Floats and Decimals are numbers. Strings, booleans, and integers with at most 50 different values are
+        classes. Several columns are classes only if they contain strings.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
         A kernel of `RandomBinning`, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity.
     categorical_features : array-like of bool, int or str, default=None

@@ -1,14 +1,15 @@
 """One length scale per input, learned on few rows by the leave-one-out error of kernel ridge regression."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from binfeat._common.arrays import mean_and_std
-from binfeat._common.labels import check_labels, one_against_rest
-from binfeat._common.validation import check_weights, checked_array, checked_targets, is_word
+from binfeat._common.labels import Labels, check_labels, label_array
+from binfeat._common.validation import check_weights, checked_targets, is_word
 from binfeat._threads import one_blas_thread
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF
@@ -91,15 +92,18 @@ def learnable_kernel(kernel: Any) -> Kernel:
 def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Return standardized targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
 
-    Strings, flags, and integers with few different values are classes; floats are numbers. The weights have mean 1, so
-    that penalties do not depend on a common factor.
+    Strings, flags, and integers with few different values are classes; floats and Decimals are numbers. Several columns
+    of integers or flags are numbers. The weights have mean 1, so that penalties do not depend on a common factor.
     """
-    y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    y = label_array(y)
+    y = y.ravel() if y.shape[1:] == (1,) else y
+    if y.dtype.kind == "O" and any(isinstance(value, Decimal) for value in y.flat):
+        y = checked_targets(y)
     weights = check_weights(sample_weight, len(y))
     relative = None if weights is None else weights / weights.mean()
     if _are_labels(y):
-        classes, labels = np.unique(check_labels(y), return_inverse=True)
-        return one_against_rest(labels, classes.size), relative
+        columns = [check_labels(own) for own in y.reshape(len(y), -1).T]
+        return np.hstack([Labels(np.unique(own)).encode(own) for own in columns]), relative
     Y = checked_targets(y)
     Y = Y.reshape(len(Y), -1)
     mean, std = mean_and_std(Y, weights)
