@@ -315,3 +315,19 @@ def test_rows_that_are_no_table_are_refused(table):
         for row in (np.ones(3), [1.0, 2.0, 3.0], pd.Series([1.0, 2.0, 3.0])):
             with pytest.raises(ValueError, match=r"Expected (2D array, got 1D array|a 2-dimensional container)"):
                 call(row)
+
+
+def test_weights_of_rows_reach_the_maps_that_accept_them(rng):
+    X = rng.normal(size=(60, 2))
+    y, weights = np.where(np.arange(60) < 30, X[:, 0], X[:, 1]), np.repeat([1.0, 0.0], 30)
+    binning = RandomBinning(gamma="learn", n_grids=20, random_state=0)
+    expected = clone(binning).fit(X, y, weights).gamma_
+    union = RandomFeatureUnion([("bins", binning), ("plain", FunctionTransformer())])
+    for fit in (clone(union).fit, clone(union).fit_transform):
+        fit(X, y, sample_weight=weights)
+        np.testing.assert_array_equal(fit.__self__.transformers_[0][1].gamma_, expected)
+    with sklearn.config_context(enable_metadata_routing=True):
+        steps = clone(union).set_fit_request(sample_weight=True), CGRidge().set_fit_request(sample_weight=True)
+        fitted = make_pipeline(*steps).fit(X, y, sample_weight=weights)[0]
+    np.testing.assert_array_equal(fitted.transformers_[0][1].gamma_, expected)
+    assert (clone(binning).fit(X, y).gamma_ != expected).any()

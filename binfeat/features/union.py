@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
@@ -145,7 +145,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         return list(pairs) if well_formed else []
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit each map.
 
         Parameters
@@ -153,6 +153,8 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : array-like, default=None
             Passed to the maps.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Passed to the maps whose `fit` accepts it.
 
         Returns
         -------
@@ -165,19 +167,24 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             number for each map.
         """
         self._begin(X)
-        self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
+        self.transformers_ = [
+            (name, clone(part).fit(X, y, **_weights_for(part, sample_weight))) for name, part in self.transformers
+        ]
         self.__dict__.update(_inputs_of_source(X, self.transformers_))
         return self
 
     @config_context(transform_output="default")  # of the maps inside
     @all_or_nothing
-    def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_matrix | Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> sparse.csr_matrix | Any:
         """Fit each map and transform the same rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : array-like, default=None
+            Passed to the maps.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Passed to the maps whose `fit` accepts it.
 
         Returns
         -------
@@ -185,7 +192,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         """
         self._begin(X)
         fitted = [(name, clone(part)) for name, part in self.transformers]
-        blocks = [part.fit_transform(X, y) for _, part in fitted]
+        blocks = [part.fit_transform(X, y, **_weights_for(part, sample_weight)) for _, part in fitted]
         self.transformers_ = fitted
         self.__dict__.update(_inputs_of_source(X, fitted))
         return self._side_by_side(blocks)
@@ -301,6 +308,12 @@ def _inputs_of_source(X: Any, fitted: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return number and names of the inputs of a source, as the first map read them; nothing for a table."""
     names = ("n_features_in_", "feature_names_in_") if is_source(X) else ()
     return {name: getattr(fitted[0][1], name) for name in names if hasattr(fitted[0][1], name)}
+
+
+def _weights_for(part: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
+    """Return the weights as an argument of `fit`, or no argument if there are no weights or `fit` has none."""
+    accepts = sample_weight is not None and has_fit_parameter(part, "sample_weight")
+    return {"sample_weight": sample_weight} if accepts else {}
 
 
 def _scaled(part: Any, scale: float) -> Any:
