@@ -248,6 +248,17 @@ def test_dates_and_durations_are_no_numbers(estimator):
             clone(estimator).fit(X, [0, 1, 1])
 
 
+@pytest.mark.parametrize("estimator", [CGRidge(), KernelMachineRegressor(**FIXED)], ids=lambda own: type(own).__name__)
+def test_names_of_columns_in_arrow_batches_are_checked(estimator, rng):
+    table = pa.table({"a": rng.normal(size=40), "b": rng.normal(size=40)})
+    model = clone(estimator).fit(table, table["a"].to_numpy())
+    (batch,) = table.to_batches()
+    np.testing.assert_array_equal(model.predict(batch), model.predict(table))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(batch.select(["b", "a"]))
+    assert clone(estimator).fit(batch, table["a"].to_numpy()).feature_names_in_.tolist() == ["a", "b"]
+
+
 def test_numbers_in_strings_are_numbers():
     np.testing.assert_array_equal(CGRidge().fit([["1.5"], ["2"]], ["1", "2"]).predict([["2"]]).shape, (1,))
 

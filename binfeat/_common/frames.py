@@ -16,10 +16,13 @@ Source: TypeAlias = Iterable[tuple]  # tuples (X, y) or (X, y, sample_weight), r
 
 
 def collected(X: Any) -> Any:
-    """Convert a polars LazyFrame to a DataFrame, and masked arrays as `unmasked`; return anything else unchanged.
+    """Convert a polars LazyFrame to a DataFrame, an Arrow batch to a table, and masked arrays as `unmasked`.
 
-    ValueError if two columns of a frame have the same name.
+    Anything else is returned unchanged. ValueError if two columns of a frame have the same name.
     """
+    arrow = nw.dependencies.get_pyarrow()
+    if arrow is not None and isinstance(X, arrow.RecordBatch):  # a frame for neither narwhals nor scikit-learn
+        X = arrow.Table.from_batches([X])
     if nw.dependencies.is_polars_lazyframe(X):
         return X.collect()
     names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow tables, other frames
