@@ -239,6 +239,15 @@ def test_dates_durations_and_decimals_are_the_same_categories_in_frames_of_any_t
     assert len(np.unique(features_of(with_fractions), axis=0)) == 3
 
 
+@pytest.mark.parametrize("features", [{"k"}, {"k": 1}, [["k"]]])
+def test_categorical_features_in_sets_are_refused(features):
+    for fit in (RandomBinning(categorical_features=features).fit, partial(transform, categorical_features=features)):
+        with pytest.raises(
+            ValueError, match=r"categorical_features must be a mask, or a list of positions or names; got"
+        ):
+            fit(pd.DataFrame({"k": ["a", "b"]}))
+
+
 def test_columns_can_have_numbers_as_names():
     rows = pd.DataFrame([["a", 1.0], ["b", 2.0], ["a", 1.0]])
     Z = transform(rows, categorical_features=[0], **FEW)

@@ -200,3 +200,12 @@ def test_targets_of_other_types_and_shapes_are_read_as_models_read_them(rng):
         expected = learn_gamma(X, y, **few).gamma
         for other in others:
             np.testing.assert_allclose(learn_gamma(X, other, **few).gamma, expected, rtol=1e-9)
+
+
+def test_labels_in_data_frames_are_categories(rng):
+    names, X = np.array(["a", "b", "c"]), rng.normal(size=(60, 2))
+    X[:, 0] = rng.integers(3, size=60)
+    frame = pd.DataFrame({"name": names[X[:, 0].astype(int)], "x": X[:, 1]})
+    few = {**QUICK, "max_steps": 2}
+    learned = learn_gamma(frame, X[:, 0], categorical_features=["name"], **few)
+    np.testing.assert_allclose(learned.gamma, learn_gamma(X, X[:, 0], categorical_features=[0], **few).gamma)

@@ -6,11 +6,13 @@ import re
 import numpy as np
 import pytest
 from kernel_models import FIXED
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from binfeat import (
+    CGRidge,
     KernelMachineClassifier,
     KernelMachineRegressor,
     kernels,
@@ -187,6 +189,19 @@ def test_series_of_polars():
     lists = X.with_columns(pl.Series("list", [[1, 2]] * 60))
     with pytest.raises(TypeError, match="Column 'list' of X has several values per row; use one column per value"):
         KernelMachineRegressor(**FIXED).fit(lists, y)
+
+
+def test_integers_of_128_bits_are_numbers():
+    pl = pytest.importorskip("polars", minversion="1.18")
+    few, rows = pl.Series("x", range(60), dtype=pl.Int128), pl.DataFrame({"x": np.arange(60.0)})
+    ids = pl.Series("id", [2**60 + k // 20 for k in range(60)], dtype=pl.Int128).to_frame()
+    for estimator in (KernelMachineRegressor(**FIXED), CGRidge()):
+        expected = clone(estimator).fit(rows, rows["x"]).predict(rows)
+        for y in (few, few.to_frame()):
+            predictions = clone(estimator).fit(few.to_frame(), y).predict(few.to_frame())
+            np.testing.assert_array_equal(predictions.ravel(), expected)
+    model = KernelMachineRegressor(**FIXED, categorical_features=["id"]).fit(ids, np.arange(60) // 20)
+    assert model.score(ids, np.arange(60) // 20) > 0.9
 
 
 def test_no_weight_in_a_part():

@@ -318,6 +318,14 @@ def test_dates_and_durations_are_no_targets(unit, remedy):
             KernelMachineRegressor().fit(np.arange(40.0)[:, np.newaxis], targets_of_rows)
 
 
+def test_intervals_are_no_targets():
+    intervals = pytest.importorskip("pandas").interval_range(0, 40)
+    with pytest.raises(
+        ValueError, match=r"y must contain numbers, got Interval.*; replace intervals by their midpoints"
+    ):
+        KernelMachineRegressor().fit(np.arange(40.0)[:, np.newaxis], intervals)
+
+
 @pytest.mark.parametrize("kind", ["datetime", "date", "Timestamp", "Period"])
 def test_dates_as_objects_are_no_targets(kind):
     if kind in ("Timestamp", "Period"):

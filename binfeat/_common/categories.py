@@ -34,12 +34,19 @@ def with_category_numbers(X: Any, categorical_features: Any) -> Any:
 
 
 def _chosen(names: list[str], categorical_features: Any) -> set[str]:
-    """Return names of the columns selected by a mask, positions or names; invalid ones are refused elsewhere."""
+    """Return names of the columns selected by a mask, positions or names; ValueError for other objects.
+
+    Unknown positions and names are refused elsewhere.
+    """
     chosen = np.atleast_1d(np.asarray(categorical_features))
     if chosen.dtype.kind == "b":
         return {name for name, is_chosen in zip(names, chosen) if is_chosen}
     if chosen.dtype.kind in "iu":
         return {names[j] for j in chosen if -len(names) <= j < len(names)}
+    if chosen.ndim > 1 or not all(isinstance(name, str) for name in chosen.tolist()):
+        raise ValueError(
+            f"categorical_features must be a mask, or a list of positions or names; got {categorical_features!r}."
+        )
     return set(chosen.tolist())
 
 

@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 
 EXACT = 2**53  # larger integers lose digits as floats
+LONG_INTEGERS = nw.Int128, nw.UInt128
 
 Source: TypeAlias = Iterable[tuple]  # tuples (X, y) or (X, y, sample_weight), readable several times
 
@@ -29,6 +30,17 @@ def collected(X: Any) -> Any:
     if names is not None and is_frame(X):
         require_distinct(list(names), "X")
     return unmasked(X)
+
+
+def without_long_integers(X: Any) -> Any:
+    """Convert integers of 128 bits in polars, which NumPy does not have, to floats; return anything else unchanged."""
+    if nw.dependencies.is_polars_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        long = [name for name, dtype in frame.schema.items() if dtype in LONG_INTEGERS]
+        return frame.with_columns(nw.col(*long).cast(nw.Float64)).to_native() if long else X
+    if nw.dependencies.is_polars_series(X) and (series := nw.from_native(X, series_only=True)).dtype in LONG_INTEGERS:
+        return series.cast(nw.Float64).to_native()
+    return X
 
 
 def is_frame(X: object) -> bool:

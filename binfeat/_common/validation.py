@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
 from binfeat._common.calendar import times_of, with_times
-from binfeat._common.frames import collected, is_frame, is_source, unmasked
+from binfeat._common.frames import collected, is_frame, is_source, unmasked, without_long_integers
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
 
@@ -33,7 +33,7 @@ def checked_array(X: Any, **checks: Any) -> CheckedRows:
     TypeError for dates and durations, unless the array keeps its dtype (``dtype=None``). A damaged sparse matrix is
     refused before scikit-learn or SciPy read it.
     """
-    X = collected(X)
+    X = without_long_integers(collected(X))
     check_sparse(X, checks.get("input_name", "X"))
     with np.errstate(over="ignore", invalid="ignore"), naming_words(X, checks.get("input_name", "X")):
         _refuse_times(X, **checks)
@@ -63,6 +63,7 @@ def _refuse_times(
 
 def checked_targets(y: Any) -> np.ndarray:
     """Return targets in float64, (n_rows,) or (n_rows, n_targets); ValueError for dates and huge numbers."""
+    y = without_long_integers(y)
     kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
     if kind.kind in "mM":
         remedy = "Divide it" if kind.kind == "m" else "Subtract a date, and divide"
@@ -107,7 +108,7 @@ def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedR
     """
     if is_source(X):
         raise TypeError("X must be rows in memory, and is a source of blocks. Call the method for each block.")
-    X = collected(X)
+    X = without_long_integers(collected(X))
     check_sparse(X)
     try:
         with np.errstate(over="ignore", invalid="ignore"), naming_column(X), naming_words(X, "X"):

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-_FOR_TARGETS = {
-    True: "for labels use a classifier, such as KernelMachineClassifier",
-    False: "subtract a date from dates, and divide by np.timedelta64(1, 'D')",
-}
+_FOR_LABELS = "for labels use a classifier, such as KernelMachineClassifier"
+_FOR_DATES = "subtract a date from dates, and divide by np.timedelta64(1, 'D')"
+_FOR_TARGETS = {"Interval": "replace intervals by their midpoints, for example by Series.array.mid"}
 LEADING_ZERO = r"\s*[+-]?0\d"  # digits with a leading zero are names, such as postal codes
 
 
@@ -37,7 +36,8 @@ def _message(values: Any, name: str) -> str | None:
     for column, column_values in _columns(values):
         for word in filter(_is_word, column_values):
             if name == "y":
-                return f"y must contain numbers, got {word!r}; {_FOR_TARGETS[isinstance(word, str)]}."
+                remedy = _FOR_LABELS if isinstance(word, str) else _FOR_TARGETS.get(type(word).__name__, _FOR_DATES)
+                return f"y must contain numbers, got {word!r}; {remedy}."
             return (
                 f"Column {column!r} of {name} contains {word!r}, which is not a number. Encode it, for example by "
                 "sklearn.preprocessing.OneHotEncoder, or use a kernel model, which accepts categories."

@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length
 
 from binfeat._common.array_types import ArrayLike
+from binfeat._common.categories import with_category_numbers
 from binfeat._common.validation import (
     InputNames,
     check_categorical,
@@ -53,7 +54,7 @@ def learn_gamma(
     kernel : str or object of `binfeat.kernels`, default="laplacian"
         A kernel of `RandomBinning`, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity.
     categorical_features : array-like of bool, int or str, default=None
-        Inputs that contain category numbers, as in `RandomBinning`.
+        Inputs that contain category numbers, or labels in a data frame, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
         Weights of the rows in the errors.
     max_steps : int, default=60
@@ -99,7 +100,7 @@ def learn_gamma(
     1
     """
     names = InputNames()
-    X = checked_rows(names, X, estimator="learn_gamma", **ARRAY_CHECKS)
+    X = checked_rows(names, with_category_numbers(X, categorical_features), estimator="learn_gamma", **ARRAY_CHECKS)
     check_moderate(X.data if sparse.issparse(X) else X, "X")
     check_consistent_length(X, y)
     Y, weights = encoded_targets(y, sample_weight)
