@@ -210,6 +210,24 @@ def test_forget_refuses_rows_that_are_not_training_rows(X):
     assert detector.n_rows_ == 1
 
 
+@pytest.mark.engine
+def test_rows_far_from_the_origin_are_distinguished(rng):
+    """Differences may be the smallest that float64 can represent, for example between times in seconds."""
+    X = np.vstack([1.7e9 + rng.normal(size=(300, 1)), [[1e15]]])
+    new = np.nextafter(X, np.inf)
+    detector = OutlierDetector(gamma=1.0, n_grids=8, max_samples=100, random_state=0).fit(X)
+    order = row_sample.orders_of(301, detector._seed)
+    for rows, is_known in ((X, True), (new, False)):
+        known, orders = detector._counted.find(rows)
+        np.testing.assert_array_equal(known, is_known)
+        np.testing.assert_array_equal(orders, order if is_known else 0)
+        one_by_one = [detector.score_samples(row[None])[0] for row in rows]
+        np.testing.assert_array_equal(one_by_one, detector.score_samples(rows))
+    with pytest.raises(ValueError, match="X has rows that are not training rows"):
+        detector.forget(new[-1:])
+    assert detector.forget(X[-1:]).n_rows_ == 300
+
+
 def test_copies_of_forgotten_rows_leave_the_sample():
     X = np.repeat([[0.0], [1.0]], 500, axis=0)
     options = {"max_samples": None, "random_state": 0, "gamma": 1.0}

@@ -20,20 +20,25 @@ _MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 except its s
 
 
 @jit
-def add_term(x, scale, shift, key, nan_key):
-    """Return the term of one input in the hash: `key * ceil(x * scale - shift)`, saturated; `nan_key` for NaN."""
-    if np.isnan(x):
-        return nan_key
-    cell = min(max(np.ceil(x * scale - shift), -BORDER), BORDER)
-    return np.uint64(np.int64(cell)) * key
-
-
-@jit
 def finish(total):
     """Mix the sum of terms so that its top bits depend on all bits. It is a bijection, so it adds no collisions."""
     total = (total ^ (total >> _HALF)) * _FIRST
     total = (total ^ (total >> _HALF)) * _SECOND
     return total ^ (total >> _HALF)
+
+
+@jit
+def add_term(x, scale, shift, key, nan_key):
+    """Return the term of one input in the hash: `key * ceil(x * scale - shift)`, saturated; `nan_key` for NaN.
+
+    With an infinite scale, only equal values have equal terms.
+    """
+    if np.isnan(x):
+        return nan_key
+    if scale == np.inf:
+        return finish(np.float64(x + 0.0).view(np.uint64)) * key  # no negative zero
+    cell = min(max(np.ceil(x * scale - shift), -BORDER), BORDER)
+    return np.uint64(np.int64(cell)) * key
 
 
 @jit
@@ -132,7 +137,8 @@ def hash_dense(X, first_row, scale, shift, keys, nan_keys, columns, reach, flags
     ----------
     X : (n_rows, n_inputs) float64, C order; finite or NaN
     first_row : int; column of the block's first row in `out`
-    scale, shift : (n_grids, n_inputs) float64; one over the pitch, and the shift in [0, 1)
+    scale, shift : (n_grids, n_inputs) float64; one over the pitch (infinity for grids in which only equal values share
+        a bin), and the shift in [0, 1)
     keys, nan_keys : (n_grids, n_inputs) uint64
     columns : (n_tasks, n_inputs, STRIDE) float64, scratch
     reach : (n_tasks, n_inputs) float64, scratch

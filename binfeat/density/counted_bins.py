@@ -15,13 +15,12 @@ from binfeat._engine.evaluate import add_weights, score_rows
 from binfeat._engine.replacements import replace_inputs
 from binfeat.features.binning.bin_matrix import code_dtype
 from binfeat.features.binning.bins import Bins, starts_of, unite_bins
-from binfeat.features.binning.grids import Grids, finite_scale, hash_blocks
+from binfeat.features.binning.grids import Grids, hash_blocks
 from binfeat.features.binning.tables import BinTables, count_bins, find_codes
 from binfeat.kernels.base import Kernel
 
 Level = tuple[Kernel, np.ndarray]  # the kernel and the gamma (n_inputs,) of a part of a mixture
 
-_FINEST = 1e9  # cells per length scale of the grid that distinguishes rows
 _FEW_ROWS = 64  # evaluated one by one
 _BLOCK_BYTES = 2**26
 _ORDERS = 2**64
@@ -36,10 +35,7 @@ def draw_grids(levels: list[Level], n_grids: int, seed: int, categorical: np.nda
     drawn = [Grids.draw(kernel, gamma, n_grids, seed, categorical).arrays for kernel, gamma in levels]
     mixed = [np.stack([drawn[p % len(levels)][k][p] for p in range(n_grids)]) for k in range(4)]
     gamma = levels[0][1]
-    with np.errstate(over="ignore"):
-        finest = finite_scale(gamma * _FINEST)
-    finest = np.where(categorical & (gamma > 0), 1.0, finest)
-    last = finest[None], np.where(categorical, 0.0, 0.5)[None], mixed[2][:1], mixed[3][:1]
+    last = np.where(gamma > 0, np.inf, 0.0)[None], np.zeros((1, gamma.size)), mixed[2][:1], mixed[3][:1]
     return Grids(*(np.vstack(pair) for pair in zip(mixed, last)))
 
 

@@ -29,7 +29,7 @@ _SPARSE = {"data": (np.float64, "entries"), "indices": (INTEGERS, "entries"), "i
 
 def check_detector(state: State) -> None:
     sizes = {"inputs": check_inputs(state)}
-    check_grids(state, sizes, fewest=2)
+    check_grids(state, sizes, fewest=2, infinite=("_scale",))  # of the grid that distinguishes rows
     check_scales(state, sizes)
     check_numbers_of(state, n_rows_=int, _n_seen=int, _takes_arrays=bool)
     n_grids = sizes["counted grids"] = sizes["grids"] - 1

@@ -26,7 +26,7 @@ _LOAD_BYTES = 2**24  # rows converted to float64 at a time
 class Grids:
     """Scale, shift and hash keys of every grid and input; arrays of shape (n_grids, n_inputs).
 
-    The cell of value x is ``ceil(x * scale - shift)``.
+    The cell of value x is ``ceil(x * scale - shift)``. Where the scale is infinite, each value has its own cell.
     """
 
     scale: np.ndarray

@@ -1,5 +1,6 @@
 """Checks of a `RandomBinning` that is loaded from a file, and of its public attributes before they are used."""
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,8 @@ def check_binning(state: dict[str, Any]) -> None:
     check_offsets(state)
 
 
-def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1) -> None:
-    check_arrays(state, GRIDS, sizes)
+def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1, infinite: Container[str] = ()) -> None:
+    check_arrays(state, GRIDS, sizes, infinite=infinite)
     check_bounds(state, "_scale", least=0.0)
     check_bounds(state, "_shift", least=0.0, most=1.0)
     if sizes["grids"] < fewest:
