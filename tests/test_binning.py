@@ -537,6 +537,14 @@ def test_partial_fit_needs_a_gamma():
     assert RandomBinning(gamma=1.0).partial_fit(X).n_bins_ > 1
 
 
+def test_new_bins_get_columns_if_earlier_bins_have_too_few_rows_for_a_larger_min_count():
+    first, second = np.repeat([0.0, 10.0, 20.0], [4, 1, 1]), np.repeat([30.0, 40.0, 50.0], [3, 2, 1])
+    binning = RandomBinning(gamma=1.0, n_grids=1, min_count=1, random_state=0).partial_fit(first[:, None])
+    binning.set_params(min_count=2).partial_fit(second[:, None])
+    np.testing.assert_array_equal(binning.bin_counts_, [4, 1, 1, 3, 2])
+    np.testing.assert_array_equal(binning.transform(second[:, None]).getnnz(axis=1), [1, 1, 1, 1, 1, 0])
+
+
 def test_hashed_partial_fit_keeps_columns():
     binning = RandomBinning(gamma=0.3, n_features=100, n_grids=5, random_state=0)
     before = binning.partial_fit(X[:2]).transform(X)

@@ -101,7 +101,8 @@ def rank_bins(bins: Bins, min_count: int = 1, n_coded: int | np.ndarray = 0, n_j
     n_coded = np.array(np.broadcast_to(n_coded, bins.sizes.shape), dtype=np.int64)
     order, spare, new_codes = (np.empty(bins.keys.size, np.uint32) for _ in range(3))
     rank(bins.keys, bins.counts, bins.starts, n_coded, order, spare, new_codes, n_jobs=n_jobs)
-    sizes = np.maximum(n_coded, np.add.reduceat(bins.counts >= min_count, bins.starts[:-1], dtype=np.int64))
+    others = zip(bins.starts + np.append(n_coded, 0), bins.starts[1:])
+    sizes = n_coded + [np.count_nonzero(bins.counts[start:stop] >= min_count) for start, stop in others]
     coded, rare = bins.first(sizes)
     learned = LearnedBins(coded, rare, new_codes, bins.starts)
     if learned.rare.keys.size:
