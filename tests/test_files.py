@@ -266,6 +266,11 @@ DAMAGES = [
         replaced(bin_offsets_=np.array([0, 2**32, 2**33, 2**34])),
         "bin_offsets_ should give each grid at least 2",
     ),
+    (
+        "hashed",
+        replaced(bin_offsets_=np.array([0, 2**32 - 1, 2**33 - 2, 3 * 2**32 - 2])),
+        "bin_offsets_ should give each grid at least 2",
+    ),
     ("waves", replaced(_n_features_out=7), "_n_features_out should be 6, above 0, got 7"),
     ("fastfood", lambda state: state["fastfood_order_"].__setitem__((0, 0), 9), "fastfood_order_ should hold permut"),
     (

@@ -36,9 +36,11 @@ def test_columns_near_the_end_of_int32(n_features):
     assert own.max() > n_features // 4 * 0.99
 
 
-def test_hashed_columns_beyond_32_bits_of_a_grid_are_refused():
+@pytest.mark.parametrize("n_features", [2**33, 2**33 - 1])  # the last grid has one more column than the first
+def test_hashed_columns_beyond_32_bits_of_a_grid_are_refused(n_features):
+    assert binfeat.transform([[1.0]], gamma=1.0, n_grids=2, n_features=2**33 - 2).nnz == 2
     with pytest.raises(ValueError, match=r"n_features must be below 2\^32 per grid"):
-        binfeat.transform([[1.0]], n_grids=2, n_features=2**33)
+        binfeat.transform([[1.0]], gamma=1.0, n_grids=2, n_features=n_features)
 
 
 @pytest.mark.parametrize("n_bins", [65_534, 65_535, 65_536])

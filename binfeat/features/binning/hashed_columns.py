@@ -13,7 +13,7 @@ from binfeat.features.binning.tables import BinningInput
 def check_hashed(n_features: int, n_grids: int) -> None:
     if check_integer(n_features, "n_features", 1) < 2 * n_grids:
         raise ValueError(f"n_features must be at least 2 * n_grids, {2 * n_grids}; got {n_features}.")
-    if n_features // n_grids >= 2**32:
+    if n_features - (n_grids - 1) * (n_features // n_grids) >= 2**32:  # the last grid has the remainder
         raise ValueError(f"n_features must be below 2^32 per grid, got {n_features} for {n_grids} grids.")
 
 
