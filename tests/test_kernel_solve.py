@@ -140,6 +140,17 @@ def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part):
     np.testing.assert_allclose(images[0], K.astype(np.float64) @ V, atol=rounding)
 
 
+def test_packed_products_if_another_thread_takes_the_last_scratch_array(rows):
+    class Taken(list):
+        def __bool__(self):
+            return True  # another thread takes the last array after this check
+
+    K = packed_of(Laplacian()(rows[0], gamma=0.5))
+    expected = K @ rows[1]
+    K._scratch = Taken()
+    np.testing.assert_array_equal(K @ rows[1], expected)
+
+
 def test_iterations_go_on_to_a_part_of_what_the_model_leaves(rows):
     """Targets without noise are solved more accurately than the error requires, for correct leave-one-out residuals."""
     K, Y = packed_of(RBF()(rows[0], gamma=0.1)), np.sin(rows[0][:, :2]).astype(np.float32)

@@ -234,7 +234,10 @@ class PackedKernel:
         sums = np.zeros((_GROUPS, *V.shape), np.float32)
 
         def add(groups: Iterable[int]) -> None:
-            scratch = self._scratch.pop() if self._scratch else np.empty(_PACKED_SIDE**2, np.float32)
+            try:  # other threads may take the last array after any check
+                scratch = self._scratch.pop()
+            except IndexError:
+                scratch = np.empty(_PACKED_SIDE**2, np.float32)
             for group in groups:
                 for rows, columns, tile in self._tiles[group::_GROUPS]:
                     K = scratch[: tile.size].reshape(tile.shape)
