@@ -329,6 +329,14 @@ def test_callbacks_see_every_iteration_and_stop(table):
     assert stopped.score(Z, y) > 0.3
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
+def test_a_callback_that_stops_a_solve_ends_the_path_of_penalties(table, loss):
+    Z, _, labels = table
+    model = CGRidgeClassifier(alphas=ALPHAS, loss=loss, cv=2).set_callbacks(Callback("iteration", stop_at=1))
+    model.fit(Z, labels)
+    np.testing.assert_array_equal(np.isfinite(model.path_scores_).sum(axis=1), [1, 1])
+
+
 def test_interrupt_leaves_the_best_iterate(table):
     Z, y, labels = table
     for model, target in (

@@ -88,6 +88,8 @@ def solve_hinge_path(
     for alpha in alphas:
         start = solve_hinge(rows, np.array(np.broadcast_to(alpha, rows.n_targets), np.float64), options, start)
         yield start
+        if start.status == "stopped":
+            return
 
 
 def _objective(now: _Models, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> np.ndarray:
