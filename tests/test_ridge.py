@@ -249,6 +249,15 @@ def test_sparse_columns_in_tiny_units_are_not_ignored(rng, dtype, unit):
     assert CGRidge(alpha=0.0, tol=1e-6).fit(Z, y).score(Z, y) > 0.9999
 
 
+@pytest.mark.parametrize(("value", "alpha"), [(1e5, 1e-6), (0.1, 1e-30)])
+def test_constant_float32_columns_have_no_coefficient(value, alpha, rng):
+    Z = np.column_stack([rng.normal(size=(500, 4)), np.full(500, value)]).astype(np.float32)
+    y = Z[:, :4].sum(axis=1)
+    model = CGRidge(alpha=alpha).fit(sparse.csr_array(Z), y)
+    assert model.coef_[-1] == 0
+    assert model.score(Z, y) > 0.9999
+
+
 @pytest.mark.parametrize("model", [CGRidge(0.0), CGRidgeClassifier(0.0), CGRidgeClassifier(0.0, loss="squared_hinge")])
 def test_weights_below_the_range_of_the_features_are_refused(model):
     Z = sparse.csr_array(Z0.astype(np.float32))

@@ -87,8 +87,8 @@ def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:
     if isinstance(Z, LinearOperator):
         return None
     weights = np.ones((Z.shape[0], 1)) if weights is None else weights
-    if hasattr(Z, "multiply"):  # sparse
-        return np.asarray(Z.multiply(Z).astype(np.float64).T @ weights)
+    if hasattr(Z, "power"):  # sparse
+        return np.asarray(Z.power(2, dtype=np.float64).T @ weights)
     array = np.asarray(Z)
     return np.einsum("ij,ij,ik->jk", array, array, weights, dtype=np.float64)
 

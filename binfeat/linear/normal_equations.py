@@ -44,22 +44,22 @@ class NormalEquations:
         self._means: np.ndarray | None = None  # without intercept
         self._typed_means: np.ndarray | Any = None
         self.diagonal = squares[0] if squares else np.ones((rows.shape[1], weight.size))
-        self._recenters = False
+        self._recenters, self._constant = False, np.empty(0, np.intp)
         if fit_intercept:
+            is_far = True
             if squares:
                 of_means = columns**2
                 of_means /= total
                 self.diagonal -= of_means
                 np.maximum(self.diagonal, 0.0, out=self.diagonal)
-            self._recenters = not (rows.whole and squares) or self._is_far(of_means)
+                is_constant = self.diagonal <= _CONSTANT * of_means
+                is_far = bool(((of_means > _FAR**2 * self.diagonal) & ~is_constant).any())
+                is_rounding = self.diagonal <= np.finfo(self.dtype).eps ** 2 * of_means
+                self._constant = np.flatnonzero((is_rounding & (of_means > 0)).all(axis=1))
+            self._recenters = is_far or not rows.whole
             columns /= total
             self._means, self._typed_means = columns, columns.astype(self.dtype, copy=False)
-        if self._recenters:
-            self._recenter(self.right, rest, slice(None))
-
-    def _is_far(self, of_means: np.ndarray) -> bool:
-        """Return True if a column that is not constant is many standard deviations away from zero."""
-        return not ((of_means <= _FAR**2 * self.diagonal) | (self.diagonal <= _CONSTANT * of_means)).all()
+        self._recenter(self.right, rest, slice(None))
 
     def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return ``A @ W``; column k of W (Fortran order) belongs to ``targets[k]``. The next call overwrites it."""
@@ -70,8 +70,7 @@ class NormalEquations:
         else:
             pivot = column_dots(W, self._of(self._typed_means, targets))
         image, rest = self._rows.sum(_product, W, pivot, targets)
-        if self._recenters:
-            self._recenter(image, rest, targets)
+        self._recenter(image, rest, targets)
         return image
 
     def intercept(self, W: np.ndarray) -> np.ndarray:
@@ -83,7 +82,11 @@ class NormalEquations:
         return solve_path(self, alphas, options, None if start is None else start.solution)
 
     def _recenter(self, image: np.ndarray, rest: np.ndarray, targets: np.ndarray | slice) -> None:
-        image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)
+        """Correct a product with centered values for the rounding error `rest` of their sum, in place."""
+        if self._recenters:
+            image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)
+        if self._constant.size:
+            image[self._constant] = 0.0  # without rounding errors, which a small alpha would multiply
 
     @staticmethod
     def _of(means: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
