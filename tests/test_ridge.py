@@ -264,6 +264,8 @@ def test_weights_below_the_range_of_the_features_are_refused(model):
     with pytest.raises(ValueError, match=r"sample_weight must be at least 1\.2e-38 on average for float32 features"):
         model.fit(Z, [0, 1] * 3, np.full(6, 1e-40))
     model.fit(Z, [0, 1] * 3, np.array([1e-40, 1e-40, 1e-40, 1e-40, 1e-36, 1e-36]))
+    with pytest.raises(ValueError, match=r"sample_weight must be at least 1e-100 on average for float64 features"):
+        model.fit(sparse.csr_array(Z0), [0, 1] * 3, np.full(6, 1e-200))
 
 
 @pytest.mark.parametrize("options", [{}, {"alphas": [1e-3, 1e6]}, {"n_posterior_samples": 4}])

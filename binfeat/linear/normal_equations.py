@@ -16,6 +16,7 @@ from binfeat.linear.result import Penalties, Result, SolverOptions
 
 _TINY = np.finfo(float).tiny
 _CONSTANT = 1e-14  # share of a column's squares that remains by rounding after centering
+_LEAST_WEIGHT = 1e-100  # squares of float64 residuals, proportional to the squared weights, would be 0 below 1e-160
 _FAR = 100.0  # a column's mean in standard deviations, from which rounding matters
 
 
@@ -95,7 +96,7 @@ class NormalEquations:
 
 def _require_normal(mean_weights: np.ndarray, dtype: np.dtype) -> None:
     """Raise ValueError if weighted values would underflow in `dtype`; a mean of 0 belongs to a target without rows."""
-    least, means = np.finfo(dtype).tiny, mean_weights[mean_weights > 0]
+    least, means = max(np.finfo(dtype).tiny, _LEAST_WEIGHT), mean_weights[mean_weights > 0]
     if (means < least).any():
         raise ValueError(
             f"sample_weight must be at least {least:.2g} on average for {dtype} features, got {means.min():.2g}. "
