@@ -192,6 +192,13 @@ def test_gamma_scale_fills_bins_with_three_rows(rng, unit):
     assert np.exp((counts * np.log(counts)).sum() / counts.sum()) == pytest.approx(3.0, rel=0.25)
 
 
+@pytest.mark.parametrize("offsets", [[0.0, 1e4], [0.0, 1.7e9], [1e6, -1e6]])
+def test_inputs_far_from_each_other_have_the_length_scale_of_their_spread(offsets):
+    X, moon = make_moons(300, noise=0.05, random_state=0)
+    labels = SpectralClustering(2, random_state=0).fit(X + offsets).labels_
+    assert adjusted_rand_score(moon, labels) > 0.95
+
+
 def test_an_input_that_has_most_of_the_spread_is_named(blobs):
     X, y = blobs
     message = r"Input 1 has 2e\+03 times the spread of a typical input.*dominates the similarities.*Scale X"

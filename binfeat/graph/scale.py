@@ -16,7 +16,9 @@ from binfeat.graph.neighbors import N_NEAREST
 # optdigits, satimage, rings and moons are best with 3; with 2, small groups of rows of satimage are separated.
 _ROWS_IN_A_BIN = 3.0
 _PILOT_GRIDS = 16
-_DOUBLINGS = 10  # steps up or down from 1 / (n_inputs * std)
+# Steps of a factor 2 up or down from 1 / (n_inputs * std). This std of all numbers contains differences between the
+# means of inputs, which can be many orders of magnitude larger than the spread of each input.
+_MOST_UP, _MOST_DOWN = 100, 10
 _HALVINGS = 3  # bisections of the last factor 2
 _UNLIKE = 5.0  # times the median standard deviation, above which one input determines the similarity of rows
 
@@ -98,7 +100,7 @@ def _row_hashes(X: CheckedRows) -> np.ndarray:
 def _bracket(is_fine: Callable[[float], bool]) -> tuple[float, float]:
     """Return neighboring powers of 2 between which grids become fine, or the last two tried."""
     step = -1 if is_fine(0) else 1
-    for exponent in range(step, step * (_DOUBLINGS + 1), step):
+    for exponent in range(step, step * ((_MOST_UP if step > 0 else _MOST_DOWN) + 1), step):
         if is_fine(exponent) != (step < 0):
             break
     return min(exponent, exponent - step), max(exponent, exponent - step)
