@@ -90,7 +90,7 @@ def test_products_with_types_without_kernels_are_double(rng, operand):
 @pytest.mark.parametrize("n_columns", [1, 2, 7, 8])
 @pytest.mark.parametrize(("code_type", "dtype"), [SHORT, *hard(LONG)])
 def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_columns):
-    """Products have the same bits in row blocks, and with four, two or one target at a time."""
+    """Products have the same bits with any number of threads and any memory order of the targets."""
     Z = matrix(rng, code_type, n_rows=5000, dtype=dtype)
     W = rng.normal(size=(Z.shape[1], n_columns)).astype(dtype)
     V = rng.normal(size=(Z.shape[0], n_columns)).astype(dtype)

@@ -129,6 +129,24 @@ def test_noise_has_the_log_loss_of_a_constant():
     assert log_loss(rare[300:], model.predict_proba(X[300:])) == pytest.approx(constant, rel=0.01)
 
 
+def test_nearly_equal_scores_of_few_rows_get_no_large_factor(rng):
+    """With other training rows, their mean would be another one, and all probabilities near 0 or 1."""
+    labels = rng.integers(2, size=30)
+    scores = -0.3 + 0.01 * (labels + rng.normal(size=30))
+    found = calibration.Calibration.fitted(np.column_stack([-scores, scores]), labels, None)
+    assert not found.coef.any()
+    wide = 50 * (scores + 0.3)  # the same scores in units in which their mean is known well enough
+    assert calibration.Calibration.fitted(np.column_stack([-wide, wide]), labels, None).coef.any()
+
+
+def test_many_inputs_have_no_wrong_certainties():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 1400))
+    labels = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=900) > 0
+    model = KernelMachineClassifier(random_state=0).fit(X[:100], labels[:100])
+    assert log_loss(labels[100:], model.predict_proba(X[100:])) < 0.69  # the constant's; 6.7 if scores are stretched
+
+
 def test_many_rows_are_spared(scored, monkeypatch):
     scores, labels, weights = scored
     monkeypatch.setattr(calibration, "_MOST_ROWS", 100)

@@ -146,7 +146,7 @@ def product_table(kind, rng):
 
 
 @pytest.mark.parametrize("kind", easy(["many", "few", "doses", "numbers"], "many", "numbers"))
-def test_a_list_of_products_is_learned_by_heart(kind, rng):
+def test_a_list_of_products_has_known_validation_rows(kind, rng):
     """New rows are products of the training rows, so validation rows should be known products, too."""
     X, y, product = product_table(kind, rng)
     train, test = np.arange(800), 800 + np.flatnonzero(np.isin(product[800:], product[:800]))
@@ -155,6 +155,18 @@ def test_a_list_of_products_is_learned_by_heart(kind, rng):
     labels = y > 14
     classifier = KernelMachineClassifier(random_state=0, on_unseen="ignore").fit(X.iloc[train], labels[train])
     assert classifier.score(X.iloc[test], labels[test]) > 0.95
+
+
+@pytest.mark.parametrize("copies", [2, 3, 10])
+@pytest.mark.parametrize("kind", ["floats", "integers"])
+def test_a_table_that_is_repeated_is_one_table(kind, copies, rng):
+    X = rng.normal(size=(300, 3))
+    X = np.round(100 * X) if kind == "integers" else X
+    whole = given_rows(np.tile(X, (copies, 1)), np.tile(X[:, 0], copies))
+    assert len(unique_rows(whole)[0]) == 300
+    kept = np.sort(rng.permutation(300 * copies)[: 150 * copies])
+    some = given_rows(np.tile(X, (copies, 1))[kept], np.tile(X[:, 0], copies)[kept])
+    assert len(unique_rows(some)[0]) == np.unique(kept % 300).size
 
 
 def test_share_of_copies_counts_equal_rows(rng):

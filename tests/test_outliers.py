@@ -300,16 +300,17 @@ def test_contributions_are_differences_of_scores(X):
         assert found[i, j] == pytest.approx(rise, abs=1e-12)
 
 
-@pytest.mark.engine
-def test_the_column_of_a_frame_with_infinite_numbers_is_named(X):
-    frame = pd.DataFrame(X).add_prefix("x")
+@pytest.mark.parametrize("name", ["x1", 1])
+def test_the_column_of_a_frame_with_infinite_numbers_is_named(X, name):
+    frame = pd.DataFrame(X, columns=[name if j == 1 else type(name)(j + 5) for j in range(D)])
     detector = OutlierDetector(n_grids=10, random_state=0).fit(frame)
-    frame.loc[3, "x1"] = np.inf
+    frame.loc[3, name] = np.inf
     for method in (detector.score_samples, detector.fit):
-        with pytest.raises(ValueError, match="column 'x1' of X: Input X contains infinity"):
+        with pytest.raises(ValueError, match=f"column {name!r} of X: Input X contains infinity"):
             method(frame)
 
 
+@pytest.mark.engine
 def test_one_infinite_row_is_refused(X):
     """The kernel for few rows finds infinity itself."""
     detector = OutlierDetector(**EXACT).fit(X)

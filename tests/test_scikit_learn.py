@@ -238,13 +238,14 @@ def test_dates_and_durations_are_no_numbers(estimator):
     }
     for times, frame in frames.items():
         tables = [frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.astype({"day": "category"})]
-        message = f"^Column 'day' of X contains {times}, and must contain numbers. Convert them, for example to days"
+        message = f"^Column 'day' of X contains {times}, but must contain numbers. Convert them, for example to days"
         for X in tables:
             with pytest.raises(TypeError, match=message):
                 clone(estimator).fit(X, [0, 1, 1])
     array = days.to_numpy().reshape(-1, 1)
-    for X, times in ((array, "dates"), (list(array), "dates"), (array - array[0], "durations")):
-        with pytest.raises(TypeError, match=f"^X contains {times}, and must"):
+    objects = np.array([[own] for own in array[:, 0]], dtype=object)
+    for X, times in ((array, "dates"), (list(array), "dates"), (array - array[0], "durations"), (objects, "dates")):
+        with pytest.raises(TypeError, match=f"^X contains {times}, but must"):
             clone(estimator).fit(X, [0, 1, 1])
 
 

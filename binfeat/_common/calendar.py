@@ -1,12 +1,16 @@
 """Dates and durations of data frames as days, and periodic parts of dates: day of year, weekday, hour."""
 
-from collections.abc import Callable
-from datetime import timezone, tzinfo
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, timedelta, timezone, tzinfo
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from binfeat._common.frames import is_missing
+
+_NUMBERS = "b", "i", "u", "f"  # kinds of dtypes
+_TIMES = {"M": "dates", "m": "durations"}
 _IN_ZONE = "dates in "
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
@@ -42,6 +46,41 @@ def with_times(series: nw.Series) -> nw.Series:
     if getattr(own, "kind", "") not in ("m", "M"):
         return series
     return nw.from_native(native.astype(own), series_only=True)
+
+
+def times_in(values: Any) -> Iterator[tuple[str | None, str]]:
+    """Yield the columns of a data frame that contain times, with their kind; None as the name of any other object."""
+    if nw.dependencies.is_into_dataframe(values):
+        if all(getattr(own, "kind", None) in _NUMBERS for own in getattr(values, "dtypes", [None])):
+            return  # a frame of pandas with numbers; to read the schema takes much longer
+        frame = nw.from_native(values, eager_only=True)
+        for name in [name for name, own in frame.schema.items() if not own.is_numeric()]:
+            series = with_times(frame.get_column(name))
+            times = times_of(series) or (times_of_objects(series.to_numpy()) if series.dtype == nw.Object else "")
+            if times:
+                yield name, times
+        return
+    first = values  # of nested lists, of which the first value tells the kind of all
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    array = np.asarray(first)
+    times = _TIMES.get(array.dtype.kind) or (times_of_objects(array.ravel()) if array.dtype.kind == "O" else "")
+    if times:
+        yield None, times
+
+
+def times_of_objects(values: Iterable[Any]) -> str:
+    """Return "durations" or "dates" (without a time zone) if all objects are such or missing, otherwise ""."""
+    found = ""
+    for value in values:
+        if is_missing(value):
+            continue
+        is_date = isinstance(value, date | np.datetime64) and getattr(value, "tzinfo", None) is None
+        times = "durations" if isinstance(value, timedelta | np.timedelta64) else "dates" if is_date else ""
+        if not times or found not in ("", times):
+            return ""
+        found = times
+    return found
 
 
 def in_zone(zone: str) -> str:

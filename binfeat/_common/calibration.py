@@ -1,6 +1,6 @@
 """Log-odds of classes, calibrated on leave-one-out or validation scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -44,7 +44,9 @@ class Calibration:
         """Return the calibration with the highest penalized likelihood; the penalty acts on differences of classes.
 
         Log-odds that would decrease with the scores are constant instead. They decrease if the scores hardly depend on
-        the inputs: the leave-one-out score of a row is then lower only because its own label is missing.
+        the inputs: the leave-one-out score of a row is then lower only because its own label is missing. They are also
+        constant if other rows, with other mean scores, would probably have a higher loss than a constant. This happens
+        if nearly equal scores of few rows get large factors by chance.
 
         Scores are (n_rows, n_classes), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
         Products are small, so callers should limit BLAS to one thread, which is faster and always rounds equally.
@@ -63,7 +65,7 @@ class Calibration:
         start = coordinates.values(*likelihood.as_they_are)
         found = minimize(loss_and_slopes, start, jac=True, method="L-BFGS-B", options=ends)
         intercept, coef = coordinates.parameters(found.x)
-        if not likelihood.increases(coef):
+        if not (likelihood.increases(coef) and likelihood.is_reliable(intercept, coef)):
             intercept, coef = np.log(likelihood.shares), np.zeros(coef.shape)
         return cls(np.stack(np.hsplit(coef, 2)), intercept)
 
@@ -112,6 +114,20 @@ class _Likelihood:
         means = self.weights[:, 0] @ self.features
         odds = (self.features - means) @ (coef - coef.mean(axis=0)).T  # log-odds are relative to their mean
         return bool((self.weights * self.features[:, : len(coef)] * odds).sum() > 0)
+
+    def is_reliable(self, intercept: np.ndarray, coef: np.ndarray) -> bool:
+        """Return True if the loss stays below the loss of the shares if mean scores change by their standard error."""
+        n_classes, variances = len(coef), self.shares * (1 - self.shares)
+        errors = 2 * np.sqrt(variances * (self.weights**2).sum())
+        scores = self.features[:, :n_classes]
+        changes = np.diff(_features(np.stack([scores.mean(axis=0) + step for step in (0.0, 1e-4)])), axis=0) / 1e-4
+        slopes = (coef * changes) @ np.vstack([np.eye(n_classes)] * 2)
+        gain = self.entropy - self(intercept, coef)[0]
+        if 0.5 * variances @ (slopes**2 @ errors**2) < 0.5 * gain:  # by the curvature of the loss
+            return True
+        shifts = (errors / max(1, n_classes - 1))[:, np.newaxis] * (n_classes * np.eye(n_classes) - 1)
+        changed = [replace(self, features=_features(scores + shift)) for shift in np.vstack([shifts, -shifts])]
+        return bool(np.mean([own(intercept, coef)[0] for own in changed]) < self.entropy)
 
     def __call__(self, intercept: np.ndarray, coef: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         beside = coef - np.hstack([max(0.0, np.trace(own) / len(own)) * np.eye(len(own)) for own in np.hsplit(coef, 2)])

@@ -19,8 +19,8 @@ _NUMBER: Any = Real, Decimal, np.bool_
 def with_category_numbers(X: Any, categorical_features: Any) -> Any:
     """Replace labels in categorical columns of a data frame by numbers; return anything else unchanged.
 
-    Integers and flags keep their values in columns of any type. The number of another label is a hash of its text, so
-    that it is the same in every call, process, computer and type of frame. Dates and durations are rounded down to
+    Integers and flags keep their values in columns of any type. The number of another label is a hash of its text. It
+    is the same in every call and on every computer, for frames of any library. Dates and durations are rounded down to
     microseconds. A missing label becomes NaN.
     """
     X = collected(X)
@@ -34,20 +34,13 @@ def with_category_numbers(X: Any, categorical_features: Any) -> Any:
 
 
 def _chosen(names: list[str], categorical_features: Any) -> set[str]:
-    """Return names of the columns selected by a mask, positions or names; ValueError for other objects.
-
-    Unknown positions and names are refused elsewhere.
-    """
+    """Return names of the columns selected by a mask, positions or names; anything else is refused elsewhere."""
     chosen = np.atleast_1d(np.asarray(categorical_features))
     if chosen.dtype.kind == "b":
         return {name for name, is_chosen in zip(names, chosen) if is_chosen}
     if chosen.dtype.kind in "iu":
         return {names[j] for j in chosen if -len(names) <= j < len(names)}
-    if chosen.ndim > 1 or not all(isinstance(name, str) for name in chosen.tolist()):
-        raise ValueError(
-            f"categorical_features must be a mask, or a list of positions or names; got {categorical_features!r}."
-        )
-    return set(chosen.tolist())
+    return {name for name in chosen.tolist() if isinstance(name, str)}
 
 
 def _numbered(column: nw.Series) -> nw.Series:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.frames import unmasked
+from binfeat._common.frames import unmasked, without_long_integers
 from binfeat._common.validation import check_share
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
     if groups is None:
         return None
     try:
-        names = np.asarray(unmasked(groups))
+        names = np.asarray(unmasked(without_long_integers(groups)))
         names = names.ravel() if names.shape == (n_rows, 1) else names
         got = f"shape {names.shape}"
     except ValueError:

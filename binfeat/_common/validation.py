@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.array_types import ArrayLike, DTypeLike
-from binfeat._common.calendar import times_of, with_times
+from binfeat._common.calendar import times_in
 from binfeat._common.frames import collected, is_frame, is_source, unmasked, without_long_integers
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
@@ -46,28 +46,20 @@ def _refuse_times(
     """Raise TypeError for dates and durations: NumPy converts them to numbers in any unit, and NaT to -2^63."""
     if dtype is None or skip_check_array:
         return
-    if is_frame(X):
-        frame = nw.from_native(X, eager_only=True)
-        names = [name for name, own in frame.schema.items() if not own.is_numeric()]
-        found = [(f"Column {name!r} of {input_name}", times_of(with_times(frame.get_column(name)))) for name in names]
-    else:
-        kind = X.dtype.kind if hasattr(getattr(X, "dtype", None), "kind") else np.asarray(X).dtype.kind
-        found = [(input_name, {"M": "dates", "m": "durations"}.get(kind, ""))]
-    for where, times in found:
-        if times:
-            raise TypeError(
-                f"{where} contains {times}, and must contain numbers. Convert them, for example to days, or use a "
-                "kernel model, which accepts data frames with dates and durations."
-            )
+    for where, times in times_in(X):
+        name = input_name if where is None else f"Column {where!r} of {input_name}"
+        raise TypeError(
+            f"{name} contains {times}, but must contain numbers. Convert them, for example to days, or use a kernel "
+            "model, which accepts data frames with dates and durations."
+        )
 
 
 def checked_targets(y: Any) -> np.ndarray:
     """Return targets in float64, (n_rows,) or (n_rows, n_targets); ValueError for dates and huge numbers."""
     y = without_long_integers(y)
-    kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
-    if kind.kind in "mM":
-        remedy = "Divide it" if kind.kind == "m" else "Subtract a date, and divide"
-        raise ValueError(f"y must contain numbers; got {kind}. {remedy} by np.timedelta64(1, 'D').")
+    for _, times in times_in(y):
+        remedy = "Divide it" if times == "durations" else "Subtract a date, and divide"
+        raise ValueError(f"y must contain numbers, not {times}. {remedy} by np.timedelta64(1, 'D').")
     y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     check_moderate(y, "y")
     return y
@@ -90,7 +82,7 @@ def _column_at_fault(X: Any, error: Exception) -> str | None:
     """Return the name of the first column that raises the same error by itself, or None."""
     frame = nw.from_native(X, eager_only=True)
     for name in frame.columns:
-        column = frame.select(name).to_native()
+        column = frame.get_column(name).to_frame().to_native()  # `select` refuses integers as names
         for finite in (True, "allow-nan"):
             try:
                 checked_array(column, dtype="float64", ensure_all_finite=finite, input_name="X")
@@ -179,8 +171,8 @@ def in_digits(value: object) -> str:
 def check_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Return numbers as an array of float64 of any shape; TypeError for anything else."""
     with suppress(TypeError, ValueError, OverflowError):
-        array = np.asarray(unmasked(values))
-        if array.dtype.kind != "c":
+        array = np.asarray(unmasked(without_long_integers(values)))
+        if array.dtype.kind not in "cmM":
             return array.astype(np.float64, copy=False)
     raise TypeError(f"{name} must be numbers, got {values!r}.")
 
@@ -328,7 +320,7 @@ def check_categorical(categorical_features: Any, estimator: BaseEstimator) -> np
     chosen = np.atleast_1d(np.asarray([] if categorical_features is None else unmasked(categorical_features)))
     if chosen.dtype.kind == "b" and chosen.shape == (n_inputs,):
         return chosen.copy()
-    if chosen.dtype.kind in "UO":
+    if chosen.dtype.kind in "UO" and all(isinstance(name, str) for name in chosen.tolist()):
         names = list(getattr(estimator, "feature_names_in_", []))
         unknown = [name for name in chosen.tolist() if name not in names]
         if unknown:

@@ -17,7 +17,8 @@ from binfeat._engine.simd import FOUR, add_four, fetch_four
 FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
 COPIES = 4
 BLOCK_ROWS = 2**11  # rows whose float32 sums are accurate enough
-SUMS_PER_BIN = 8  # least number of rows of a block per bin, so that adding the sums takes little time
+SUMS_PER_BIN = 8  # rows of a block per bin, so that adding the sums takes little time
+MOST_BLOCK_ROWS = 2**16
 AHEAD = np.uint64(32)  # rows until the bins that are fetched are added
 
 
@@ -182,6 +183,12 @@ def multiply(codes, starts, first_row, weights, value, n_blocks, pairs, fours, s
 
 
 @jit
+def _block_rows(least, n_bins):
+    """Number of rows with sums that are added to the totals at once."""
+    return max(least, min(SUMS_PER_BIN * n_bins, MOST_BLOCK_ROWS))
+
+
+@jit
 def _add(sums, totals):
     for j in range(totals.shape[0]):
         totals[j] += sums[j]
@@ -222,7 +229,7 @@ def _sum_one(codes, values, copies, sums):
 @jit
 def _multiply_transposed_one(codes, values, value, block, copies, sums, totals, out):
     n_rows = codes.shape[0]
-    step = max(COPIES * block if copies.shape[1] == sums.shape[0] else block, SUMS_PER_BIN * sums.shape[0])
+    step = _block_rows(COPIES * block if copies.shape[1] == sums.shape[0] else block, sums.shape[0])
     if step >= n_rows:
         _sum_one(codes, values, copies, sums)
         _write(value, sums, out)
@@ -247,7 +254,7 @@ def _sum_pair(codes, values_0, values_1, pairs):
 
 @jit
 def _multiply_transposed_pair(codes, values, value, block, pairs, totals, out_0, out_1):
-    n_rows, step = codes.shape[0], max(block, SUMS_PER_BIN * pairs.shape[0])
+    n_rows, step = codes.shape[0], _block_rows(block, pairs.shape[0])
     if step >= n_rows:
         _sum_pair(codes, values[0], values[1], pairs)
         _write(value, pairs[:, 0], out_0)
@@ -283,7 +290,7 @@ def _multiply_transposed_four(codes, starts, first_row, value, block, p, followi
     bins, next_bins = slice(starts[p], starts[p] + n_bins), slice(starts[following], starts[following] + n_next)
     sums, next_sums = fours[0, : n_bins + 1], fours[1, : n_next + 1]
     n_rows = rows.shape[0]
-    step = max(block, SUMS_PER_BIN * fours.shape[1])  # of the largest grid, because threads decide which grids meet
+    step = _block_rows(block, fours.shape[1])  # of the largest grid: pairs of grids depend on the number of threads
     if step >= n_rows:
         place = slice(first_row, first_row + n_rows)
         _sum_four(codes[p, place], codes[following, place], rows, sums, next_sums)
@@ -326,7 +333,7 @@ def multiply_transposed(codes, starts, first_row, values, value, block, copies, 
     ----------
     codes, starts, first_row, value, pairs, fours : as in `multiply`
     values : (n_targets, n_rows) float32 or float64
-    block : int; least number of rows of a block; blocks are longer for grids of many bins
+    block : int; least number of rows of a block; blocks are longer for grids of many bins, up to 65,536 rows
     copies : (n_workers, 4, 257) of the type of `values`, scratch
     totals : (n_workers, 2, largest grid + 1, 4) float64, scratch
     rows : (n_rows, 4) of the type of `values`, scratch; not used for less than four targets

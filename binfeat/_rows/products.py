@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 from binfeat._common.operators import RowMatrix
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_row_weights
-from binfeat._engine.products import BLOCK_ROWS, SUMS_PER_BIN
+from binfeat._engine.products import BLOCK_ROWS, MOST_BLOCK_ROWS, SUMS_PER_BIN
 
 # Features of ridge models: an array, a sparse matrix, a data frame, a BinMatrix or another LinearOperator.
 Design: TypeAlias = Any
@@ -54,7 +54,7 @@ def transposed_product(Z: Any, V: np.ndarray, out: np.ndarray) -> None:
         return
     n_rows = step = Z.shape[0]
     if out.dtype == np.float32 and sparse.issparse(Z):
-        step = max(BLOCK_ROWS, SUMS_PER_BIN * Z.shape[1] * n_rows // max(1, Z.nnz))
+        step = max(BLOCK_ROWS, min(SUMS_PER_BIN * Z.shape[1] * n_rows // max(1, Z.nnz), MOST_BLOCK_ROWS))
     elif out.dtype == np.float32 and isinstance(Z, np.ndarray):
         step = 4 * BLOCK_ROWS  # BLAS adds several interleaved sums
     if step >= n_rows:

@@ -27,7 +27,7 @@ class DaskScorer:
         raise NotImplementedError
 
     def _by_chunk(self, method: str, X: Any, kind: Callable[[], Kind], needs: str = "") -> Any:
-        """Call a method of the model, which can need another fitted attribute, for rows in memory or each chunk."""
+        """Call a method of the fitted model for rows in memory, or for each chunk."""
         if not is_chunked(X):
             return getattr(self._in_memory, method)(self, X)
         check_is_fitted(self, needs or self._needs)

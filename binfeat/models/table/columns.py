@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
 from itertools import compress
@@ -17,7 +16,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from binfeat._common.calendar import days_of, is_time, times_of, with_times, zone_in
+from binfeat._common.calendar import days_of, is_time, times_of, times_of_objects, with_times, zone_in
 from binfeat._common.frames import EXACT, LONG_INTEGERS, collected, is_frame, is_missing, is_numeric
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
@@ -202,6 +201,10 @@ class Column:
         kind = content_of(strings) if strings else ""
         return kind if kind == NUMBERS or len(strings) == len(known) else "", guess_type(strings)
 
+    def times(self) -> str:
+        """Return the kind of times in a column of objects: "durations", "dates" (without a time zone), or ""."""
+        return times_of_objects(self._distinct[0]) if self._values.dtype.kind == "O" else ""
+
     def read_as(self, kind: str) -> "Column":
         """Return the column with its strings or objects as numbers or days."""
         return Column(self._values, self.name, kind=kind)
@@ -240,16 +243,6 @@ class Column:
         numbers: list[RawValue] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
         large = {value for value in numbers if not is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
-
-
-def _times_of_objects(column: Column) -> str:
-    """Return the kind of times of a column of objects: "durations", "dates" (without a time zone), or ""."""
-    objects = column._distinct[0] if column._values.dtype.kind == "O" else []
-    known = [value for value in objects if not is_missing(value)]
-    if known and all(isinstance(value, timedelta | np.timedelta64) for value in known):
-        return "durations"
-    are_dates = known and all(isinstance(value, date | np.datetime64) for value in known)
-    return "dates" if are_dates and not any(getattr(value, "tzinfo", None) for value in known) else ""
 
 
 def _are_large(values: np.ndarray) -> bool:
@@ -321,7 +314,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         columns, shape = [_array_column(values, f"Column {j}", known[j]) for j, values in enumerate(X.T)], X.shape
         matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     if reset:
-        of_objects = list(map(_times_of_objects, columns))
+        of_objects = [column.times() for column in columns]
         columns = [column.read_as(own) if own else column for column, own in zip(columns, of_objects)]
         known = [own or typed for own, typed in zip(of_objects, known)]
     return Columns(columns, known, shape, matrix)

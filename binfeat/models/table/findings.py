@@ -154,10 +154,11 @@ def warn_of_training_rows(rows: TableRows, apart: bool) -> None:
             f"{len(rows)} rows are too few to estimate length scales and the penalty; predictions may be unreliable. "
             "Fit the model to more rows."
         )
-    if not apart and rows.share_of_copies > 0.1 and rows.are_fine:
+    if not apart and rows.share_of_copies > 0.1 and rows.copies_are_fine:
         warn(
-            f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included, so validation errors "
-            "can be too low. Drop the copies, or pass groups to fit, so that copies are in the same split."
+            f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included, so errors and "
+            "intervals are too small for other rows. Drop the copies, or pass groups to fit, so that copies are in the "
+            "same split, unless new rows are copies, too."
         )
 
 

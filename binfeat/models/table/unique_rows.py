@@ -9,6 +9,7 @@ import numpy as np
 from binfeat._common.subsets import cached_parts
 
 _KEPT = 8192  # maximum number of hashes in a model
+_FEWEST = 50  # different rows of a table with copies; fewer are equal by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +37,21 @@ class TableRows:
 
     @property
     def are_fine(self) -> bool:
-        """Return True if an input of different rows has too many values for equal rows by chance.
+        """Return True if the values of an input show that equal rows are copies, for a table of different rows.
 
-        These are different values in more than a fourth of the rows, except integers of a small range, such as codes of
-        categories: each of these codes occurs again and again.
+        Such an input has different values in more than a fourth of the rows. Codes do not count: integers of a small
+        range that are different in all rows, such as numbers of products.
         """
-        some, ranges = self.table[:10_000], np.ptp(self.table, axis=0)
-        may_be_codes = (ranges < 10 * len(self)) & (some == np.floor(some)).all(axis=0)
-        return any(np.unique(values).size > 0.25 * len(some) for values in some.T[~may_be_codes])
+        some = self.table[:10_000]
+        ranges, n_different = np.ptp(self.table, axis=0), np.array([np.unique(values).size for values in some.T])
+        are_codes = (ranges < 10 * len(self)) & (some == np.floor(some)).all(axis=0) & (n_different == len(some))
+        return bool(((n_different > 0.25 * len(some)) & ~are_codes).any())
+
+    @property
+    def copies_are_fine(self) -> bool:
+        """Return `are_fine` of the different rows; False for less than 50."""
+        different = np.unique(self.hashes, return_index=True)[1]
+        return different.size >= _FEWEST and self.at(different).are_fine
 
     def at(self, rows: np.ndarray) -> Self:
         weights = None if self.weights is None else self.weights[rows]
@@ -53,11 +61,11 @@ class TableRows:
 def unique_rows(rows: TableRows, cells: np.ndarray | int = 0) -> tuple[TableRows, np.ndarray]:
     """Return the rows to learn from, and their numbers.
 
-    Rows of weight 0 are dropped. Copies are merged if more than a fourth of the rows are copies, and at least a fifth
-    occur once or twice, unless they are equal by chance. (If nearly all rows occur many times, such as products in a
-    list of sales, new rows are probably copies, too; without copies, all validation rows would be new products.) Only
-    rows with equal `cells`, (n_rows,), are merged. If weights differ, rows are sorted by their hashes, so that a weight
-    of two and a row that occurs twice give the same model.
+    Rows of weight 0 are dropped. Copies are merged if more than a fourth of the rows are copies, unless they are equal
+    by chance, or there are few different rows: new rows are then probably copies, too, such as products in a list of
+    sales, and without copies all validation rows would be new products. Only rows with equal `cells`, (n_rows,), are
+    merged. If weights differ, rows are sorted by their hashes, so that a weight of two and a row that occurs twice give
+    the same model.
     ValueError if a single row has weight.
     """
     kept = np.arange(len(rows)) if rows.weights is None else np.flatnonzero(rows.weights)
@@ -69,12 +77,21 @@ def unique_rows(rows: TableRows, cells: np.ndarray | int = 0) -> tuple[TableRows
         return rows, kept
     weights = np.ones(kept.size) if rows.weights is None else rows.weights[kept, 0]
     _, first, places, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    are_rare = counts[counts <= 2].sum() >= 0.2 * kept.size
-    if are_many and are_rare and rows.at(kept[first]).are_fine and _targets_agree(rows.at(kept)):
+    if are_many and not _are_few(counts) and rows.at(kept[first]).are_fine and _targets_agree(rows.at(kept)):
         kept, weights, places = kept[first], np.bincount(places, weights), np.arange(first.size)
     order = np.argsort(kept) if weights.min() == weights.max() else np.lexsort((weights, places))
     own = weights[order, np.newaxis] if (weights != 1).any() else None
     return replace(rows.at(kept[order]), weights=own), kept[order]
+
+
+def _are_few(counts: np.ndarray) -> bool:
+    """Return True if rows with these counts seem to be drawn from few different rows, nearly all of which occur.
+
+    Then few rows occur once or twice, and counts vary at random, unlike the counts of a table that is repeated.
+    """
+    are_rare = counts[counts <= 2].sum() >= 0.2 * counts.sum()
+    are_even = counts.var() < 0.75 * counts.mean()  # the variance of random counts is their mean
+    return counts.size < _FEWEST or not (are_rare or are_even)
 
 
 def _targets_agree(rows: TableRows) -> bool:

@@ -66,8 +66,8 @@ with tempfile.TemporaryDirectory() as folder:
 # Weights and groups
 # ------------------
 # ``sample_weight`` contains one weight per row, and ``class_weight`` one weight per class. ``class_weight="balanced"``
-# gives all classes the same total weight. Oversampling cannot leak into the validation set, because equal rows are
-# merged into one row with their total weight.
+# gives all classes the same total weight. Use them instead of oversampling. Copies are usually recognized and merged
+# into one row with their total weight, and a warning appears if some remain, which can leak into the validation set.
 #
 # ``groups`` in ``fit`` marks related rows, such as several visits of one patient. All rows of a group are in the same
 # split. With groups and up to 1,500 rows the model is exact, and its error is a leave-one-group-out error. With more

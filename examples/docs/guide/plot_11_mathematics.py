@@ -101,8 +101,9 @@ print("finite differences ", np.round(differences, 7))
 # Francia 1972). At most 64 columns are added. ``models/table/derived.py``
 #
 # *Duplicates.* If more than a quarter of the rows are copies of other rows, including the targets, each set of copies
-# becomes one row with the sum of their weights. The rule applies only if some column has many different values, because
-# then copies are not a coincidence. ``models/table/unique_rows.py``
+# becomes one row with the sum of their weights. The rule applies only if some column other than codes has many
+# different values, because then copies are not a coincidence. It does not apply to a table that seems to be drawn from
+# few different rows, such as a list of sales of few products. ``models/table/unique_rows.py``
 #
 # Length scales
 # -------------
