@@ -59,6 +59,26 @@ def test_standard_deviations_and_intervals_of_an_exact_model(table, weighted):
     np.testing.assert_allclose(intervals, np.column_stack([predicted - half, predicted + half]), rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_with_groups_use_errors_of_whole_groups(table, weighted):
+    """By errors of single rows, intervals of 90 % contained 31 % of the rows of new groups."""
+    X, y, _ = table
+    X, y, rows, groups = X[:60], y[:60], X[100:120], X[:60, 0].argsort().argsort() // 5
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, size=60) if weighted else np.ones(60)
+    model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y, sample_weight=weights, groups=groups)
+    alpha, Y, scaled = float(model._exact["alpha"]), (y - y.mean()) / y.std(), np.empty(60)
+    v = weights * alpha / 0.3
+    K = kernels.Laplacian()(X, gamma=GAMMA) + 1
+    for group in range(12):
+        own, others = groups == group, groups != group
+        coef = np.linalg.solve(K[np.ix_(others, others)] + np.diag(alpha / v[others]), Y[others])
+        variances = np.diag(covariance(X[others], X[own], alpha, v[others]))
+        scaled[own] = np.abs(Y[own] - K[np.ix_(own, others)] @ coef) / np.sqrt(1 + variances)
+    half = np.sort(scaled)[48] * y.std() * np.sqrt(1 + np.diag(covariance(X, rows, alpha, v)))
+    predicted, intervals = model.predict(rows), model.predict_interval(rows, coverage=0.8, method="deviations")
+    np.testing.assert_allclose(intervals, np.column_stack([predicted - half, predicted + half]), rtol=2e-3, atol=2e-3)
+
+
 def test_standard_deviations_are_those_of_a_gaussian_process(rng):
     """They equal scikit-learn's Gaussian process with the same kernel and noise."""
     X = rng.uniform(-3, 3, size=(150, 1))

@@ -1,7 +1,7 @@
 """The leave-one-out error of exact kernel ridge regression, and its gradient by Cholesky factors."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -136,15 +136,33 @@ def residuals_by(B: np.ndarray, coef: np.ndarray, groups: np.ndarray | None) -> 
     """Return residuals r with each row (or group) left out: ``G_gg r_g = c_g``, with the block of ``G = B B'``."""
     if groups is None:
         return coef / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
-    order, out = np.argsort(groups, kind="stable"), np.empty(coef.shape)
-    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-        own = B[rows].astype(np.float64)
-        out[rows] = np.linalg.solve(own @ own.T, coef[rows])
+    out = np.empty(coef.shape)
+    for rows, block in _blocks(B, groups):
+        out[rows] = np.linalg.solve(block, coef[rows])
     return out
 
 
+def diagonal_by_group(B: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return ``1 / diag(G_gg^-1)`` of the block of each group in ``G = B B'``; the diagonal of G for single rows."""
+    out = np.empty(len(B))
+    for rows, block in _blocks(B, groups):
+        out[rows] = 1 / np.diag(np.linalg.inv(block))
+    return out
+
+
+def _blocks(B: np.ndarray, groups: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the rows of each group, and their block of ``B B'``."""
+    order = np.argsort(groups, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        own = B[rows].astype(np.float64)
+        yield rows, own @ own.T
+
+
 def left_out_variances(g: np.ndarray, alpha: float, weights: Weights) -> np.ndarray:
-    """Return variances of leave-one-out predictions, relative to the noise, from the diagonal of the inverse."""
+    """Return variances of leave-one-out predictions, relative to the noise, from the diagonal of the inverse.
+
+    For variances of leave-one-group-out predictions, pass `diagonal_by_group`.
+    """
     return np.maximum(1 / (alpha * g) - (1.0 if weights is None else 1 / weights), 0.0)
 
 

@@ -116,9 +116,10 @@ class NumbersModelBase(ServedModelBase):
         between regions of the inputs, less so with "quantiles" if the noise varies. Hyperparameters are selected with
         the same rows, so residuals are slightly too small; intervals are widened as for up to seven further degrees of
         freedom. There is no guarantee for few rows: on 320 synthetic tables, 90 % intervals of models with 20, 30, 50
-        and 100 rows contained 91, 90, 90 and 90 % of new targets, with standard errors below 0.5 points. Models on
-        random features, and local models with `cv` or `groups`, use residuals of the validation set only; with 60 rows
-        in it, coverage varies by several percent between fits.
+        and 100 rows contained 91, 90, 90 and 90 % of new targets, with standard errors below 0.5 points. Exact models
+        with `groups` use residuals of predictions with the whole group left out. Models on random features, and local
+        models with `cv` or `groups`, use residuals of the validation set only; with 60 rows in it, coverage varies by
+        several percent between fits.
 
         Parameters
         ----------

@@ -108,7 +108,7 @@ class ExactFunction(KernelFunction):
 class ExactPosterior:
     """Error bars of an exact model in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
 
-    Errors are validation errors, if there are validation rows, or leave-one-out errors.
+    Errors are validation errors, if there are validation rows, or leave-one-group-out or leave-one-out errors.
     """
 
     def __init__(self, function: ExactFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:

@@ -9,7 +9,7 @@ from binfeat._common.arrays import quotients
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
-from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, least_alpha, left_out_variances
+from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, diagonal_by_group, least_alpha, left_out_variances
 from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, RowsInCells
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimize, solve_kernel
@@ -70,6 +70,10 @@ class ExactSolver(KernelCandidate):
             best = self.tuned()
         with run.stage("solution"):
             solution = self.solution(best)
+            if self._rows.held_out.size:
+                solution = replace(solution, errors=self._errors(best))
+            elif self._problem.groups is not None and self._problem.loss.is_squares:
+                solution = replace(solution, errors=self._errors_of_groups(solution))
             goes_on = run.step()
             if goes_on and self._may_have_levels:
                 solution = self._with_levels(best.kernel, solution, run)
@@ -100,7 +104,7 @@ class ExactSolver(KernelCandidate):
             predictions=predictions,
             curve=[(0, float(problem.losses(rows)(predictions).mean()))],
             status="converged",
-            errors=self._errors(best) if self._rows.held_out.size else found.errors,
+            errors=found.errors,
             known=(every, found.scores),
         )
 
@@ -154,6 +158,15 @@ class ExactSolver(KernelCandidate):
         function = self._function(best.kernel, known, self._rows.columns(known))
         variances = function.posterior(None, None, n_jobs).variances(self._rows.X[rows])
         return HeldOutErrors.of(problem.Y[rows] - cast(np.ndarray, best.predictions), variances)
+
+    def _errors_of_groups(self, solution: Solution) -> HeldOutErrors:
+        """Return the errors of predictions with each group left out, which were made for all rows of the model."""
+        problem, rows, function = self._problem, solution.rows, cast(ExactFunction, solution.function)
+        with one_blas_thread():
+            root, alpha = function.inverse_root(self._run.settings.n_jobs)
+            diagonal = diagonal_by_group(root, cast(np.ndarray, problem.groups)[rows])
+        variances = left_out_variances(diagonal, alpha, function.weights)
+        return HeldOutErrors.of(problem.Y[rows] - solution.predictions, variances)
 
     def _by_squares(self, best: Trial, X: np.ndarray) -> _Solved:
         problem, rows, n_jobs = self._problem, self._rows.all, self._run.settings.n_jobs
