@@ -101,9 +101,9 @@ class NumbersModelBase(ServedModelBase):
         if not levels.size:
             raise ValueError("quantiles must contain at least one level between 0 and 1, got none.")
         noise_model = self._require_noise_model()
-        rising, falling = map(noise_model.quantiles, (levels, 1 - levels))
+        rising, falling, center = map(noise_model.quantiles, (levels, 1 - levels, np.array([0.5])))
         widening = self._widening(len(noise_model.residuals))
-        offsets = widening * np.where(self._own_targets.falls, falling, rising)
+        offsets = center + widening * (np.where(self._own_targets.falls, falling, rising) - center)
         scores, sizes = np.split(self._columns_of(X, noise_model.sizes), 2, axis=1)
         return self._own_targets.stacked([scores + sizes * offset for offset in offsets])
 
