@@ -129,7 +129,7 @@ def test_ctrl_c_in_the_search_of_a_source_keeps_a_model_of_its_sample(table, sam
 
 @pytest.mark.parametrize(
     ("options", "name"),
-    [({}, "_noise_model"), ({"features": "binning"}, "_rises"), ({"loss": "poisson"}, "solver_again")],
+    [({}, "noise_model_of"), ({"features": "binning"}, "_rises"), ({"loss": "poisson"}, "solver_again")],
 )
 def test_ctrl_c_after_the_solution_keeps_it(table, few_steps, options, name):
     X, y, _ = table

@@ -92,6 +92,20 @@ def test_intervals_take_them_where_noise_varies(noisy, rng):
     assert (deviations != quantiles).all()
 
 
+@pytest.mark.parametrize(
+    ("given", "seed"),
+    [({}, 5), ({"solver_params": {"n_grids": 60}}, 1), *hard(({"features": "fourier"}, 1))],
+)
+def test_quantiles_contain_a_value_that_most_targets_share(given, seed):
+    """Residuals of these targets varied less than predictions changed by the rows' own targets, so coverage was 0."""
+    rng = np.random.default_rng(seed)
+    X, is_rare = rng.normal(size=(1000, 4)), rng.random(1000) < 0.02
+    y = np.where(is_rare, rng.gamma(2, 1000, size=1000), 0.0)
+    model = KernelMachineRegressor(random_state=0, **given).fit(X[:500], y[:500])
+    low, high = model.predict_quantiles(X[500:], [0.05, 0.95]).T
+    assert np.mean((low <= y[500:]) & (y[500:] <= high)) > 0.85
+
+
 def test_several_targets_transforms_weights_and_blocks(rng):
     X, y, size = drawn(rng, 400)
     both = np.column_stack([y, X[:, 0] + 0.1 * rng.normal(size=400)])

@@ -6,21 +6,21 @@ from typing import cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from binfeat._common.held_out import is_significantly_less, sums_by_group
+from binfeat._common.held_out import sums_by_group
 from binfeat._common.labels import AnyLabels
-from binfeat._common.subsets import evenly_spaced, thinned
+from binfeat._common.subsets import evenly_spaced
 from binfeat._common.warned import warn
 from binfeat._threads import one_blas_thread, side_by_side
-from binfeat.kernels.families import RBF, Laplacian, Matern
-from binfeat.length_scales.kernel_sum import KernelSum, Trial
+from binfeat.kernels.families import Matern
+from binfeat.length_scales.kernel_sum import Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError
-from binfeat.length_scales.matrices import is_radial
 from binfeat.length_scales.search import LengthScaleSearch
-from binfeat.models.fitted.exact import ExactFunction, NoiseModel
+from binfeat.models.fitted.exact import ExactFunction
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
-from binfeat.models.kernel_algebra.loss import Deviance, SquaredError, loss_of
+from binfeat.models.kernel_algebra.loss import Deviance, loss_of
+from binfeat.models.noise import noise_model_of
 from binfeat.models.problem import Problem, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.high_dimensional import HighDimensionalSearch
@@ -102,12 +102,6 @@ _MOST_STEPS = 6  # maximum of Newton steps of a loss
 _SMALL_STEP, _LARGE_STEP = 0.01, 0.1
 _STATUSES = "converged", "budget", "stopped"  # in the order of their priority
 _WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
-_SPREAD_ROWS, _SPREAD_VALUES = 1000, 100_000  # rows for learning sizes, and values of their inputs
-_SPREAD_TUNED_ROWS = 500  # rows among these for the penalty
-_SPREAD_RESIDUALS = 10_000  # residuals for quantiles
-_LEAST_SIZE = 0.1  # share of the mean size of residuals that is added to sizes
-_CLEAR_ERROR = 0.95  # sizes differ if the error of log sizes is below this share of their variance
-_START_ALPHA = 3.0  # initial penalty for sizes, because sizes of single residuals are nearly all noise
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
@@ -167,7 +161,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     groups = None if settings.has_cv or problem.scoring is not None else rows_of(problem.groups, rows)
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = problem.loss.is_squares and not isinstance(targets, AnyLabels) and run.limits.mechanisms.noise_model
-    noise_model = _noise_model(problem, kernels, solution, run) if has_noise and not is_short else None
+    noise_model = noise_model_of(problem, kernels, solution, run) if has_noise and not is_short else None
     if run.cut_short:
         run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
     errors, gammas = kernels.history(main.kernel)
@@ -326,66 +320,3 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
     own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
     return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)
-
-
-def _noise_model(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> NoiseModel:
-    """Fit kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
-
-    Residuals are validation residuals of the solution. Only the penalty is learned again. Sizes of a group are
-    predicted from other groups.
-    """
-    is_grouped = problem.groups is not None
-    known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
-    n_learned = min(_SPREAD_ROWS, max(2, _SPREAD_VALUES // problem.table.shape[1]))
-    known = thinned(known, n_learned if is_grouped else _SPREAD_RESIDUALS)
-    rows = solution.rows[known]
-    residuals = problem.Y[rows] - solution.predictions[known]
-    own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
-    some = own.train if is_grouped else thinned(own.train, _SPREAD_TUNED_ROWS)
-    settings = replace(run.settings, alpha=None, kernel=None, refits=False)
-    quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
-    tuned = ExactSolver(replace(own, train=some), quiet, kernel).tuned()
-    logs = ExactSolver(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
-    expected = targets.decode(logs.predict(run.settings.n_jobs)(kernels.X[rows]))
-    places = np.full(len(problem.table), -1)
-    places[rows] = np.arange(len(rows))
-    expected[places[logs.rows]] = targets.decode(logs.predictions)
-    differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
-    run.note("noise", "differs between rows" if differ else "about constant", solution.error)
-    return NoiseModel(
-        **(function.arrays() | {"coef": function.coef * targets.std[:, np.newaxis]}),
-        intercept=logs.intercept * targets.std + targets.mean,
-        differ=differ,
-        residuals=np.sort(residuals / np.exp(expected), axis=0),
-    )
-
-
-def _differ(problem: Problem, logs: Solution) -> np.ndarray:
-    losses = problem.losses(logs.rows)
-    predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
-    groups = rows_of(problem.groups, logs.rows)
-    predicted, constant = sums_by_group(predicted, groups), sums_by_group(constant, groups)
-    return np.array(predicted.mean() < _CLEAR_ERROR * constant.mean() and is_significantly_less(predicted, constant))
-
-
-def _problem_of_sizes(
-    problem: Problem, rows: np.ndarray, sizes: np.ndarray, learned: np.ndarray
-) -> tuple[Problem, Targets]:
-    """Return a problem with logarithms of the sizes of residuals as targets; `learned` are its training rows."""
-    means = sizes.mean(axis=0)
-    logs = np.zeros(problem.Y.shape)
-    logs[rows] = np.log(sizes + np.where(means > 0, _LEAST_SIZE * means, 1.0))
-    train = rows[learned]
-    targets = Targets.of(TargetTransform("none"), logs[train])
-    plain = replace(problem, own_weights=problem.weights, loss=SquaredError(), squares=None, scoring=None)
-    return replace(plain, y=logs, targets=targets, train=train, held_out=train[:0]), targets
-
-
-def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
-    """Return the length scales of the solution for a kernel of exact models; for random features, of the search."""
-    main = solution.kernel.main
-    if isinstance(solution.function, FeatureFunction):
-        main = (kernels.radial if is_radial(main.kernel) else kernels.binning).main
-    kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
-    own = KernelSum([replace(main, kernel=kernel, share=1.0)], _START_ALPHA, _SPREAD_ROWS)
-    return ScaledKernels(kernels.X, [Trial(own, 1.0)])
