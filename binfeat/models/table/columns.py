@@ -201,10 +201,6 @@ class Column:
         kind = content_of(strings) if strings else ""
         return kind if kind == NUMBERS or len(strings) == len(known) else "", guess_type(strings)
 
-    def times(self) -> str:
-        """Return the kind of times in a column of objects: "durations", "dates" (without a time zone), or ""."""
-        return times_of_objects(self._distinct[0]) if self._values.dtype.kind == "O" else ""
-
     def read_as(self, kind: str) -> "Column":
         """Return the column with its strings or objects as numbers or days."""
         return Column(self._values, self.name, kind=kind)
@@ -243,6 +239,10 @@ class Column:
         numbers: list[RawValue] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
         large = {value for value in numbers if not is_missing(value) and EXACT < abs(value) <= sys.float_info.max}
         return len(large), len(set(map(float, large)))
+
+
+def _times_of_objects(column: Column) -> str:
+    return times_of_objects(column._distinct[0]) if column._values.dtype.kind == "O" else ""
 
 
 def _are_large(values: np.ndarray) -> bool:
@@ -314,7 +314,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         columns, shape = [_array_column(values, f"Column {j}", known[j]) for j, values in enumerate(X.T)], X.shape
         matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     if reset:
-        of_objects = [column.times() for column in columns]
+        of_objects = list(map(_times_of_objects, columns))
         columns = [column.read_as(own) if own else column for column, own in zip(columns, of_objects)]
         known = [own or typed for own, typed in zip(of_objects, known)]
     return Columns(columns, known, shape, matrix)
