@@ -276,6 +276,29 @@ def test_contamination_is_the_share_of_training_rows(contamination, rng):
     assert (detector.predict(new) == -1).mean() == pytest.approx(contamination, abs=0.04)
 
 
+@pytest.mark.parametrize("contamination", ["auto", 0.005])
+def test_rows_without_another_row_in_their_bins_are_outliers(contamination, rng):
+    """They are tied at the lowest score, so a quantile of the scores is not above it if they are many."""
+    X, options = rng.normal(size=(1030, 3)), {"contamination": contamination, "gamma": 0.3, "random_state": 0}
+    X[1000:] = np.linspace(20, 1000, 30)[:, None]
+    detector = OutlierDetector(**options).fit(X)
+    parts = OutlierDetector(**options).partial_fit(X[:1000]).partial_fit(X[1000:])
+    for fitted in (detector, pickle.loads(pickle.dumps(detector)), detector.compact(), parts):
+        np.testing.assert_array_equal(fitted.predict(X[1000:]), -1)
+        np.testing.assert_array_equal(fitted.predict([[-1e6, 1e6, 1e6]]), [-1])
+        assert (fitted.predict(X[:1000]) == -1).sum() < 5
+
+
+def test_rows_far_from_all_others_are_outliers_if_no_row_of_the_sample_is_left(rng, monkeypatch):
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 10)
+    X = rng.normal(size=(1000, 2))
+    detector = OutlierDetector(contamination=1e-6, max_samples=None, random_state=0).fit(X)
+    detector.offset_ = detector.score_samples([[1e6, 1e6]])[0]
+    last = np.argsort(row_sample.orders_of(1000, detector._seed))[-900:]
+    detector.forget(np.delete(X, last, axis=0))
+    np.testing.assert_array_equal(detector.predict([[1e6, 1e6]]), [-1])
+
+
 def test_obvious_outliers_are_found(rng):
     X = np.concatenate([rng.normal(size=(2000, 10)), rng.normal(size=(20, 10)) * 3])
     labels = np.arange(2020) >= 2000

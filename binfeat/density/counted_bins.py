@@ -205,13 +205,14 @@ class CountedBins:
         return *self.grids.arrays, *self._tables.arrays, table.arrays[0], table.keys, *turns
 
     @cached_property
-    def _mean_log_size(self) -> float:
-        return float(np.log(np.maximum(self.sizes, 1)).mean())
+    def lowest_score(self) -> float:
+        """Score of rows without another row in their bins."""
+        return -float(np.log(np.maximum(self.sizes, 1)).mean())
 
     def scores_of_few(self, X: np.ndarray) -> np.ndarray | None:
         """Return scores of rows, float64 in C order; None if rows have infinite values."""
         scores = np.empty(X.shape[0])
-        return scores - self._mean_log_size if score_rows(X, *self._arrays, scores) else None
+        return scores + self.lowest_score if score_rows(X, *self._arrays, scores) else None
 
     def scores(self, X: CheckedRows) -> np.ndarray:
         """Return the mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
@@ -222,7 +223,7 @@ class CountedBins:
             tables = slots, slot_starts[grids], keys, starts[grids]
             turns = known[rows], orders[rows], self.turns.firsts[part], self.turns.last
             add_weights(hashes, *tables, *turns, self.weights, scores[rows], n_jobs=self.n_jobs)
-        return scores - self._mean_log_size
+        return scores + self.lowest_score
 
     def find(self, X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
         """Return True for rows equal to a training row, and the lowest order of these."""

@@ -58,7 +58,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     contamination : "auto" or float, default="auto"
         Share of outliers among the training rows, above 0 and at most 0.5. With "auto", the threshold is the first
         quartile of the scores of the training rows minus 1.5 interquartile ranges, or their 1 % quantile if it is
-        higher.
+        higher. Rows that share no bin with other training rows are always outliers, even if their share is larger.
     categorical_features : array-like of bool, int or str, default=None
         Inputs that contain category numbers: a mask, positions, or column names.
     n_jobs : int, default=None
@@ -111,7 +111,6 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
 
     __module__ = "binfeat"  # as saved files name it
 
-    offset_: float
     gamma_: np.ndarray
     n_rows_: int
     n_features_in_: int
@@ -206,7 +205,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         """Remove rows from the training rows, such as the oldest rows of a sliding window.
 
         The random sample of the training rows loses these rows as well. If no row of the sample is left, the threshold
-        remains unchanged.
+        is not estimated again.
 
         Parameters
         ----------

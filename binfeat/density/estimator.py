@@ -51,6 +51,7 @@ class CountingEstimator(WithKernel, Persistent):
     contamination: Any
     categorical_features: Any
     n_jobs: int | None
+    offset_: float
 
     def _check_parameters(self) -> None:
         binning_kernel(self.kernel)
@@ -120,15 +121,16 @@ class CountingEstimator(WithKernel, Persistent):
         self._keep(counted, sample, n_rows)
 
     def _keep(self, counted: CountedBins, sample: RowSample, n_seen: int) -> None:
-        """Set the attributes that change with the training rows; an empty sample leaves the threshold unchanged."""
+        """Set the attributes that change with the training rows; an empty sample keeps the threshold."""
         counts = counted.counts
         self._bin_keys, self._bin_counts, self._bin_starts = counts.bins.keys, counts.bins.counts, counts.bins.starts
         self._row_hashes, self._row_orders, self._sizes = counts.hashes, counts.orders, counted.sizes
         self.n_rows_, self._derived = counted.n_rows, Derived()
         self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may exist
         self._sample_arrays, self._n_seen = sample.arrays(), n_seen
-        if sample.orders.size:
-            self.offset_ = self._threshold(counted.scores(sample.rows))
+        threshold = self._threshold(counted.scores(sample.rows)) if sample.orders.size else self.offset_
+        step = np.log(2) / counted.n_grids  # from the lowest score to the next one, with another row in one bin
+        self.offset_ = float(max(threshold, counted.lowest_score + step / 2))
 
     def _threshold(self, scores: np.ndarray) -> float:
         if not is_word(self.contamination, "auto"):
