@@ -33,6 +33,16 @@ def test_few_rows(table):
             KernelMachineRegressor(**FIXED).fit(X[:n_rows], y[:n_rows])
 
 
+def test_few_rows_with_nearly_all_the_weight(table):
+    (X, y), weights = table, np.where(np.arange(120) < 3, 1e6, 1.0)
+    with pytest.warns(UserWarning, match="120 rows count like 3 rows of equal weight.*Limit the largest weights"):
+        KernelMachineRegressor(**FIXED).fit(X, y, sample_weight=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelMachineRegressor(**FIXED).fit(X, y, sample_weight=np.exp(np.arange(120) / 10))  # worth 20 rows
+        KernelMachineRegressor(**FIXED).fit(X[:40], y[:40], sample_weight=weights[:40])
+
+
 def test_single_rows_of_classes(table):
     X, y = table
     labels = np.where(y > 0, "high", "low").astype(object)

@@ -23,7 +23,7 @@ from binfeat.models.solvers.choice import known_targets, previous_fit
 from binfeat.models.solvers.sizes import TUNING_ROWS, rows_in_time
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.encoder import TableEncoder
-from binfeat.models.table.findings import warn_of_training_rows
+from binfeat.models.table.findings import warn_of_training_rows, warn_of_unequal_weights
 from binfeat.models.table.targets import Targets
 from binfeat.models.table.unique_rows import TableRows, kept_hashes, row_hashes, unique_rows
 
@@ -68,6 +68,7 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
     own, (train, held_out, numbers) = _cleaned(model, rows, given, run)
     is_split = settings.has_cv or given.groups is not None
     warn_of_training_rows(own, apart=is_split)
+    warn_of_unequal_weights(weights)
     targets = given.targets
     if own is not rows and not isinstance(targets, AnyLabels):
         targets = model._targets(own.y, own.weights)

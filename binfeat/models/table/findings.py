@@ -162,6 +162,19 @@ def warn_of_training_rows(rows: TableRows, apart: bool) -> None:
         )
 
 
+def warn_of_unequal_weights(weights: np.ndarray | None) -> None:
+    """Warn if a few rows have nearly all the weight of many rows, by the effective number of rows (Kish 1965)."""
+    if weights is None or (n_rows := np.count_nonzero(weights)) < 50:
+        return
+    relative = weights / weights.max()
+    n_effective = relative.sum() ** 2 / (relative**2).sum()
+    if n_effective < 10:
+        warn(
+            f"Weights of rows are very unequal: {n_rows:,} rows count like {n_effective:.0f} rows of equal weight, so "
+            "predictions may be unreliable. Limit the largest weights."
+        )
+
+
 def warn_of_rare_classes(classes: np.ndarray, counts: np.ndarray) -> None:
     if counts.min() == 1:
         lone = classes[counts == 1].tolist()
