@@ -30,7 +30,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     """Kernel ridge regression on raw tables, with automatic selection of kernel, length scales and penalty.
 
     It minimizes ``sum_i v_i |y_i - f(x_i)|^2 + alpha |f|^2`` over functions f of the kernel's space and an intercept,
-    for standardized targets y_i and sample weights v_i [1]_.
+    for standardized targets y_i and sample weights v_i [1]_. All targets share one kernel and its length scales.
 
     Parameters
     ----------

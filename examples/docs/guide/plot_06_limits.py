@@ -46,5 +46,7 @@ ax.legend(frameon=False)
 #   binning needs 2 or 4 bytes per row and grid.
 # - *Extrapolation.* Far from the training rows, exact models and models on binning features predict the mean of y.
 # - *Steps.* If the target has steps in many inputs at once, tree ensembles are usually more accurate.
+# - *Several targets.* They share one kernel and its length scales. If they depend on different inputs, fit one model
+#   per target, for example with ``sklearn.multioutput.MultiOutputRegressor``.
 # - *Values.* Infinite values and numbers beyond 1e100 raise an error. Missing values are accepted.
 # - *Files.* Loading a skops file of a model cannot run code. Files of newer versions raise an error.
