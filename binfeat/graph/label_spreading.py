@@ -44,6 +44,9 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     The class scores of a row are a weighted average of its neighbors' scores and its own label. `predict` uses the
     mean score of the 16 most similar distinct training rows, also for new rows.
 
+    Scores depend on the shares of the classes among the labels. If classes overlap and a rare class has as many labels
+    as a frequent one, the rare class is predicted too often. To avoid this, label a random sample of the rows.
+
     Parameters
     ----------
     alpha : float, default=0.98

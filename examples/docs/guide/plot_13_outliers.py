@@ -112,5 +112,9 @@ print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
 # - *Rare groups.* Each grid counts a random sample of 4,096 training rows, so a fit takes about the same time for a
 #   million rows as for a small table. Groups with fewer than 1 in 4,096 rows are not distinguished from outliers.
 #   Increase ``max_samples`` to distinguish them.
+# - *Tight groups of outliers.* Rows of such a group are in the same bins. Their region is dense, so they are not
+#   outliers, even if the group is far from all other rows.
+# - *Few inputs.* ``contamination="auto"`` also flags clean rows: about 8 % of a Gaussian sample with one input, 4 %
+#   with two, and 1 % with three or more. Set ``contamination`` to flag fewer rows.
 # - *Tables with a fitted kernel regressor.* Its standard deviations, ``predict(X, return_std=True)``, detect unfamiliar
 #   rows better (mean AUC 0.82 instead of 0.77 on 15 tables), at ten times the cost.
