@@ -32,18 +32,26 @@ def held_out_of(model, monkeypatch, X, y, groups=None):
     return seen[0]
 
 
+@pytest.mark.parametrize(("n_rows", "n_held_out"), [(80, 20), (1000, 200), (2100, 210)])
+def test_a_larger_share_of_few_rows_validates_random_features(n_rows, n_held_out, rng, monkeypatch):
+    X = rng.normal(size=(n_rows, 2))
+    assert len(held_out_of(KernelMachineRegressor(**FIXED), monkeypatch, X, X[:, 0])[1]) == n_held_out
+    exact = KernelMachineRegressor(gamma=0.5, kernel="rbf", alpha=0.1, features="exact", random_state=0)
+    assert len(held_out_of(exact, monkeypatch, X, X[:, 0])[1]) == n_rows // 10
+
+
 def test_which_rows_are_held_out(table, monkeypatch):
     X, y, labels = table
     groups = np.arange(400) // 20
     regressor, classifier = KernelMachineRegressor(**FIXED), KernelMachineClassifier(**FIXED)
 
     train, held_out = held_out_of(regressor, monkeypatch, X, y)
-    assert (len(train), len(held_out)) == (360, 40)
+    assert (len(train), len(held_out)) == (300, 100)
     np.testing.assert_array_equal(np.union1d(train, held_out), np.arange(400))
     other = held_out_of(clone(regressor).set_params(random_state=1), monkeypatch, X, y)[1]
     assert not np.array_equal(held_out, other)
     held_out = held_out_of(classifier, monkeypatch, X, labels)[1]
-    assert len(held_out) == 40
+    assert len(held_out) == 100
     assert abs(np.mean(labels[held_out] == "yes") - np.mean(labels == "yes")) < 0.02
 
     for model in (regressor, clone(regressor).set_params(cv=GroupKFold(4))):
@@ -130,7 +138,7 @@ def test_fit_again_forgets(table):
 
 def test_grids_are_added_until_they_gain_little(table):
     X, y, _ = table
-    y = y + np.random.default_rng(2).normal(size=y.size)
+    y = y + np.random.default_rng(4).normal(size=y.size)
     model = KernelMachineRegressor(**with_options(GROWING, max_grids=5000)).fit(X, y)
     n_grids, errors = model.learning_curve_.T
     assert n_grids.size > 1

@@ -216,4 +216,4 @@ def test_fourier_features_of_the_rows_for_comparing_kernels_are_not_stored(rng, 
     X = rng.normal(size=(1000, 2))
     KernelMachineRegressor(features="fourier", kernel="rbf", gamma=1.0, random_state=0).fit(X, X[:, 0])
     (Z,) = given
-    assert [len(block) for _, block in Z.row_blocks()] == [128] * 7 + [4]
+    assert [len(block) for _, block in Z.row_blocks()] == [128] * 6 + [32]

@@ -74,7 +74,7 @@ def test_ctrl_c_in_a_solve(table, monkeypatch):
     X, y, _ = table
     real, model = cg.solve, KernelMachineRegressor(**GROWING)
     statuses = []
-    for call in range(1, 40, 6):
+    for call in range(1, 40, 4):
         monkeypatch.setattr(cg, "solve", interrupted_solver(real, call))
         model = KernelMachineRegressor(**GROWING)
         try:

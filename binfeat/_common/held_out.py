@@ -13,20 +13,21 @@ from binfeat._common.validation import check_share
 if TYPE_CHECKING:
     from sklearn.model_selection import BaseShuffleSplit
 
-_HELD_OUT_SHARE = 0.1  # for estimators without `validation_fraction`
+HELD_OUT_SHARE = 0.1  # for estimators without `validation_fraction`
 
 
 def splits(
-    estimator: BaseEstimator, n_rows: int, y: np.ndarray, groups: ArrayLike | None
+    estimator: BaseEstimator, n_rows: int, y: np.ndarray, groups: ArrayLike | None, share: float = HELD_OUT_SHARE
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield training and validation rows for the estimator's `cv`, `random_state` and `validation_fraction` (if any).
+    """Yield training and validation rows for the estimator's `cv`, `random_state` and `validation_fraction`.
 
-    ValueError if `validation_fraction` is not between 0 and 1, or the splitter fails or returns no rows.
+    Estimators without the parameter `validation_fraction` use `share`. ValueError if the fraction is not between 0 and
+    1, or the splitter fails or returns no rows.
     """
     from sklearn.model_selection import check_cv  # imported late because it is slow
 
     groups = check_groups(groups, n_rows)
-    cv = _random_part(estimator, y, groups) if estimator.cv is None else estimator.cv
+    cv = _random_part(estimator, y, groups, share) if estimator.cv is None else estimator.cv
     given = False
     if not isinstance(cv, Iterable) or isinstance(cv, str):
         cv = check_cv(cv, y, classifier=is_classifier(estimator)).split(np.zeros((n_rows, 1)), y, groups)
@@ -103,12 +104,13 @@ def _row_numbers(pair: Iterable[Any], n_rows: int) -> tuple[np.ndarray, np.ndarr
     return train, held_out
 
 
-def _random_part(estimator: BaseEstimator, y: np.ndarray, groups: np.ndarray | None) -> "BaseShuffleSplit":
+def _random_part(
+    estimator: BaseEstimator, y: np.ndarray, groups: np.ndarray | None, share: float
+) -> "BaseShuffleSplit":
     """Splitter with one random validation set of at least two rows, and at least one row per class."""
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
-    given = estimator.get_params(deep=False).get("validation_fraction", _HELD_OUT_SHARE)
-    share = check_share(given, "validation_fraction")
+    share = check_share(estimator.get_params(deep=False).get("validation_fraction", share), "validation_fraction")
     seed = estimator.random_state
     if groups is not None:
         if groups.max() == 0:

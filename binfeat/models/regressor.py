@@ -68,9 +68,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, plus 300 MB for copies of the table. None: a quarter of the computer's memory.
     cv : int, splitter or list of splits, default=None
-        Cross-validation strategy (`sklearn.model_selection.check_cv`). Exact models (up to 1,500 rows) use all splits
-        if each row is validated exactly once, ``refit=True``, and the loss is squared or Huber's. Otherwise only the
-        first split is used, as validation set. None: a random tenth. ``[(train, validation)]`` selects rows.
+        Splits (`sklearn.model_selection.check_cv`). Exact models (up to 1,500 rows) use all if each row is validated
+        once, ``refit=True``, and the loss is squared or Huber's. Otherwise the first is the validation set. None: a
+        tenth; "binning", "fourier": 200 rows if more, at most a quarter. ``[(train, validation)]`` selects rows.
     scoring : str or callable, default=None
         Score, without weights, that selections maximize (`sklearn.metrics.get_scorer`). None: weighted squared error.
     refit : bool, default=True
