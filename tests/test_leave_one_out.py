@@ -191,6 +191,40 @@ def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
     assert {each.error for each in drawn} == {exact.error}
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_slopes_of_groups_left_out_as_a_whole(rng, weighted):
+    (X, Y), gamma, groups = rows(rng), np.array([0.2, 0.5, 1.0]), rng.integers(6, size=20)
+    matrix, X = matrices.kernel_matrix(kernels.RBF(), CONTINUOUS), columns_of(X, 0.0)
+    weights = rng.uniform(0.5, 1.5, size=20) if weighted else None
+
+    def left_out(groups, gamma=gamma, alpha=0.5):
+        return leave_one_out.leave_one_out(matrix, X, Y, weights, gamma, alpha, rng, groups=groups)
+
+    def difference(gammas, alpha, step=0.02):
+        (low, high) = (left_out(groups, gamma * gammas**own, 0.5 * alpha**own).error for own in (-step, step))
+        return (high - low) / (2 * step)
+
+    found, K = left_out(groups), matrix(X, X, gamma)
+    errors = leave_one_out.weighted_squares(K, 0.5, weights, Y, groups=groups)
+    np.testing.assert_allclose(found.error, errors.mean(), rtol=1e-5)
+    expected = [difference(np.exp(own), 1.0) for own in np.eye(3)]
+    np.testing.assert_allclose(found.slopes, expected, atol=2e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(found.alpha_slope, difference(1.0, np.e), rtol=2e-3)
+    for same, plain in ((np.arange(20), None), (np.zeros(20, int), None)):  # a single group is split into rows
+        one, two = left_out(same), left_out(plain)
+        np.testing.assert_allclose([one.error, *one.slopes], [two.error, *two.slopes], rtol=1e-3, atol=1e-5)
+
+
+def test_slopes_of_groups_are_right_in_the_mean_over_probes(rng, monkeypatch):
+    (X, Y), groups = rows(rng, 100), rng.integers(10, size=100)
+    matrix, gamma = matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS), np.array([0.2, 0.5, 1.0])
+    given = matrix, columns_of(X, 0.0), Y, None, gamma, 0.5, rng, None, groups
+    slopes = np.array([leave_one_out.leave_one_out(*given).slopes for _ in range(100)])
+    monkeypatch.setattr("binfeat.length_scales.leave_one_out._PROBES", 100)
+    z = (slopes.mean(axis=0) - leave_one_out.leave_one_out(*given).slopes) / (slopes.std(axis=0) / 10)
+    assert np.abs(z).max() < 4.5
+
+
 @pytest.mark.parametrize("kernel", KINDS, ids=repr)
 def test_inputs_that_are_constant(rng, kernel):
     X, Y = rows(rng)

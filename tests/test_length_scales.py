@@ -217,3 +217,18 @@ def test_the_same_bits_for_any_number_of_threads(rows, threads, kernel):
         np.testing.assert_array_equal(other.gammas, first.gammas)
         assert other.alpha == first.alpha
     assert not np.array_equal(search(X, y, kernel, seed=1).run(8, 150).gamma, first.gamma)
+
+
+def test_inputs_that_only_identify_groups_are_not_relevant(rng):
+    """Without groups, they seem to be, because other rows of the group predict its effect."""
+    groups, inputs, effects = rng.integers(60, size=800), rng.normal(size=(60, 3)), rng.normal(size=60)
+    X = np.c_[inputs[groups], rng.normal(size=800)]
+    y = effects[groups] + 2 * X[:, 3]
+    found, by_rows = (search(X, y, kernels.Matern(1.5), groups=own).run(30, 200) for own in (groups, None))
+    assert by_rows.gamma[:3].min() > 5 * by_rows.gamma[3]
+    assert found.gamma[:3].max() < 2 * found.gamma[3]
+    residuals = found.left_out(300)[1]
+    np.testing.assert_allclose((residuals**2).mean(), found.error_on(300), rtol=1e-5)
+    drawn = found._drawn()
+    assert np.unique(groups[drawn]).size <= 36
+    assert len(drawn) <= 300

@@ -79,6 +79,16 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
     np.testing.assert_allclose(found.found.kernel.main.gamma, steps.gamma)
 
 
+def test_no_step_sees_the_groups_of_unseen_rows(rows):
+    X, y = rows
+    groups = np.arange(600) // 10
+    steps = search.LengthScaleSearch(kernels.Matern(1.5), X, y[:, np.newaxis], None, CATEGORICAL, 0, groups=groups)
+    steps.run(2, 150)
+    found = linear_maps.LinearMapSearch(steps, 0).run(2, lambda: True)
+    assert 150 < found._unseen.size < 250
+    assert not np.isin(groups[found._unseen], groups[found._seen]).any()
+
+
 def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
     """A map with lower leave-one-out errors does not pay if the other rows predict no better with it."""
     found, steps = searched(*rows)

@@ -521,6 +521,22 @@ def test_rows_that_nearly_agree_do_not_decide_for_their_groups(seed):
     assert log_loss(y_new > 0, classifier.predict_proba(X_new)) < 0.65
 
 
+GROUP_COLUMNS = [(2, 1.0, 1.1), *hard((0, 3.0, 0.8), (3, 1.0, 1.1), (4, 0.3, 1.02))]  # RMSE relative to a constant
+
+
+@pytest.mark.parametrize(("seed", "slope", "most"), GROUP_COLUMNS)
+def test_inputs_that_only_identify_groups_do_not_predict_new_groups(seed, slope, most):
+    """By leave-one-out errors of single rows, they were relevant, and errors exceeded those of a constant."""
+    rng = np.random.default_rng(seed)
+    groups, effects, inputs = rng.integers(240, size=4800), 3 * rng.normal(size=240), rng.normal(size=(240, 6))
+    X = np.c_[inputs[groups], rng.normal(size=(4800, 2))]
+    y = effects[groups] + slope * X[:, 6] + 0.2 * rng.normal(size=4800)
+    known = groups < 40
+    model = KernelMachineRegressor(random_state=0).fit(X[known], y[known], groups=groups[known])
+    error = np.mean((model.predict(X[~known]) - y[~known]) ** 2)
+    assert error < most**2 * np.mean((y[known].mean() - y[~known]) ** 2)
+
+
 @pytest.mark.parametrize("features", hard("auto", "local"))
 def test_intervals_of_many_rows_hold_new_groups(features):
     """Rows of a group have nearly the same error, which looked like large noise."""

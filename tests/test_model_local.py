@@ -348,7 +348,7 @@ def test_rows_of_a_group_are_left_out_together(rng, short):
         KernelMachineRegressor(**with_options(LOCAL, n_trees=1)).fit(X, y, groups=given).held_out_error_[0]
         for given in (None, groups)
     )
-    assert leak < 0.1 < 0.7 < honest
+    assert leak < 0.1 < 0.6 < honest
 
 
 @pytest.mark.parametrize("seed", hard(0, 2))

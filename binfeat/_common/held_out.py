@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.frames import unmasked, without_long_integers
+from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._common.validation import check_share
 
 if TYPE_CHECKING:
@@ -144,6 +145,30 @@ def is_significantly_less(losses: np.ndarray, others: np.ndarray, n_deviations: 
 def sums_by_group(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     """Sum losses over the rows of each group; return the losses without groups."""
     return losses if groups is None else np.bincount(np.unique(groups, return_inverse=True)[1], losses)
+
+
+def n_independent(rows: np.ndarray, groups: np.ndarray | None) -> int:
+    """Return the number of rows, or of their groups, because rows of a group have similar errors."""
+    return len(rows) if groups is None else np.unique(groups[rows]).size
+
+
+def of_random_groups(
+    rows: np.ndarray, groups: np.ndarray, share: float, rng: np.random.Generator, least: int = 2
+) -> np.ndarray:
+    """Return the rows in a random share of their groups, and in at least so many groups if there are more."""
+    every = rng.permutation(np.unique(groups[rows]))
+    return rows[np.isin(groups[rows], every[: max(least, int(share * every.size))])]
+
+
+def seen_and_unseen(
+    rows: np.ndarray, n_unseen: int, groups: np.ndarray | None, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Split rows into rows for the steps of a search and rows for its validation, of other groups if there are more."""
+    if groups is None or np.ptp(groups[rows]) == 0:
+        places = evenly_spaced(len(rows), n_unseen)
+        return np.delete(rows, places), rows[places]
+    seen = of_random_groups(rows, groups, 1 - n_unseen / len(rows), rng, least=1)
+    return seen, thinned(rows[~np.isin(rows, seen)], n_unseen)
 
 
 def of_mean_one(weights: np.ndarray | None) -> np.ndarray | float:

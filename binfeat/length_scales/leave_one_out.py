@@ -20,6 +20,7 @@ LEAST_ALPHA = 2e-6  # times the number of rows; smaller penalties are below roun
 LEAST_PRECISE_ALPHA = 1e-8  # the same for float64, with kernel values rounded to float32
 MOST_PRECISE_ROWS = 1500  # maximum of rows for float64
 Weights = np.ndarray | None  # (n_rows,) with mean 1
+Groups = np.ndarray | None  # (n_rows,), group numbers
 Factor = tuple[np.ndarray, float]  # a triangle, and the penalty in the factorized matrix
 Root = Callable[[np.ndarray, float, Weights], Factor]
 Solve = Callable[[np.ndarray], np.ndarray]  # solves with a factorized matrix
@@ -125,14 +126,14 @@ def residuals(
     weights: Weights,
     Y: np.ndarray,
     root: Root = inverse_root,
-    groups: np.ndarray | None = None,
+    groups: Groups = None,
 ) -> np.ndarray:
     """Return leave-one-out residuals (n_rows, n_targets), or leave-one-group-out residuals for group numbers."""
     B, _ = root(K, alpha, weights)
     return residuals_by(B, times_square(B, Y), groups)
 
 
-def residuals_by(B: np.ndarray, coef: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+def residuals_by(B: np.ndarray, coef: np.ndarray, groups: Groups) -> np.ndarray:
     """Return residuals r with each row (or group) left out: ``G_gg r_g = c_g``, with the block of ``G = B B'``."""
     if groups is None:
         return coef / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
@@ -167,10 +168,15 @@ def left_out_variances(g: np.ndarray, alpha: float, weights: Weights) -> np.ndar
 
 
 def weighted_squares(
-    K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root
+    K: np.ndarray,
+    alpha: float,
+    weights: Weights,
+    Y: np.ndarray,
+    root: Root = inverse_root,
+    groups: Groups = None,
 ) -> np.ndarray:
     """Return squares of `residuals` times the weights of their rows."""
-    squares = residuals(K, alpha, weights, Y, root) ** 2
+    squares = residuals(K, alpha, weights, Y, root, groups) ** 2
     return squares if weights is None else weights[:, np.newaxis] * squares
 
 
@@ -200,6 +206,7 @@ def leave_one_out(
     alpha: float,
     rng: np.random.Generator,
     scratch: Scratch | None = None,
+    groups: Groups = None,
 ) -> LeaveOneOut:
     """Return the weighted mean squared leave-one-out residual of some rows, and an unbiased estimate of its gradient.
 
@@ -207,6 +214,8 @@ def leave_one_out(
     ``r = c / diag G`` and the error the mean of ``v r^2``. Its derivative by a parameter of K is
     ``2 / m sum_ab M_ab dK_ab`` with ``M = G diag(w) G - (G u) c' / T``. For probes Z with ``E Z Z' = s I`` the first
     part is the expectation of ``G diag(w) Z (G Z)' / s``, which needs only a factor of G (Hutchinson, 1990).
+
+    With groups, residuals are leave-one-group-out residuals, and blocks replace diag G and diag(w).
 
     X, (n_inputs, m), and Y, (m, T), are float32, and X has a mean of about zero; weights are positive. Matrices reuse
     the scratch of earlier calls, because new memory would take a third of the time.
@@ -217,9 +226,12 @@ def leave_one_out(
     is_precise = needs_precision(m, alpha)
     B, alpha = inverse_root(K, alpha, weights, np.empty((m, m)) if is_precise else square(scratch, "B", m))
     shares = np.ones(m, B.dtype) if weights is None else weights
-    c, g = times_square(B, Y), np.einsum("ij,ij->i", B, B)
-    error = pair_weights(B, c, g, shares, probes)
-    M = B.astype(np.float32, copy=False)
+    c = times_square(B, Y)
+    if groups is None or np.ptp(groups) == 0:  # a single group has no other rows
+        error, M = pair_weights(B, c, np.einsum("ij,ij->i", B, B), shares, probes), B
+    else:
+        error, M = _group_pair_weights(B, c, groups, shares, probes)
+    M = M.astype(np.float32, copy=False)
     by_alpha = float((np.diag(M) / shares).sum(dtype=np.float64))
     return LeaveOneOut(error, 2 / m * slopes(M), 2 / m * alpha * by_alpha)
 
@@ -228,6 +240,25 @@ def pair_weights(B: np.ndarray, c: np.ndarray, g: np.ndarray, shares: np.ndarray
     """Replace B by the weights of pairs of rows in the slopes, each pair once; return the leave-one-out error."""
     routines = _routine("trmm", B.dtype), _routine("syr2k", B.dtype)
     return float(lapack.pair_weights(B, c, g, shares.astype(B.dtype, copy=False), probes, *routines))
+
+
+def _group_pair_weights(
+    B: np.ndarray, c: np.ndarray, groups: np.ndarray, shares: np.ndarray, probes: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return the leave-one-group-out error and the weights of pairs of rows in its slopes, as `pair_weights` does.
+
+    With residuals r and ``u_g = G_gg^-1 v_g r_g``, the block of a group that replaces diag(w) is ``u_g r_g' / T``.
+    """
+    (n_probes, n_targets), members = (probes.shape[1], c.shape[1]), groups[:, np.newaxis] == np.unique(groups)
+    r = residuals_by(B, c, groups)
+    weighted = shares[:, np.newaxis] * r
+    u = residuals_by(B, weighted, groups)
+    blocks = sum(u[:, [t]] * (members @ (members.T @ (r[:, [t]] * probes))) for t in range(n_targets))
+    left = times_square(B, np.hstack([blocks / n_probes, -u]))
+    half = left @ np.hstack([times_square(B, probes), c]).T / n_targets
+    M = np.tril(half + half.T)
+    np.einsum("ii->i", M)[...] /= 2
+    return float((weighted * r).mean()), M
 
 
 def factorize(A: np.ndarray, n_jobs: int | None = 1) -> bool:

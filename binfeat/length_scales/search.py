@@ -8,11 +8,12 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.arrays import Scratch, quotients
-from binfeat._common.held_out import is_significantly_less
+from binfeat._common.held_out import is_significantly_less, n_independent, of_random_groups
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat.kernels.base import Kernel
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.leave_one_out import (
+    Groups,
     LeaveOneOut,
     SingularKernelError,
     Weights,
@@ -189,6 +190,9 @@ class LengthScaleSearch:
     It minimizes the logarithm of the leave-one-out error on the rows of the step, plus a prior: with few rows and many
     inputs, the logarithms of gamma stay together. The initial gamma of each input follows from its mean distance; if
     inputs are not `scaled`, all are equal. If alpha is None, it is learned.
+
+    Groups are left out as a whole, because inputs that are constant within groups would identify the group of a row.
+    A step draws some of the groups, and the prior counts groups, because rows of a group have similar errors.
     """
 
     def __init__(
@@ -203,11 +207,12 @@ class LengthScaleSearch:
         alpha: float | None = None,
         scaled: bool = True,
         starts_shorter: bool = True,
+        groups: Groups = None,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
         self._rng = np.random.default_rng(seed)
-        self._X, self._Y, self._weights = X, Y, weights
+        self._X, self._Y, self._weights, self._groups = X, Y, weights, groups
         self.used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)  # rows with positive weight
         some = X[self._rng.permutation(self.used)[: SEARCH.distance_rows]]
         self.standardizer = Standardizer.of(some, categorical)
@@ -217,7 +222,7 @@ class LengthScaleSearch:
         share = SEARCH.start_exponent / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
             gamma = self.standardizer.gamma(kernel, quotients(share, distance))
-        prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(gamma))) / len(self.used)
+        prior = SEARCH.prior * min(1.0, np.sqrt(SEARCH.prior_inputs / len(gamma))) / n_independent(self.used, groups)
         self._steps = KernelSteps(
             gamma[np.newaxis],
             np.ones(1),
@@ -264,6 +269,10 @@ class LengthScaleSearch:
         weights = None if self._weights is None else self._weights[rows]
         return self.standardizer.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
 
+    def groups(self, rows: np.ndarray | slice) -> Groups:
+        """Return the groups of the rows with these numbers, if rows are left out by groups."""
+        return None if self._groups is None else self._groups[rows]
+
     def run(self, n_steps: int, most_rows: int, until: int | None = None, progress: float = 0.0) -> Self:
         """Continue to step `until` of `n_steps`, with at most `most_rows` rows per step and a decreasing rate.
 
@@ -284,7 +293,10 @@ class LengthScaleSearch:
         return self
 
     def _drawn(self) -> np.ndarray:
-        """Draw the rows of a step: each row is drawn once before any row is drawn again."""
+        """Draw the rows of a step: each row once before any row is drawn again, or rows of some of the groups."""
+        if self._groups is not None:
+            some = of_random_groups(self.used, self._groups, SEARCH.row_share, self._rng)
+            return self._rng.permutation(some)[: self.n_rows]
         if self._n_drawn + self.n_rows > len(self._order):
             self._order, self._n_drawn = self._rng.permutation(np.sort(self._order)), 0
         self._n_drawn += self.n_rows
@@ -303,9 +315,10 @@ class LengthScaleSearch:
         """Return the leave-one-out error on at most `most` rows, the same for all searches of the same rows."""
         if self._live.any():
             with suppress(SingularKernelError):
-                X, Y, weights = self.part(thinned(self.used, most))
+                rows = thinned(self.used, most)
+                (X, Y, weights), groups = self.part(rows), self.groups(rows)
                 K = self.matrix(X, X, self.standardized_gamma)
-                return float(weighted_squares(K, self.alpha, weights, Y).mean(dtype=np.float64))
+                return float(weighted_squares(K, self.alpha, weights, Y, groups=groups).mean(dtype=np.float64))
         return np.inf
 
     def _shorten(self) -> None:
@@ -314,13 +327,14 @@ class LengthScaleSearch:
         With long length scales, the error has no slope towards functions that vary fast. Half of the rows select a
         factor, and the other half validates it.
         """
-        X, Y, weights = self.part(thinned(self.used, self.n_rows))
+        rows = thinned(self.used, self.n_rows)
+        (X, Y, weights), groups = self.part(rows), self.groups(rows)
         mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)
         factors = 4.0 ** np.arange(1, 4 * self.kernel.power + 1)  # of gamma: length scales down to 1/256
 
         def losses(factor: float) -> np.ndarray:
             K = self.matrix(X, X, factor * self.standardized_gamma)
-            return weighted_squares(K, self.alpha, weights, Y).mean(axis=1, dtype=np.float64)
+            return weighted_squares(K, self.alpha, weights, Y, groups=groups).mean(axis=1, dtype=np.float64)
 
         if losses(1.0).mean() < mean.mean():
             return
@@ -333,11 +347,12 @@ class LengthScaleSearch:
         """Return numbers of at most `most` rows, and their leave-one-out residuals."""
         rows = thinned(self.used, most)
         X, Y, weights = self.part(rows)
-        return rows, residuals(self.matrix(X, X, self.standardized_gamma), self.alpha, weights, Y)
+        K = self.matrix(X, X, self.standardized_gamma)
+        return rows, residuals(K, self.alpha, weights, Y, groups=self.groups(rows))
 
     def _step(self, rows: np.ndarray, rate: float) -> None:
         given = *self.part(rows), self.standardized_gamma, self.alpha, self._rng, self._scratch
-        left_out = leave_one_out(self.matrix, *given)
+        left_out = leave_one_out(self.matrix, *given, self.groups(rows))
         self.errors.append(left_out.error)
         self.gammas.append(self.gamma)
         if left_out.error > 0:

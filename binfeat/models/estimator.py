@@ -103,7 +103,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             categories or codes, or if there are few different rows. Rows of weight 0 are ignored, but `classes_`
             contains their labels.
         groups : array-like of shape (n_rows,), default=None
-            Group of each row. All rows of a group are in the same split.
+            Group of each row. All rows of a group are in the same split, and the search for length scales leaves out
+            groups as a whole. Without groups, columns that are constant within groups, such as the age of a patient
+            with several visits, seem too relevant. With `cv`, only its splits use the groups.
 
         Returns
         -------

@@ -228,9 +228,8 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
     """Return the trial of targets with a transform; an empty list if the kernel is singular."""
     some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
     weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
-    search = LengthScaleSearch(
-        Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs
-    )
+    table, groups = (problem.table[some], Y, weights, problem.categorical), rows_of(problem.related, some)
+    search = LengthScaleSearch(Matern(1.5), *table, settings.seed, groups=groups, n_jobs=settings.n_jobs)
     try:
         places, residuals = search.run(_TRIAL_STEPS, _TRIAL_ROWS).left_out(_COMMON_ROWS)
     except SingularKernelError:

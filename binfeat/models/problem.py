@@ -61,6 +61,7 @@ class Problem:
     encoder: TableEncoder
     scoring: Scoring | None  # None to use the loss
     groups: np.ndarray | None  # (n_rows,): number of the group of each row; groups are never split
+    has_folds: bool = field(default=False, kw_only=True)  # True if groups are folds of unrelated rows
     loss: Loss = field(default=SquaredError(), kw_only=True)
     squares: Squares | None = field(default=None, kw_only=True)  # quadratic approximation of the loss
     beyond: Beyond | None = field(default=None, kw_only=True)  # the approximation for rows beyond the table
@@ -132,6 +133,11 @@ class Problem:
         with threads_to_factorize(n_rows):
             coef = coefficients(self.loss, K[:n_rows, :n_rows], alpha, *_minimized(self, rows), root)
             return (K[n_rows:, :n_rows] + np.float32(1.0)) @ coef
+
+    @property
+    def related(self) -> np.ndarray | None:
+        """Return the group number of each row if rows of a group are related; steps of searches leave groups out."""
+        return None if self.has_folds else self.groups
 
     def weighty(self, rows: np.ndarray | slice) -> np.ndarray | slice:
         """Return a mask of the rows with positive weight, or a slice if all have."""

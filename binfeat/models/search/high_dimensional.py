@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 
-from binfeat._common.held_out import SquaredErrors, is_significantly_less, of_mean_one
+from binfeat._common.held_out import SquaredErrors, is_significantly_less, of_mean_one, seen_and_unseen
 from binfeat._common.labels import Labels
-from binfeat._common.subsets import evenly_spaced, thinned
+from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Matern
@@ -115,8 +115,8 @@ class HighDimensionalSearch:
     def _learn(self, start: Trial, is_standard: bool) -> Trial:
         """Return a length scale per input, or the start if rows that no step has used do not clearly gain."""
         plan, n_rows = SearchPlan.of(self._run.limits.n_steps, len(self._rows)), len(self._rows)
-        unseen = evenly_spaced(n_rows, min(SEARCH.unseen_rows, n_rows // 3))
-        seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
+        n_unseen, rng = min(SEARCH.unseen_rows, n_rows // 3), np.random.default_rng(self._run.settings.seed)
+        seen, unseen = seen_and_unseen(self._rows, n_unseen, self._problem.related, rng)
         search = self._search_of(start.kernel.main.kernel, seen, is_standard)
         validate = _validator(self._problem, thinned(seen, SEARCH.unseen_rows), unseen, search)
         (_, before), enough = validate(start), negligible_error(self._problem)
@@ -140,8 +140,9 @@ class HighDimensionalSearch:
     def _search_of(self, kernel: Kernel, rows: np.ndarray, is_standard: bool) -> LengthScaleSearch:
         problem, settings = self._problem, self._run.settings
         own = problem.table[rows], problem.Y[rows], problem.relative_weights(rows), problem.categorical
+        groups, n_jobs = rows_of(problem.related, rows), settings.n_jobs
         return LengthScaleSearch(
-            kernel, *own, settings.seed, alpha=self._alpha, scaled=is_standard, n_jobs=settings.n_jobs
+            kernel, *own, settings.seed, alpha=self._alpha, scaled=is_standard, groups=groups, n_jobs=n_jobs
         )
 
     def _may_step(self) -> bool:

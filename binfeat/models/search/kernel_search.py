@@ -22,7 +22,7 @@ from binfeat.length_scales.search import (
     exponent_shares,
     mean_distances,
 )
-from binfeat.models.problem import Problem, relative_alpha
+from binfeat.models.problem import Problem, relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.linear_maps import LinearMapSearch
 
@@ -100,7 +100,7 @@ def histories_of(searches: list[LengthScaleSearch]) -> list[tuple[Kernel, np.nda
 
 
 def negligible_error(problem: Problem) -> float:
-    """Return the error at which a search ends; 0 for groups, because leave-one-out errors of rows are too low."""
+    """Return the error at which a search ends; 0 for groups, because few groups can have a small error by chance."""
     return 0.0 if problem.groups is not None else problem.negligible
 
 
@@ -156,13 +156,14 @@ class KernelSearch:
         if not settings.may_take_ranks:  # ranks resolve the other values of inputs with codes
             X = clip_codes(X, problem.categorical, settings.seed)
         table = X, problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        alpha, starts_shorter = relative_alpha(problem, settings.alpha), self._run.limits.mechanisms.shorter_starts
-        self._searches = [
-            LengthScaleSearch(
-                kernel, *table, settings.seed, alpha=alpha, starts_shorter=starts_shorter, n_jobs=settings.n_jobs
-            )
-            for kernel in self._kernels_tried
-        ]
+        begin = partial(
+            LengthScaleSearch,
+            alpha=relative_alpha(problem, settings.alpha),
+            starts_shorter=self._run.limits.mechanisms.shorter_starts,
+            groups=rows_of(problem.related, rows),
+            n_jobs=settings.n_jobs,
+        )
+        self._searches = [begin(kernel, *table, settings.seed) for kernel in self._kernels_tried]
         self._found = self._select_kernels()
         linear_map = self._linear_map()
         if linear_map is None:

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.arrays import Scratch
-from binfeat._common.held_out import is_significantly_less
+from binfeat._common.held_out import is_significantly_less, seen_and_unseen
 from binfeat._common.subsets import thinned
 from binfeat.length_scales.kernel_sum import Trial
 from binfeat.length_scales.leave_one_out import (
@@ -30,8 +30,9 @@ class LinearMapSearch:
 
     The kernel is a function of the distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a
     search, and the leave-one-out error is minimized over all matrices R. R starts as the identity, which is the kernel
-    of the search. Categorical inputs are not mapped. The map is validated on rows that no step has used: by their
-    leave-one-out errors, and by predictions from the other rows, which are about as dense as the table.
+    of the search. Categorical inputs are not mapped. The map is validated on rows that no step has used, of other
+    groups than the rows of the steps: by their leave-one-out errors, and by predictions from the other rows, which are
+    about as dense as the table.
     """
 
     predicting_rows = 1500  # rows for predicting the unseen rows
@@ -45,8 +46,8 @@ class LinearMapSearch:
         self._adam, self._alpha_adam = Adam(self.linear_map.shape), Adam(())
         self._rate = min(1.0, float(np.sqrt(8 / n_inputs)))  # because the steps of all entries add up
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
-        self._unseen = thinned(used, min(SEARCH.unseen_rows, used.size // 3))
-        self._seen = np.setdiff1d(used, self._unseen)
+        n_unseen, groups = min(SEARCH.unseen_rows, used.size // 3), search.groups(slice(None))
+        self._seen, self._unseen = seen_and_unseen(used, n_unseen, groups, self._rng)
         self._n_rows = min(SEARCH.map_rows, search.n_rows, int(SEARCH.row_share * self._seen.size))
 
     @staticmethod
@@ -89,8 +90,9 @@ class LinearMapSearch:
         """Make a step, when this share of the steps is done."""
         first, last = SEARCH.map_rates
         rate = self._rate * (first + (last - first) * progress)
-        rows = self._search.part(self._rng.permutation(self._seen)[: self._n_rows])
-        left_out = leave_one_out(self._matrix, *rows, self._gamma, self.alpha, self._rng, self._scratch)
+        rows = self._rng.permutation(self._seen)[: self._n_rows]
+        given = *self._search.part(rows), self._gamma, self.alpha, self._rng, self._scratch
+        left_out = leave_one_out(self._matrix, *given, self._search.groups(rows))
         if not left_out.error > 0:
             return
         self.linear_map = self.linear_map - rate * self._adam.step(left_out.slopes / left_out.error)
@@ -114,7 +116,8 @@ class LinearMapSearch:
     def _errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
         """Return leave-one-out errors of the unseen rows."""
         X, Y, weights = self._search.part(self._unseen)
-        return weighted_squares(matrix(X, X, self._gamma), alpha, weights, Y).mean(axis=1, dtype=np.float64)
+        K, groups = matrix(X, X, self._gamma), self._search.groups(self._unseen)
+        return weighted_squares(K, alpha, weights, Y, groups=groups).mean(axis=1, dtype=np.float64)
 
     def _predicts_better(self) -> bool:
         """Return True if, with the map, seen rows predict unseen rows better by a standard error."""

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from binfeat._common.arrays import Scratch
-from binfeat._common.held_out import SquaredErrors
+from binfeat._common.held_out import SquaredErrors, n_independent
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.families import RBF, Matern
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, SumWithSlopes, Trial
@@ -26,7 +26,7 @@ from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import PENALTY_FACTOR
 from binfeat.models.solvers.candidate import KernelRows
 from binfeat.models.solvers.cell_ensemble import CellEnsemble
-from binfeat.models.solvers.cells import Cell, is_constant
+from binfeat.models.solvers.cells import is_constant
 
 _Trial = TypeVar("_Trial", Trial, CellEnsemble)
 Move = tuple[Callable[[KernelSum, float], KernelSum], float]  # a move by a factor, and its usual factor
@@ -72,7 +72,8 @@ class Learner:
     fewest_cell_rows = 150  # minimum rows of a cell for steps
     least_worth = 0.05  # minimum share of a kernel in differences of rows
     scored_cells = 8  # cells that select the penalty of losses other than squared
-    group_penalties = 0.1, 1.0, 10.0  # initial penalties; leave-one-out of nearly equal rows selects far smaller ones
+    group_penalties = 0.1, 1.0, 10.0  # further initial penalties for groups and folds
+    constant_penalty = 1e6  # for groups: predictions are constant, and the leave-one-out error is that of a constant
     factor = 1.5  # ratio of two factors of all gammas, for groups and many inputs
 
     def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
@@ -96,7 +97,6 @@ class Learner:
             kernel, error = self._stepped(start, cells, is_open, seconds)
         moves = [penalty_between(self._least_alpha, np.inf if is_few else MOST_ALPHA)] if self._learns_alpha else []
         if is_few:
-            # Leave-one-out errors of groups are too low.
             is_uncertain = rows.is_high_dimensional or self._problem.groups is not None
             if known is None and self._kernels.learned and is_uncertain:
                 moves = 2 * [*moves, (KernelSum.scaled, self.factor)]
@@ -176,7 +176,7 @@ class Learner:
             kernel.gammas(self._rows.standardizer),
             np.array([part.share for part in kernel.parts]),
             max(kernel.alpha, self._least_alpha),
-            prior=self.prior / len(self._rows.known),
+            prior=self.prior / n_independent(self._rows.known, self._problem.related),
             least_alpha=self._least_alpha,
             alpha_rate=self._plan.alpha_rate,
             factor_rate=self._plan.factor_rate,
@@ -186,23 +186,23 @@ class Learner:
             learns_alpha=self._learns_alpha,
         )
 
-    def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
+    def _sets(self, cells: list[np.ndarray]) -> Iterator[np.ndarray]:
         """Yield sets of rows for steps endlessly: all cells before any is repeated, or both ends of random orders."""
         plan, rows, rng = self._plan, self._rows.known, np.random.default_rng(self._run.settings.seed)
         n_rows = min(plan.set_rows, len(rows))
         while not plan.takes_cells:
             order = rng.permutation(rows)
-            yield self._rows.part(order[:n_rows])
-            yield self._rows.part(order[-n_rows:])
+            yield order[:n_rows]
+            yield order[-n_rows:]
         while True:
             for number in rng.permutation(len(cells)):
-                yield self._rows.part(cells[number])
+                yield cells[number]
                 if plan.takes_samples:
                     some = rng.choice(rows, n_rows, replace=False)
                     if not is_constant(self._problem.Y[some]):
-                        yield self._rows.part(some)
+                        yield some
 
-    def _left_out(self, steps: KernelSteps, sets: list[Cell], number: int) -> list[LeaveOneOut]:
+    def _left_out(self, steps: KernelSteps, sets: list[np.ndarray], number: int) -> list[LeaveOneOut]:
         """Compute positive errors and slopes of the sets of a step, in threads."""
         parameters = np.append(steps.gammas.ravel(), steps.shares)
 
@@ -210,7 +210,8 @@ class Learner:
             rng = np.random.default_rng([self._run.settings.seed, number, lane])
             matrix, scratch = self._lanes[lane]
             try:
-                return leave_one_out(matrix, *sets[lane], parameters, steps.alpha, rng, scratch)
+                given = *self._rows.part(sets[lane]), parameters, steps.alpha, rng, scratch
+                return leave_one_out(matrix, *given, rows_of(self._problem.related, sets[lane]))
             except SingularKernelError:
                 return None
 
@@ -246,7 +247,8 @@ class Learner:
             trials = [tried(kernel)]
             seconds += self._run.clock.used - start
             if moves and self._learns_alpha and self._problem.groups is not None:
-                trials += [tried(replace(kernel, alpha=alpha)) for alpha in self.group_penalties]
+                constant = [] if self._problem.related is None else [self.constant_penalty]
+                trials += [tried(replace(kernel, alpha=alpha)) for alpha in (*self.group_penalties, *constant)]
             return descended(min(trials, key=lambda own: own.error), moves, tried, may_try)
 
     def _tried(self, kernel: KernelSum, cells: list[np.ndarray], K: list[np.ndarray]) -> Trial:
