@@ -151,6 +151,29 @@ def test_clusters_of_any_shape(make):
     assert adjusted_rand_score(clusters.predict(X_new), y_new) > 0.95
 
 
+def rows_with_a_tail(rng):
+    y = rng.integers(3, size=600)
+    return np.exp(rng.normal(0, 0.4, (600, 3)) + np.array([[0, 0, 0], [2, 0, 2], [0, 2, 2]])[y]), y
+
+
+def test_rows_in_tails_of_clusters_and_in_sparse_clusters_are_not_separated():
+    sparse_and_dense = make_blobs(900, cluster_std=[1, 2.5, 0.5], random_state=170)
+    for (X, y), least in ((rows_with_a_tail(np.random.default_rng(1)), 0.97), (sparse_and_dense, 0.85)):
+        clusters = SpectralClustering(3, random_state=0).fit(X)
+        assert adjusted_rand_score(clusters.labels_, y) > least
+        np.testing.assert_array_equal(clusters.predict(X), clusters.labels_)
+        np.testing.assert_array_equal(clone(clusters).fit(sparse.csr_array(X)).labels_, clusters.labels_)
+
+
+def test_new_rows_in_a_tail_belong_to_its_cluster():
+    X, _ = rows_with_a_tail(np.random.default_rng(1))
+    clusters = SpectralClustering(3, random_state=0).fit(X)
+    X_new, y_new = rows_with_a_tail(np.random.default_rng(2))
+    assert adjusted_rand_score(clusters.predict(X_new), y_new) > 0.95
+    again = SpectralClustering(3, features=clusters.features_, gamma=None, random_state=0).fit(X)
+    np.testing.assert_array_equal(again.labels_, clusters.labels_)  # the grids of a fitted map are not made wider again
+
+
 def test_labels_and_coordinates_of_training_rows_are_those_of_new_rows(blobs):
     X, y = blobs
     clusters = SpectralClustering(3, random_state=0).fit(X)
@@ -223,7 +246,7 @@ def test_gamma_scale_of_rows_that_are_all_alike():
     "features",
     [
         RandomBinning(n_grids=64, n_features=2**14),
-        RandomBinning(kernel="hat", gamma=0.1, n_grids=64, n_jobs=1),
+        RandomBinning(kernel="hat", gamma=0.1, n_grids=128, n_jobs=1),
         RandomFourier(n_components=512, gamma=0.02),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from binfeat import BinMatrix, RandomBinning
 from binfeat.graph import neighbors
+from binfeat.graph.wider_grids import WiderGrids, stages_of
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -49,6 +50,29 @@ def test_order_of_rows_does_not_matter(kept_neighbors, rows_met_in_a_bin):
     order = np.random.default_rng(1).permutation(60)
     expected = matrix(graph_of(X), 60)[order][:, order]
     np.testing.assert_allclose(matrix(graph_of(X[order]), 60), expected, atol=1e-12)
+
+
+@pytest.mark.engine
+def test_only_rows_with_too_few_neighbors_are_compared_in_wider_grids(rows_met_in_a_bin):
+    rows_met_in_a_bin(60)
+    binning = RandomBinning(kernel=WiderGrids("laplacian"), gamma=4.0, n_grids=64, output="codes", random_state=0)
+    Z, order, stages = binning.fit_transform(X), np.arange(60), stages_of(binning, 64)
+    places, similarities = neighbors.BinMembers.of(Z, order, 0).nearest(Z, order, 60, stages, 60)
+    found = np.zeros((60, 60))
+    np.add.at(found, (order[:, None], places), similarities)
+    same = Z.codes[:, :, None] == Z.codes[:, None, :]
+    others = same.sum(axis=2, keepdims=True) - 1
+    sums = np.cumsum(np.where(others > 0, same / np.maximum(others, 1) / 64, 0.0), axis=0)
+    is_enough = (sums > 0).sum(axis=2) >= 8
+    used = [next((n for n in stages if is_enough[n - 1, i]), 64) for i in range(60)]
+    np.testing.assert_allclose(found, [sums[n - 1, i] for i, n in enumerate(used)], atol=1e-15)
+    assert set(used) >= {56, 58}
+
+
+def test_last_grids_are_2_4_8_and_16_times_as_wide():
+    scales = [RandomBinning(kernel=k, n_grids=64, random_state=0).fit(X)._scale for k in ("hat", WiderGrids("hat"))]
+    widths = np.repeat([1, 2, 4, 8, 16], [56, 2, 2, 2, 2])
+    np.testing.assert_allclose(scales[0] / scales[1], np.tile(widths[:, None], 2), rtol=1e-8)
 
 
 @pytest.mark.engine

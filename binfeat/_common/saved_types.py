@@ -34,6 +34,7 @@ TRUSTED_TYPES = [
     *(f"binfeat.distributed.{name}" for name in _DISTRIBUTED),
     *(f"binfeat.kernels.{name}" for name in _KERNELS),
     "binfeat.features.learn_gamma.learning.LearnedGamma",
+    "binfeat.graph.wider_grids.WiderGrids",
 ]
 
 _RENAMED = {  # version 0.2.0 wrote the modules that contained the classes

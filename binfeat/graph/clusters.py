@@ -71,7 +71,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     features_ : transformer
-        The fitted map.
+        The fitted map. An eighth of the grids of a `RandomBinning` have larger length scales.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
         Number of inputs, and their names, when X has string column names.
 
@@ -98,6 +98,10 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     The graph is ``(W + W') / 2``, restricted to the 15 largest similarities of each row. The time is linear in the
     number of rows, because a row is compared with at most 16 rows of a bin. For features other than bins, ``W = Z Z'``
     is not restricted, and is applied by products with the features.
+
+    One length scale is too short where rows are sparse, for example in the tail of a cluster. Therefore an eighth of at
+    least 32 grids have 2, 4, 8 or 16 times the length scale. These grids are used only for rows with
+    fewer than 7 neighbors, in ascending order of their length scales, until a row has 7 neighbors.
 
     References
     ----------
@@ -235,7 +239,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     features_ : transformer
-        The fitted map.
+        The fitted map. An eighth of the grids of a `RandomBinning` have larger length scales.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
         Number of inputs, and their names, when X has string column names.
 

@@ -23,6 +23,7 @@ from binfeat.features.binning.random_binning import RandomBinning
 from binfeat.graph.neighbors import NeighborGraph, NeighborMeans
 from binfeat.graph.scale import gamma_by_occupancy, warn_of_units, without_copies
 from binfeat.graph.similarity import ColumnMeans, Graph, SimilarityGraph
+from binfeat.graph.wider_grids import WiderGrids, stages_of
 
 _N_GRIDS = 256
 _SAMPLE_ROWS = 10_000  # rows for the choice of a length scale
@@ -97,6 +98,8 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
                 sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
                 warn_of_units(sample, check_categorical(made.categorical_features, self), names)
                 made.set_params(gamma=gamma_by_occupancy(made, without_copies(sample)))
+            if isinstance(made, RandomBinning) and not isinstance(made.kernel, WiderGrids):
+                made.set_params(kernel=WiderGrids(made.kernel))
             Z = made.fit_transform(X)
         if Z.shape[0] < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")
@@ -108,7 +111,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made, Z, graph
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        return NeighborGraph(Z, seed_of(self.random_state))
+        return NeighborGraph(Z, seed_of(self.random_state), stages_of(made, len(Z.codes)))
 
     def _keep_map(self, made: Any) -> None:
         self.features_, self.n_features_in_ = made, made.n_features_in_
@@ -119,8 +122,10 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     def _means_for(self, X: Any) -> np.ndarray:
         """Return means of the values in `_means` over the training rows most similar to the rows of X."""
         check_is_fitted(self)
-        known: Any = NeighborMeans if "rows" in self._means else ColumnMeans
-        return known.from_arrays(self._means).of_rows(self.features_.transform(self._check(X)))
+        Z = self.features_.transform(self._check(X))
+        if "rows" in self._means:
+            return NeighborMeans.from_arrays(self._means).of_rows(Z, stages_of(self.features_, len(Z.codes)))
+        return ColumnMeans.from_arrays(self._means).of_rows(Z)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

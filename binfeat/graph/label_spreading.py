@@ -30,6 +30,7 @@ from binfeat.graph.neighbors import NeighborGraph
 from binfeat.graph.saved import check_spread_labels
 from binfeat.graph.scale import distinct_rows
 from binfeat.graph.similarity import Graph
+from binfeat.graph.wider_grids import stages_of
 from binfeat.linear import cg
 from binfeat.linear.result import Result, SolverOptions
 
@@ -81,7 +82,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     features_ : transformer
-        The fitted map.
+        The fitted map. An eighth of the grids of a `RandomBinning` have larger length scales.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
         Number of inputs, and their names, when X has string column names.
 
@@ -102,8 +103,9 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     Notes
     -----
     The bins give 31 candidates for the neighbors of each row. The 7 candidates with the smallest Euclidean distance of
-    inputs times gamma are its neighbors. The similarity W of two rows is 1 if each row is a neighbor of the other, 1/2
-    if only one of them is, and 0 otherwise. Features that are not bins use their own similarities as W. Copies of a row
+    inputs times gamma are its neighbors. For rows with fewer than 7 candidates, grids with larger length scales give
+    more, as in `SpectralEmbedding`. The similarity W of two rows is 1 if each row is a neighbor of the other, 1/2 if
+    only one of them is, and 0 otherwise. Features that are not bins use their own similarities as W. Copies of a row
     are one row of the graph, and their labels count as shares of the classes.
 
     Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here
@@ -199,7 +201,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
         rows = ScaledRows.of(X, made.gamma_, made._categorical)
-        return NeighborGraph(Z, seed_of(self.random_state), rows)
+        return NeighborGraph(Z, seed_of(self.random_state), stages_of(made, len(Z.codes)), rows)
 
     def _check_y(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of the labeled rows, and their labels; set the classes."""

@@ -24,6 +24,8 @@ N_NEAREST = 16
 _MOST_OF_A_BIN = 16  # rows of a bin that are compared, which limits the time for many equal rows
 _ROWS_AT_A_TIME = 8192
 _ROWS_OF_A_PART = 2**16  # rows per part of a product
+# Rows with fewer neighbors are compared in wider grids. With 16, noise connects moons; 4, 5 and 6 are no better than 8.
+_ENOUGH = 8
 _FEW_GRIDS = 3  # grids with bins that determine the order of rows
 
 
@@ -51,16 +53,27 @@ class BinMembers(ArrayRecord):
         return cls(weights, begins, rows)
 
     def nearest(
-        self, Z: BinMatrix, order: np.ndarray, n_rows: int, n_nearest: int = N_NEAREST
+        self, Z: BinMatrix, order: np.ndarray, n_rows: int, stages: tuple[int, ...] = (), n_nearest: int = N_NEAREST
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return places and similarities (n, n_nearest) of the rows most similar to rows of Z, among `n_rows`."""
+        """Return places and similarities (n, n_nearest) of the rows most similar to rows of Z, among `n_rows`.
+
+        `stages` are numbers of grids. A row is compared in the grids of each stage, and then in all grids, until it has
+        8 neighbors (usually the row itself and 7 others).
+        """
         codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(n_nearest, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Use fewer rows.")
         neighbors, similarities = np.empty(shape, np.int32), np.empty(shape)
         sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
-        members = codes, no_bin(codes.dtype), Z.offsets, self.weights, self.begins, self.rows
-        for some in slices(shape[0], _ROWS_AT_A_TIME):
-            nearest(*members, order[some], sums, met, neighbors[some], similarities[some], n_jobs=Z.n_jobs)
+        none, members = no_bin(codes.dtype), (self.weights, self.begins, self.rows)
+        lacking = np.arange(shape[0])
+        for n_grids in (*stages, len(codes)):
+            bins = codes[:n_grids], none, Z.offsets[: n_grids + 1]
+            for some in slices(lacking.size, _ROWS_AT_A_TIME):
+                rows = lacking[some]
+                found = np.empty((rows.size, shape[1]), np.int32), np.empty((rows.size, shape[1]))
+                nearest(*bins, *members, order[rows], sums, met, *found, n_jobs=Z.n_jobs)
+                neighbors[rows], similarities[rows] = found
+            lacking = lacking[similarities[lacking, min(_ENOUGH, shape[1]) - 1] == 0]
         return neighbors, similarities
 
 
@@ -95,28 +108,31 @@ class NeighborMeans(BinMembers):
         order = alike_together(Z)
         return cls(**BinMembers.of(Z, order, seed).arrays(), values=values[order])
 
-    def of_rows(self, Z: BinMatrix) -> np.ndarray:
+    def of_rows(self, Z: BinMatrix, stages: tuple[int, ...] = ()) -> np.ndarray:
         """Return means for the rows of a BinMatrix, (n, k); 0 for rows that share no bin with a training row."""
         if Z.shape[1] != self.weights.size:
             raise ValueError(f"The features have {Z.shape[1]} bins, and those of fit had {self.weights.size}.")
         n_rows, order = len(self.values), alike_together(Z)
-        neighbors, similarities = self.nearest(Z, order, n_rows)
+        neighbors, similarities = self.nearest(Z, order, n_rows, stages)
         return means(_matrix(neighbors, similarities, n_rows), self.values)[_places(order)]
 
 
 class NeighborGraph(Graph):
     """Similarities of all rows with their 15 most similar other rows; halved if only one is among the 15 of the other.
 
+    Rows with too few neighbors in the grids of a stage are compared in more grids, see `BinMembers.nearest`.
+
     With `rows`, the `ScaledRows` of the table, the neighbors are the 7 nearest rows by distance among the 31 most
     similar ones, and all similarities are 1.
     """
 
-    def __init__(self, Z: BinMatrix, seed: int, rows: ScaledRows | None = None) -> None:
+    def __init__(self, Z: BinMatrix, seed: int, stages: tuple[int, ...] = (), rows: ScaledRows | None = None) -> None:
+        self.stages = stages
         n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
         self._members = BinMembers.of(Z, self._order, seed)
         most = N_NEAREST if rows is None else N_CANDIDATES
         require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbors", "Use fewer rows.")
-        neighbors, similarities = self._members.nearest(Z, self._order, n_rows, most)
+        neighbors, similarities = self._members.nearest(Z, self._order, n_rows, stages, most)
         self._with_itself = _matrix(neighbors[:, :N_NEAREST], similarities[:, :N_NEAREST], n_rows)
         similarities[neighbors == np.arange(n_rows)[:, None]] = 0.0
         if rows is not None:

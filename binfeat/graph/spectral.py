@@ -117,7 +117,7 @@ def _start_from_sample(
     if n_sample < max(_LEAST_ROWS, n_wanted + 1) or not (isinstance(Z, BinMatrix) and isinstance(graph, NeighborGraph)):
         return None
     rows = Z.take(rows_of_sample(n_rows, seed, n_sample))
-    sample = NeighborGraph(rows, seed)
+    sample = NeighborGraph(rows, seed, graph.stages)
     options |= {"tol": max(tol, _NEAR), "seed": seed}
     start = _start_from_sample(rows, sample, n_wanted, **options)
     known = sample.known_vectors(n_wanted + 1)
