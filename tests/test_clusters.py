@@ -403,7 +403,10 @@ def test_copies_of_rows_with_missing_values_do_not_make_grids_fine(kind, rng):
 def test_components_come_before_splits(seed, n_clusters):
     X, _ = make_blobs(600, centers=[[0, 0], [8, 0]], random_state=seed)
     X = np.vstack([X, [[50, 50], [50.1, 50], [50, 50.1]]])
-    clusters = SpectralClustering(n_clusters, random_state=seed).fit(X)
+    with pytest.warns(
+        UserWarning, match="A cluster contains only 3 of 603 rows.*Remove these rows if they are outliers"
+    ):
+        clusters = SpectralClustering(n_clusters, random_state=seed).fit(X)
     assert set(clusters.labels_[-3:]).isdisjoint(clusters.labels_[:-3])
     assert np.unique(clusters.labels_[-3:]).size == 1
     np.testing.assert_array_equal(clusters.predict(X), clusters.labels_)
@@ -413,7 +416,8 @@ def test_few_rows_of_a_component_are_seen_in_a_sample_of_rows(monkeypatch):
     monkeypatch.setattr(clusters_module, "_MOST_ROWS", 60)
     X, _ = make_blobs(900, centers=[[0, 0]], random_state=0)
     X = np.vstack([X, [[50, 50], [50.1, 50], [50, 50.1]]])
-    labels = SpectralClustering(3, gamma=0.5, random_state=0).fit(X).labels_
+    with pytest.warns(UserWarning, match="A cluster contains only 3 of 903 rows"):
+        labels = SpectralClustering(3, gamma=0.5, random_state=0).fit(X).labels_
     assert set(labels[-3:]).isdisjoint(labels[:-3])
 
 

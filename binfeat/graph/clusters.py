@@ -21,6 +21,7 @@ __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
 _MOST_ROWS = 20_000  # rows from which k-means learns its centers
 _ROWS_OF_A_COMPONENT = 100  # minimum of these rows, or all
+_SHARE_OF_FEW = 0.01  # share of the rows below which a component is likely to consist of outliers
 _ROWS_AT_A_TIME = 2**15  # rows per thread and step in the assignment of clusters
 
 
@@ -249,7 +250,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         If more than a tenth of the rows share no bin with another row, if, with ``gamma="scale"``, an input has more
         than five times the typical spread and dominates the similarities, or if the graph has more connected
         components than `n_clusters`. If there are at most `n_clusters` components, they have equal weights in k-means,
-        so no cluster contains rows of two components.
+        so no cluster contains rows of two components. A component with less than 1 % of the rows
+        is then reported, because it may consist of outliers.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 
@@ -344,6 +346,12 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
             )
         if not 1 < n_components <= self.n_clusters:
             return np.sort(rows), None
+        smallest = np.bincount(components[components >= 0]).min()
+        if smallest < _SHARE_OF_FEW * len(components):
+            warn(
+                f"A cluster contains only {smallest} of {len(components):,} rows, which have no similar rows outside "
+                "it. Remove these rows if they are outliers, or increase n_clusters."
+            )
         some = [np.flatnonzero(components == k)[:_ROWS_OF_A_COMPONENT] for k in range(n_components)]
         rows = np.unique(np.concatenate([rows, *some]))
         own = components[rows]
