@@ -292,7 +292,7 @@ def bad_fits():
         (regressor(), good, np.append(ones[:-1], np.nan), ValueError, "Chunk 1 of X: Input y contains NaN"),
         (regressor(), good, np.append(ones[:-1], 1e101), ValueError, "Chunk 1 of X: y must be at most 1e"),
         (regressor(), good, ones[:-1], ValueError, "X has 1500 rows, y has 1499"),
-        (regressor(), good, ones.astype("M8[D]"), ValueError, "of X: y must contain numbers; got datetime64"),
+        (regressor(), good, ones.astype("M8[D]"), ValueError, "of X: y must contain numbers, not dates"),
         (regressor(), good, None, ValueError, "requires y to be passed"),
         (regressor(), good[:0], ones[:0], ValueError, "X has no rows in any chunk"),
         (

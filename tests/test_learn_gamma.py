@@ -149,7 +149,7 @@ def test_ctrl_c_is_raised(table):
         ({"y": np.full(600, 1e300)}, ValueError, "y must be at most 1e.100 in magnitude"),
         ({"y": np.array(["a", None] * 300, dtype=object)}, TypeError, "y must have labels of one kind"),
         ({"y": np.full(600, np.nan)}, ValueError, "Input y contains NaN"),
-        ({"y": np.arange(600).astype("M8[D]")}, ValueError, "y must contain numbers; got datetime64"),
+        ({"y": np.arange(600).astype("M8[D]")}, ValueError, "y must contain numbers, not dates"),
         ({"y": np.ones(5)}, ValueError, "inconsistent numbers of samples"),
         ({"X": np.ones((1, 6)), "y": [1.0]}, ValueError, "At least 2 rows of positive weight are needed.*; got 1"),
     ],

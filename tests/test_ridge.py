@@ -179,7 +179,7 @@ BAD = [
     (CGRidge(tol="small"), {}, TypeError, "tol must be a number"),
     (CGRidge(max_iter=0), {}, ValueError, "max_iter must be at least 1"),
     (CGRidge(), {"y": np.array([0, 1, np.nan, 3, 4, 5])}, ValueError, "y contains NaN"),
-    (CGRidge(), {"y": np.arange(6).astype("M8[D]")}, ValueError, "y must contain numbers; got datetime64"),
+    (CGRidge(), {"y": np.arange(6).astype("M8[D]")}, ValueError, "y must contain numbers, not dates"),
     (CGRidge(), {"y": None}, ValueError, "requires y to be passed"),
     (CGRidge(), {"y": np.arange(5)}, ValueError, "inconsistent numbers of samples"),
     (CGRidge(), {"y": np.zeros((6, 1, 1))}, ValueError, "dim 3|1-d or 2-d"),

@@ -9,7 +9,7 @@ import numpy as np
 from binfeat._common.subsets import cached_parts
 
 _KEPT = 8192  # maximum number of hashes in a model
-_FEWEST = 50  # different rows of a table with copies; fewer are equal by chance
+_FEWEST = 10  # different rows of a table with copies; fewer are equal by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class TableRows:
 
     @property
     def copies_are_fine(self) -> bool:
-        """Return `are_fine` of the different rows; False for less than 50."""
+        """Return `are_fine` of the different rows; False for very few rows."""
         different = np.unique(self.hashes, return_index=True)[1]
         return different.size >= _FEWEST and self.at(different).are_fine
 
