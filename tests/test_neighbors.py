@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from binfeat import BinMatrix, RandomBinning
-from binfeat.graph import neighbors
-from binfeat.graph.wider_grids import WiderGrids, stages_of
+from binfeat.graph import neighbors, wider_grids
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -55,8 +54,10 @@ def test_order_of_rows_does_not_matter(kept_neighbors, rows_met_in_a_bin):
 @pytest.mark.engine
 def test_only_rows_with_too_few_neighbors_are_compared_in_wider_grids(rows_met_in_a_bin):
     rows_met_in_a_bin(60)
-    binning = RandomBinning(kernel=WiderGrids("laplacian"), gamma=4.0, n_grids=64, output="codes", random_state=0)
-    Z, order, stages = binning.fit_transform(X), np.arange(60), stages_of(binning, 64)
+    binning = RandomBinning(
+        kernel=wider_grids.WiderGrids("laplacian"), gamma=4.0, n_grids=64, output="codes", random_state=0
+    )
+    Z, order, stages = binning.fit_transform(X), np.arange(60), wider_grids.stages_of(binning, 64)
     places, similarities = neighbors.BinMembers.of(Z, order, 0).nearest(Z, order, 60, stages, 60)
     found = np.zeros((60, 60))
     np.add.at(found, (order[:, None], places), similarities)
@@ -70,7 +71,10 @@ def test_only_rows_with_too_few_neighbors_are_compared_in_wider_grids(rows_met_i
 
 
 def test_last_grids_are_2_4_8_and_16_times_as_wide():
-    scales = [RandomBinning(kernel=k, n_grids=64, random_state=0).fit(X)._scale for k in ("hat", WiderGrids("hat"))]
+    scales = [
+        RandomBinning(kernel=k, n_grids=64, random_state=0).fit(X)._scale
+        for k in ("hat", wider_grids.WiderGrids("hat"))
+    ]
     widths = np.repeat([1, 2, 4, 8, 16], [56, 2, 2, 2, 2])
     np.testing.assert_allclose(scales[0] / scales[1], np.tile(widths[:, None], 2), rtol=1e-8)
 

@@ -60,8 +60,8 @@ class Problem:
     held_out: np.ndarray
     encoder: TableEncoder
     scoring: Scoring | None  # None to use the loss
-    groups: np.ndarray | None  # (n_rows,): number of the group of each row; groups are never split
-    has_folds: bool = field(default=False, kw_only=True)  # True if groups are folds of unrelated rows
+    groups: np.ndarray | None  # (n_rows,): number of the group or fold of each row; these are never split
+    related: np.ndarray | None = field(default=None, kw_only=True)  # groups that steps of searches leave out, not folds
     loss: Loss = field(default=SquaredError(), kw_only=True)
     squares: Squares | None = field(default=None, kw_only=True)  # quadratic approximation of the loss
     beyond: Beyond | None = field(default=None, kw_only=True)  # the approximation for rows beyond the table
@@ -134,11 +134,6 @@ class Problem:
             coef = coefficients(self.loss, K[:n_rows, :n_rows], alpha, *_minimized(self, rows), root)
             return (K[n_rows:, :n_rows] + np.float32(1.0)) @ coef
 
-    @property
-    def related(self) -> np.ndarray | None:
-        """Return the group number of each row if rows of a group are related; steps of searches leave groups out."""
-        return None if self.has_folds else self.groups
-
     def weighty(self, rows: np.ndarray | slice) -> np.ndarray | slice:
         """Return a mask of the rows with positive weight, or a slice if all have."""
         return slice(None) if self.weights is None else self.weights[rows, 0] > 0
@@ -168,7 +163,7 @@ class Problem:
         held_out = numbers[self.held_out]
         train, squares = np.delete(np.arange(len(y)), held_out), (learned, weights)
         known = replace(self, table=cast(np.ndarray, table), y=y, own_weights=own_weights, squares=squares)
-        return replace(known, train=train, held_out=held_out, beyond=None, groups=None)
+        return replace(known, train=train, held_out=held_out, beyond=None, groups=None, related=None)
 
 
 def _minimized(problem: Problem, rows: np.ndarray) -> tuple[Weights, np.ndarray]:

@@ -79,7 +79,8 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
     train, held_out = map(np.random.default_rng(settings.seed).permutation, (train, held_out))
     scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(model))
     learned = own.table, own.y, targets, own.weights
-    problem = Problem(*learned, train, held_out, encoder, scoring, numbers, has_folds=settings.has_cv)
+    related = None if settings.has_cv else numbers
+    problem = Problem(*learned, train, held_out, encoder, scoring, numbers, related=related)
     check_penalty(settings.alpha, problem.mean_weight)
     if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
         problem = with_codes(problem)
