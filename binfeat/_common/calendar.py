@@ -60,7 +60,7 @@ def times_in(values: Any) -> Iterator[tuple[str | None, str]]:
             if times:
                 yield name, times
         return
-    first = values  # of nested lists, of which the first value tells the kind of all
+    first = values  # the first value of nested lists, which has the type of all values
     while isinstance(first, list | tuple) and first:
         first = first[0]
     array = np.asarray(first)

@@ -16,7 +16,7 @@ from binfeat._engine.simd import FOUR, add_four, fetch_four
 
 FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
 COPIES = 4
-BLOCK_ROWS = 2**11  # rows whose float32 sums are accurate enough
+BLOCK_ROWS = 2**11  # rows of a block; a float32 sum of so few rows is accurate enough
 SUMS_PER_BIN = 8  # rows of a block per bin, so that adding the sums takes little time
 MOST_BLOCK_ROWS = 2**16
 AHEAD = np.uint64(32)  # rows until the bins that are fetched are added

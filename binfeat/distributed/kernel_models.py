@@ -127,7 +127,7 @@ class KernelMachineRegressor(_OnDask, regressor.KernelMachineRegressor):
 
     **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels require all rows in
     memory. "n_posterior_samples" in `solver_params` requires rows in memory or a source of blocks. A transformer for
-    `target_transform` is fitted to the sample. With ``loss="huber"``, limits of outliers are those of the sample.
+    `target_transform` is fitted to the sample. With ``loss="huber"``, limits of outliers are estimated from the sample.
 
     **Memory and workers.** `max_bytes` limits the memory of this process; None is half of the computer's memory for
     binning features, and a quarter for a local model. A task uses `n_jobs` threads, or one thread for None. One worker

@@ -154,7 +154,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         y : array-like, default=None
             Passed to the maps.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Passed to the maps whose `fit` accepts it.
+            Passed to each map with a `fit` that accepts it.
 
         Returns
         -------
@@ -184,7 +184,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         y : array-like, default=None
             Passed to the maps.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Passed to the maps whose `fit` accepts it.
+            Passed to each map with a `fit` that accepts it.
 
         Returns
         -------
