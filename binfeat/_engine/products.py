@@ -215,11 +215,12 @@ def _scatter_to_copies(codes, values, copies):
 
 
 @jit
-def _sum_one(codes, values, copies, sums):
-    if copies.shape[1] < sums.shape[0]:
+def _sum_one(codes, values, few, sums):
+    if sums.shape[0] > FEW_BINS + 1:
         sums[:] = 0
         _scatter(codes, values, sums)
         return
+    copies = few[:, : sums.shape[0]]
     copies[:] = 0
     _scatter_to_copies(codes, values, copies)
     for code in range(sums.shape[0]):
@@ -229,7 +230,7 @@ def _sum_one(codes, values, copies, sums):
 @jit
 def _multiply_transposed_one(codes, values, value, block, copies, sums, totals, out):
     n_rows = codes.shape[0]
-    step = _block_rows(COPIES * block if copies.shape[1] == sums.shape[0] else block, sums.shape[0])
+    step = _block_rows(block if sums.shape[0] > FEW_BINS + 1 else COPIES * block, sums.shape[0])
     if step >= n_rows:
         _sum_one(codes, values, copies, sums)
         _write(value, sums, out)
@@ -317,17 +318,16 @@ def _multiply_transposed_few(codes, values, value, block, copies, pairs, totals,
         of_pairs = totals.reshape(-1)[: 2 * n_sums].reshape(-1, 2)
         _multiply_transposed_pair(codes, values[:2], value, block, pairs, of_pairs, out[0, bins], out[1, bins])
     if n_targets != 2:
-        of_copies = copies[:, : n_sums if n_sums <= FEW_BINS + 1 else 0]
         of_one = pairs.reshape(-1)[:n_sums], totals.reshape(-1)[:n_sums], out[n_targets - 1, bins]
-        _multiply_transposed_one(codes, values[n_targets - 1], value, block, of_copies, *of_one)
+        _multiply_transposed_one(codes, values[n_targets - 1], value, block, copies, *of_one)
 
 
 @parallel_jit(work="codes")
 def multiply_transposed(codes, starts, first_row, values, value, block, copies, pairs, fours, totals, rows, out):
     """``out = values @ Z`` for up to four targets, with the rows of each bin added in order.
 
-    A float32 sum of very many rows would lose small terms, so sums of blocks of rows are added in float64. For a target
-    without a second one beside it, and a grid of few bins, rows are added in four interleaved sums.
+    A float32 sum of very many rows would lose small terms, so sums of blocks of rows are added in float64. Rows of a
+    grid of few bins are added in four interleaved sums, for a single target that is not part of a pair.
 
     Parameters
     ----------

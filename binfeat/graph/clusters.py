@@ -101,8 +101,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     is not restricted, and is applied by products with the features.
 
     One length scale is too short where rows are sparse, for example in the tail of a cluster. Therefore an eighth of at
-    least 32 grids have 2, 4, 8 or 16 times the length scale. These grids are used only for rows with
-    fewer than 7 neighbors, in ascending order of their length scales, until a row has 7 neighbors.
+    least 32 grids have 2, 4, 8 or 16 times the length scale. These grids are used only for rows with fewer than 7
+    neighbors, in ascending order of their length scales, until a row has 7 neighbors.
 
     References
     ----------
@@ -250,8 +250,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         If more than a tenth of the rows share no bin with another row, if, with ``gamma="scale"``, an input has more
         than five times the typical spread and dominates the similarities, or if the graph has more connected
         components than `n_clusters`. If there are at most `n_clusters` components, they have equal weights in k-means,
-        so no cluster contains rows of two components. A component with less than 1 % of the rows
-        is then reported, because it may consist of outliers.
+        so no cluster contains rows of two components. A component with less than 1 % of the rows is then reported,
+        because it may consist of outliers.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 

@@ -27,7 +27,7 @@ _SPREAD_RESIDUALS = 10_000  # residuals for quantiles
 _LEAST_SIZE = 0.1  # share of the mean size of residuals that is added to sizes
 _CLEAR_ERROR = 0.95  # sizes differ if the error of log sizes is below this share of their variance
 _START_ALPHA = 3.0  # initial penalty for sizes, because sizes of single residuals are nearly all noise
-_CHANGE = 0.9  # quantile of the changes by which residuals are moved
+_CHANGE = 0.9  # residuals are moved by this quantile of their changes
 
 
 def noise_model_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> NoiseModel:
@@ -73,8 +73,8 @@ def _with_changes(residuals: np.ndarray, changes: Callable[[], np.ndarray]) -> n
 
     Residuals belong to models without the row. If most targets share a value, and inputs predict little, such residuals
     can be nearly equal, so quantiles would exclude this value for the final model. The spread is half the interquartile
-    range. Changes are computed only if both quartiles have the same sign, because ordinary noise has changes below the
-    residuals, whose quartiles have different signs.
+    range. Changes are computed only if both quartiles have the same sign. Quartiles of ordinary noise have different
+    signs, and its changes are smaller than its residuals.
     """
     low, high = np.quantile(residuals, [0.25, 0.75], axis=0)
     one_sided = low * high > 0

@@ -73,7 +73,7 @@ class Learner:
     least_worth = 0.05  # minimum share of a kernel in differences of rows
     scored_cells = 8  # cells that select the penalty of losses other than squared
     group_penalties = 0.1, 1.0, 10.0  # further initial penalties for groups and folds
-    constant_penalty = 1e6  # for groups: predictions are constant, and the leave-one-out error is that of a constant
+    constant_penalty = 1e6  # for groups: predictions are constant
     factor = 1.5  # ratio of two factors of all gammas, for groups and many inputs
 
     def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
