@@ -116,6 +116,17 @@ def test_order_of_sums(rng, n_rows, sizes):
     np.testing.assert_array_equal(Z.T @ V, backward)
 
 
+@pytest.mark.parametrize("n_columns", [1, 2, 4])
+def test_float32_sums_of_blocks_of_rows(rng, threads, n_columns):
+    """Sums of several blocks, in grids of few and of many bins; the rows of a bin have the same sign."""
+    Z = matrix(rng, np.uint32, n_rows=9000, sizes=(300, 5, 1), dtype=np.float32)
+    V = rng.random((Z.shape[0], n_columns), np.float32)
+    backward = Z.T @ V
+    np.testing.assert_allclose(backward, dense(Z).T.astype(np.float64) @ V, rtol=1e-5)
+    threads(1)
+    np.testing.assert_array_equal(Z.T @ V, backward)
+
+
 def test_gram_diagonal(rng):
     Z = matrix(rng)
     np.testing.assert_allclose(Z.gram_diagonal(), np.square(dense(Z)).sum(axis=0), rtol=1e-12)
