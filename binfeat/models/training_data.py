@@ -31,8 +31,8 @@ _NEITHER, _TRAIN, _HELD_OUT = range(3)
 # Validation rows for random features, which have no leave-one-out errors, and their largest share. With a tenth of 400
 # rows, the log-loss of six tables is 7 to 70 % higher: too few rows select hyperparameters and calibrate probabilities.
 _ENOUGH_HELD_OUT, _MOST_HELD_OUT = 200, 0.25
-# Numbers of training and validation rows, and the group or the validation fold of each row, (n_rows,), if any.
-_Split = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+# Numbers of training and validation rows; the group or the validation fold of each row, and its group, if any.
+_Split = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
     check_comparable(weights)
     encoder, table = _encoded(model, given, weights, run, previous)
     rows = TableRows(table, given.y, answers_of(given.targets, given.y), weights)
-    own, (train, held_out, numbers) = _cleaned(model, rows, given, run)
+    own, (train, held_out, numbers, related) = _cleaned(model, rows, given, run)
     is_split = settings.has_cv or given.groups is not None
     warn_of_training_rows(own, apart=is_split)
     warn_of_unequal_weights(weights)
@@ -79,7 +79,6 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
     train, held_out = map(np.random.default_rng(settings.seed).permutation, (train, held_out))
     scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(model))
     learned = own.table, own.y, targets, own.weights
-    related = None if settings.has_cv else numbers
     problem = Problem(*learned, train, held_out, encoder, scoring, numbers, related=related)
     check_penalty(settings.alpha, problem.mean_weight)
     if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
@@ -129,17 +128,20 @@ def _cleaned(model: BaseEstimator, rows: TableRows, given: TrainingTable, run: R
     With `cv` or `groups` rows are split before copies are merged, and otherwise afterwards.
     """
     if given.is_sample or run.settings.has_cv or given.groups is not None:
-        train, held_out, numbers = split = _split(model, rows.y, given.groups, run)
+        train, held_out, numbers, related = split = _split(model, rows.y, given.groups, run)
         if rows.weights is not None and not (rows.weights[train].any() and rows.weights[held_out].any()):
             raise ValueError("sample_weight is zero for all training rows or for all validation rows. Change it or cv.")
         if given.is_sample:
             return rows, split
         parts = np.full(len(rows), _NEITHER)
         parts[train], parts[held_out] = _TRAIN, _HELD_OUT
-        own, kept = unique_rows(rows, parts if numbers is None else 3 * numbers + parts)
+        separate = parts
+        for known in (numbers, related):
+            separate = separate if known is None else separate * (known.max() + 1) + known
+        own, kept = unique_rows(rows, separate)
         _note_copies(rows, own, run)
         train, held_out = (np.flatnonzero(parts[kept] == part) for part in (_TRAIN, _HELD_OUT))
-        return own, (train, held_out, rows_of(numbers, kept))
+        return own, (train, held_out, rows_of(numbers, kept), rows_of(related, kept))
     if run.limits.mechanisms.duplicates:
         own, _ = unique_rows(rows)
         _note_copies(rows, own, run)
@@ -153,17 +155,17 @@ def _split(model: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: R
     share = HELD_OUT_SHARE
     if run.settings.features in ("binning", "fourier"):
         share = float(np.clip(_ENOUGH_HELD_OUT / len(y), share, _MOST_HELD_OUT))
-    pairs, numbers = splits(model, len(y), y, groups, share), None
+    pairs, related, numbers = splits(model, len(y), y, groups, share), check_groups(groups, len(y)), None
     first_two = list(islice(pairs, 2))
     train, held_out = first_two[0]
     may_use_folds = run.settings.has_cv and run.settings.refits and run.settings.loss in SQUARES
     if may_use_folds and len(y) <= TUNING_ROWS:
         numbers = folds(chain(first_two, pairs), len(y))
-    elif groups is not None and model.cv is None:
-        numbers = check_groups(groups, len(y))
+    elif model.cv is None:
+        numbers = related
     if len(first_two) > 1 and numbers is None:
         run.note("validation set", "only the first split of cv", np.nan)
-    return train, held_out, numbers
+    return train, held_out, numbers, related
 
 
 def _within_time_limit(rows: TableRows, run: Run) -> TableRows:
