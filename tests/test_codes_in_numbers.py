@@ -4,9 +4,10 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
+from scipy import sparse
 
 import binfeat
-from binfeat.length_scales.codes import clip_codes
+from binfeat.length_scales.codes import clip_codes, std_without_codes
 
 NUMERIC = np.zeros(5, bool)
 
@@ -50,6 +51,25 @@ def test_clipped_values_are_those_of_the_twin(X):
     assert (found != X).any(axis=0).tolist() == [False] * 5 + [True, False]
     for j in range(7):
         np.testing.assert_array_equal(found[:, j], naive.clipped_codes(X[:, j], 3))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_standard_deviations_are_those_of_values_without_codes(X, form):
+    numbers = np.column_stack([X[:, 0], np.sinh(2 * X[:, 3]), np.arange(2000) % 100 == 0, X[:, 4], X[:, 4]])
+    coded = numbers.copy()
+    coded[::100, 3:] = 1e4 * np.arange(1, 21)[:, None]
+    found = std_without_codes(form(coded), np.arange(5) == 4)
+    np.testing.assert_allclose(found[:3], numbers.std(axis=0)[:3], rtol=1e-6)
+    assert numbers[:, 3].std() < found[3] < 2 * numbers[:, 3].std()
+    assert found[4] == pytest.approx(coded[:, 4].std())
+
+
+def test_few_equal_or_missing_values_have_a_standard_deviation():
+    X = np.array([[0.0, np.nan, 5.0, 0.0], [0.0, np.nan, 5.0, 1e6], [0.0, np.nan, np.nan, np.nan]])
+    for rows in (X, sparse.csr_array(X), X[:1]):
+        found = std_without_codes(rows, np.zeros(4, bool))
+        np.testing.assert_array_equal(found[:3], 0)
+        assert found[3] == pytest.approx(X[: rows.shape[0], 3][:2].std())
 
 
 @pytest.mark.parametrize("features", ["binning", *hard("fourier")])

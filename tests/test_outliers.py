@@ -308,6 +308,20 @@ def test_obvious_outliers_are_found(rng):
     assert (detector.predict(X[:2000]) == -1).mean() < 0.05
 
 
+@pytest.mark.parametrize(
+    "wild", [[1e6], [-999.0] * 20, 1e5 * np.arange(1, 21), [1e300] * 20], ids=["one", "a code", "many", "huge"]
+)
+def test_wild_training_values_do_not_hide_outliers_and_drift(rng, wild):
+    X, new = rng.normal(size=(2000, 4)), rng.normal(size=(400, 4))
+    X[: len(wild), 0], first = wild, np.eye(4)[0]
+    X[-50:, 0] = np.nan
+    detector = OutlierDetector(random_state=0).fit(X)
+    assert (detector.predict(new + 10 * first) == -1).mean() > 0.9
+    assert detector.drift(new + 2 * first).p_value == 1 / 200
+    for same in (sparse.csr_array(X), binfeat.blocks(X, np.zeros(2000), block_rows=300)):
+        np.testing.assert_array_equal(OutlierDetector(random_state=0).fit(same).gamma_, detector.gamma_)
+
+
 @pytest.mark.engine
 def test_contributions_are_differences_of_scores(X):
     X = np.repeat(X, 2, axis=0) + np.repeat([[0.0], [1e-6]], 60, axis=1).T.reshape(-1, 1)

@@ -111,9 +111,8 @@ def gamma_of_inputs(gamma: Any, moments: Moments | None, categorical: np.ndarray
     return _inverse(moments.std, categorical, n_inputs, power)
 
 
-def gamma_of_varying_inputs(rows: Any, categorical: np.ndarray) -> np.ndarray:
-    """Return ``1 / (n * std_j)`` for each input of an ndarray or CSR, where n counts only inputs that vary."""
-    std = Moments.of(rows).std
+def gamma_of_varying_inputs(std: np.ndarray, categorical: np.ndarray) -> np.ndarray:
+    """Return ``1 / (n * std_j)`` for each input, where n counts only inputs that vary."""
     return _inverse(std, categorical, max(1, int(np.count_nonzero(std))), 1)
 
 

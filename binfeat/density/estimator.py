@@ -32,6 +32,7 @@ from binfeat.features.binning.input_checks import ARRAY_CHECKS, check_categories
 from binfeat.kernels.lookup import binning_kernel
 from binfeat.kernels.parameters import WithKernel
 from binfeat.kernels.skip import Skip
+from binfeat.length_scales.codes import std_without_codes
 
 _FEW_ROWS = 64
 _FINEST = 8.0  # maximum of the automatic fineness; more needs more memory for large tables
@@ -108,7 +109,7 @@ class CountingEstimator(WithKernel, Persistent):
         require_grids_memory(n_grids, n_inputs)
         turns = Turns.of(n_grids, None if self.max_samples is None else int(self.max_samples), n_rows)
         self.gamma_ = (
-            gamma_of_varying_inputs(sample.rows, self._categorical)
+            gamma_of_varying_inputs(std_without_codes(sample.rows, self._categorical), self._categorical)
             if is_word(self.gamma, "scale")
             else check_gamma(self.gamma, n_inputs, words=("scale",))
         )

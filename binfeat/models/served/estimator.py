@@ -15,6 +15,7 @@ from binfeat._rows.sources import SourceSummary, is_source
 from binfeat._threads import blas_threads
 from binfeat.features.binning.two_samples import MOST_ROWS, Drift, drift_between
 from binfeat.kernels.families import Laplacian
+from binfeat.length_scales.codes import std_without_codes
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.fitted.fitted import Fitted, compacted
 from binfeat.models.fitted.local import LocalFunction
@@ -71,7 +72,7 @@ def _drift_of(fitted: Fitted, new: np.ndarray, names: Sequence[str], n_jobs: int
     old = known.support.T[drawn] * unit + center
     new = ((new - center) / unit).astype(np.float32) * unit + center  # rounded like stored rows
     categorical, inputs = fitted.encoder.categorical, fitted.encoder.source
-    gamma = gamma_of_varying_inputs(old, categorical)
+    gamma = gamma_of_varying_inputs(std_without_codes(old, categorical), categorical)
     return drift_between(old, new, Laplacian(), gamma, categorical, names, n_jobs=n_jobs, inputs=inputs)
 
 
