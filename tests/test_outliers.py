@@ -389,9 +389,31 @@ def test_drift_is_found_and_attributed(rng):
     assert found.squared_mmd > 0
     assert found.input_shares.argmax() == 2
     assert found.input_shares.sum() == pytest.approx(1)
-    assert str(found).startswith("The table as a whole has drifted: p = 0.005")
+    assert str(found).startswith("The table has drifted: p = 0.005")
     assert "x2: " in str(found)
     assert detector.drift(rng.normal(size=(500, 5))).p_value > 0.01
+
+
+def test_drift_of_a_categorical_input_among_others_is_found(rng):
+    old, new = (np.column_stack([rng.choice(500, n), rng.normal(size=(n, 4))]) for n in (2000, 1000))
+    new[:, 0] += 1000
+    found = OutlierDetector(categorical_features=[0], random_state=0).fit(old).drift(new)
+    assert found.input_p_values[0] == 1 / 200
+    assert found.is_significant
+    assert str(found).startswith("The table has drifted: p = ")
+
+
+def test_the_p_value_of_single_inputs_and_of_all_together(rng):
+    """P-values of all assignments are uniform, and constant inputs have no influence."""
+    whole, alone = rng.normal(size=199), rng.normal(size=(199, 3)) ** 2
+    alone[:, 2] = 0.1
+    of_all = [two_samples._p_value_of_table(np.roll(whole, -k), np.roll(alone, -k, axis=0)) for k in range(199)]
+    assert [np.mean(np.array(of_all) <= level) <= level for level in (0.01, 0.05, 0.5)] == [True] * 3
+    assert np.mean(np.array(of_all) <= 0.5) > 0.45
+    alone[0, 1] = 100.0
+    whole[0] = whole.min()
+    assert two_samples._p_value_of_table(whole, alone) == pytest.approx(2 / 199)
+    assert two_samples._p_value_of_table(whole, alone[:, ::2]) > 0.05
 
 
 @pytest.mark.hard

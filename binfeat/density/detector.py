@@ -330,6 +330,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     ) -> Drift:
         """Test whether new rows have the same distribution as the training rows.
 
+        The test finds differences of all inputs together, and of single inputs.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
