@@ -263,8 +263,6 @@ def test_bad_paths(folder, tmp_path, without_package):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(FileNotFoundError, match=r"X must be a file or a folder of files that end in .parquet, .pq"):
             blocks(path, target="y")
-    with pytest.raises(ValueError, match="target must name the column of the targets, one of"):
-        blocks(own)
     (own / "3.csv").write_text("a,b,y,c,w\n")
     with pytest.raises(ValueError, match=r"All files must have one format; .* have files of the formats csv, parquet"):
         blocks(own, target="y")
@@ -307,7 +305,7 @@ def test_blocks_of_a_frame(rng, kind):
     for source in (blocks(whole, target="y", weight="w"), blocks([(FRAMES[kind](frame), y)])):
         np.testing.assert_array_equal(binning.fit(source).bin_offsets_, expected)
     for arguments, message in (
-        ({}, "target must name the column of the targets, one of"),
+        ({"weight": "w"}, "weight requires target, the column of the targets, one of"),
         ({"target": "z"}, r"target and weight must be columns of X; \['z'\] are not in"),
         ({"target": "y", "sample_weight": weights}, "sample_weight cannot be combined with a data frame's target"),
         ({"target": "y", "y": y}, "target cannot be combined with an array"),
@@ -387,7 +385,7 @@ def test_types_without_a_common_type_are_refused(tmp_path):
 def test_a_block_of_none_is_refused(rng):
     X, y = rng.normal(size=(200, 3)), np.arange(200.0)
     source = blocks([(X[:100], y[:100]), None, (X[100:], y[100:])])
-    with pytest.raises(TypeError, match=r"Block 1 of the source.*must be a tuple \(X, y\) .*, got NoneType"):
+    with pytest.raises(TypeError, match=r"Block 1 of the source.*must be a tuple \(X,\), \(X, y\) .*, got NoneType"):
         CGRidge().fit(source)
 
 
@@ -443,7 +441,7 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
     ("arguments", "options", "error", "message"),
     [
         ((iter([]),), {}, TypeError, "can be read only once"),
-        ((X_small,), {}, ValueError, "y must have one value for each of the 4 rows of X, got None"),
+        ((X_small, None, y_small), {}, ValueError, "sample_weight cannot be combined with an array without y"),
         ((X_small, y_small[:3]), {}, ValueError, "y must have one value for each of the 4 rows of X, got shape"),
         ((X_small, y_small, [1.0]), {}, ValueError, "sample_weight must have one value for each of the 4 rows"),
         ((X_small, y_small), {"target": "y"}, ValueError, "target cannot be combined with an array"),
@@ -464,10 +462,36 @@ def test_bad_arguments(arguments, options, error, message):
         blocks(*arguments, **options)
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@pytest.mark.parametrize("kind", ["array", "sparse", "frame", "blocks", "folder"])
+def test_sources_without_targets(rng, tmp_path, kind):
+    X, y = table(rng, 250)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    for k in range(2):
+        frame[125 * k : 125 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
+    forms = {"array": X, "sparse": sparse.csr_array(X), "frame": frame, "blocks": [(X[:99],), (X[99:],)]}
+    source = blocks(forms.get(kind, tmp_path), block_rows=100)
+    assert [len(block) for block in source][1:] in ([1], [1, 1], [1, 1, 1])
+    detector = OutlierDetector(random_state=0).fit(source)
+    plain = OutlierDetector(random_state=0).fit(X)
+    np.testing.assert_array_equal(detector.score_samples(source), plain.score_samples(X))
+    binning = RandomBinning(gamma="scale", n_grids=3, random_state=0).fit(source)
+    np.testing.assert_array_equal(binning.gamma_, RandomBinning(gamma="scale", n_grids=3, random_state=0).fit(X).gamma_)
+    maps = [SpectralEmbedding(n_components=1, random_state=0).fit_transform(rows) for rows in (source, X)]
+    np.testing.assert_allclose(maps[0], maps[1], atol=1e-5)
+    with pytest.raises(ValueError, match="gamma='learn' needs targets"):
+        RandomBinning(gamma="learn", random_state=0).fit(source)
+    model = CGRidge().fit(X, y)
+    uses = model.fit, model.score, KernelMachineRegressor().fit, make_pipeline(binning, CGRidge()).fit
+    for use in uses:
+        with pytest.raises(ValueError, match=r"y is None. Targets of a source are arguments of blocks\(\)"):
+            use(source)
+
+
 def test_bad_datasets(folder):
     own, X, _ = folder
-    with pytest.raises(ValueError, match="target must name the column of the targets, one of"):
-        blocks(ds.dataset(own))
+    with pytest.raises(ValueError, match="weight requires target, the column of the targets, one of"):
+        blocks(ds.dataset(own), weight="w")
     with pytest.raises(ValueError, match=r"target and weight must be columns of the dataset; \['z'\] are not in"):
         blocks(ds.dataset(own), target="y", weight="z")
     with pytest.raises(ValueError, match="y cannot be combined with files"):
@@ -669,11 +693,11 @@ def test_bad_blocks(rng, estimator):
     for bad, error, message in (
         ((X[20:40, :2], y[20:40]), ValueError, "2 features"),
         ((X[20:40], y[20:39]), ValueError, "y must have one value per row, 20"),
-        ((X[20:40], y[20:40], np.ones(20)), ValueError, "sample_weight must be in all blocks or in none"),
+        ((X[20:40], y[20:40], np.ones(20)), ValueError, "y and sample_weight must be in all blocks or in none"),
         ((X[20:40], np.full(20, "a")), ValueError, "y has shape"),
         ([1.0, 2.0], ValueError, "X must have rows and inputs"),
         ((np.float64(1.0), y[20:40]), ValueError, "X must have rows and inputs"),
-        (X[20:40], TypeError, r"must be a tuple \(X, y\)"),
+        (X[20:40], TypeError, r"must be a tuple \(X,\), \(X, y\) or"),
         ((sparse.csr_matrix(X[20:40]), y[20:40]), TypeError, "sparse in all blocks or in none"),
         ((strings, y[20:40]), (TypeError, ValueError), ""),
         ((np.full((20, 3), np.inf), y[20:40]), ValueError, "infinity"),

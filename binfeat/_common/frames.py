@@ -13,7 +13,7 @@ import numpy as np
 EXACT = 2**53  # larger integers lose digits as floats
 LONG_INTEGERS = nw.Int128, nw.UInt128
 
-Source: TypeAlias = Iterable[tuple]  # tuples (X, y) or (X, y, sample_weight), readable several times
+Source: TypeAlias = Iterable[tuple]  # tuples (X,), (X, y) or (X, y, sample_weight), readable several times
 
 
 def collected(X: Any) -> Any:

@@ -145,7 +145,7 @@ def _files_of(path: Path) -> list[Path]:
 
 
 class FileBlock(tuple):
-    """A block (X, y) or (X, y, sample_weight) with the name of its file."""
+    """A block (X,), (X, y) or (X, y, sample_weight) with the name of its file."""
 
     path = ""
 
@@ -183,8 +183,8 @@ class DatasetBlocks:
                 [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
                 for names in (self.targets, self.weights)
             )
-            y = targets[0] if len(targets) == 1 else np.column_stack(targets)
-            block = FileBlock((pa.Table.from_batches([batch.select(self.inputs)]), y, *weights))
+            y = [np.column_stack(targets)] if len(targets) > 1 else targets
+            block = FileBlock((pa.Table.from_batches([batch.select(self.inputs)]), *y, *weights))
             block.path = path
             yield block
 
@@ -247,10 +247,13 @@ def split_names(
 ) -> tuple[list[str], list[str], list[str]]:
     """Return names of inputs, targets and weights.
 
-    TypeError or ValueError if `target` is no name, or some are unknown or repeated.
+    Without `target`, all columns are inputs. TypeError or ValueError if `target` is no name, there are weights without
+    targets, or some names are unknown or repeated.
     """
     if target is None:
-        raise ValueError(f"target must name the column of the targets, one of {names}.")
+        if weight is not None:
+            raise ValueError(f"weight requires target, the column of the targets, one of {names}.")
+        return names, [], []
     if isinstance(target, bytes) or not isinstance(target, str | Iterable):
         raise TypeError(f"target must be the name of a column or a list of names, got {target!r}.")
     targets = [target] if isinstance(target, str) else list(target)

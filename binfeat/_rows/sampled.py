@@ -71,12 +71,12 @@ class SampledSource:
         ]
 
 
-def rows_of_summary(summary: SourceSummary) -> tuple[Table, np.ndarray, np.ndarray | None]:
-    """Return a sample of the rows of a summarized source, with targets and weights."""
+def rows_of_summary(summary: SourceSummary) -> tuple[Table, np.ndarray | None, np.ndarray | None]:
+    """Return a sample of the rows of a summarized source, with targets and weights if it has them."""
     wanted = sampled_rows(summary.n_rows, summary.n_inputs, 0)
     parts = [X[places] for X, places in places_in(summary.rows(), wanted)]
-    weights = None if summary.sample_weight is None else summary.sample_weight[wanted]
-    return joined(parts), summary.y[wanted], weights
+    y, weights = (None if values is None else values[wanted] for values in (summary.y, summary.sample_weight))
+    return joined(parts), y, weights
 
 
 def sampled_rows(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:

@@ -39,13 +39,14 @@ class SourceScorer:
         ValueError
             If y is missing, or is given in addition to a source.
         """
+        name = f"{type(self).__name__}.score"
         if is_source(X):
             check_alone(y, sample_weight)
             predicted, summary = by_block(X, self.predict)
-            return score_of(self, summary.y, predicted, summary.sample_weight)
+            return score_of(self, require_y(name, summary.y), predicted, summary.sample_weight)
         if y is None:
             y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
-        require_y(f"{type(self).__name__}.score", y)
+        require_y(name, y)
         return score_of(self, typed_objects(unmasked(y)), self.predict(X), unmasked(sample_weight))
 
 

@@ -42,26 +42,27 @@ def blocks(
     """Create a source of row blocks, for tables that do not fit in memory.
 
     Estimators read a source several times. Any object with an ``__iter__`` that restarts a sequence of tuples
-    ``(X, y)`` or ``(X, y, sample_weight)`` is also a source.
+    ``(X,)``, ``(X, y)`` or ``(X, y, sample_weight)`` is also a source. Estimators without targets, such as
+    `OutlierDetector`, accept all of these.
 
     Parameters
     ----------
     X : ndarray, memmap, sparse matrix, data frame, sequence of tuples, path, or pyarrow.dataset.Dataset
-        A table with targets `y`; a data frame with a column `target`; a sequence of blocks, each a tuple ``(X, y)`` or
-        ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of files, with a
-        column `target`. Folder names like ``year=2024`` become columns. In CSV, a column with leading zeros in the
-        first 10,000 rows, for example postal codes, is read as strings, even if it is the target. Empty fields, NA,
-        NULL and similar words are missing values, as in ``pandas.read_csv``. Empty lines are skipped, except in files
-        of one column, where they are missing values. Numbers with thousands separators, such as 1.234,5 or "1,234.5",
-        are numeric. A polars LazyFrame is collected in memory first.
+        A table with targets `y`; a data frame with a column `target`; a sequence of blocks, each a tuple ``(X,)``,
+        ``(X, y)`` or ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of
+        files, with a column `target`. Folder names like ``year=2024`` become columns. In CSV, a column with leading
+        zeros in the first 10,000 rows, for example postal codes, is read as strings, even if it is the target. Empty
+        fields, NA, NULL and similar words are missing values, as in ``pandas.read_csv``. Empty lines are skipped,
+        except in files of one column, where they are missing values. Numbers with thousands separators, such as
+        1.234,5 or "1,234.5", are numeric. A polars LazyFrame is collected in memory first.
     y : ndarray or memmap of shape (n_rows,) or (n_rows, n_targets), default=None
-        Targets of a table.
+        Targets of a table. Without `y` and `target`, the source has no targets.
     sample_weight : ndarray or memmap of shape (n_rows,), default=None
-        Weights of a table.
+        Weights of a table with targets.
     target : str or list of str, default=None
-        Target columns of a data frame or of files.
+        Target columns of a data frame or of files. If None, all columns are inputs.
     weight : str, default=None
-        Weight column of a data frame or of files.
+        Weight column of a data frame or of files with targets.
     block_rows : int, default=131072
         Maximum number of rows in a block of a table or a dataset.
     delimiter : str, default=None
@@ -128,10 +129,12 @@ def blocks(
         )
     _refuse("an array", target=target, weight=weight)
     check_sparse(table)
+    if y is None:
+        _refuse("an array without y", sample_weight=sample_weight)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         _require_dense(name, values)
-        if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != table.shape[:1]):
-            got = None if values is None else f"shape {np.shape(values)}"
+        if values is not None and np.shape(values)[:1] != table.shape[:1]:
+            got = f"shape {np.shape(values)}"
             raise ValueError(f"{name} must have one value for each of the {table.shape[0]} rows of X, got {got}.")
     table = table.tocsr() if sparse.issparse(table) else table  # other formats have slow or no slices of rows
     return _ArrayBlocks(tuple(values for values in (table, y, sample_weight) if values is not None), block_rows)
@@ -150,11 +153,11 @@ def _refuse(kind: str, **arguments: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _ArrayBlocks:
-    arrays: tuple  # X, y and perhaps weights
+    arrays: tuple  # X, perhaps y and weights
     block_rows: int
 
     def __iter__(self) -> Iterator[tuple]:
-        for rows in slices(len(self.arrays[1]), self.block_rows):
+        for rows in slices(self.arrays[0].shape[0], self.block_rows):
             yield tuple(_rows_of(values, rows) for values in self.arrays)
 
 
@@ -214,8 +217,8 @@ def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
 
 
 def _checked(block: Sequence) -> tuple:
-    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-        raise TypeError(f"it must be a tuple (X, y) or (X, y, sample_weight), got {type(block).__name__}.")
+    if not isinstance(block, tuple | list) or not 1 <= len(block) <= 3:
+        raise TypeError(f"it must be a tuple (X,), (X, y) or (X, y, sample_weight), got {type(block).__name__}.")
     X, *others = block
     X = collected(X)
     X = X if hasattr(X, "shape") else np.asarray(X)
@@ -265,8 +268,9 @@ class SourceSummary:
         if not kept:
             raise ValueError("The source has no rows; at least one block must have rows.")
         self.dtype = np.result_type(*dtypes)
-        self.y, *weights = (np.concatenate(column) for column in zip(*kept))
-        self.sample_weight = weights[0] if weights else None
+        columns = map(np.concatenate, zip(*kept))
+        self.y: np.ndarray | None = next(columns, None)
+        self.sample_weight: np.ndarray | None = next(columns, None)
 
     @classmethod
     def of_fitted(cls, source: Source, check: Callable[[Table], Table]) -> "SourceSummary":
@@ -300,7 +304,7 @@ def _rows_of_pass(width: int) -> int:
 
 def _check_alike(others: list[np.ndarray], first: list[np.ndarray]) -> None:
     if len(others) != len(first):
-        raise ValueError("sample_weight must be in all blocks or in none.")
+        raise ValueError("y and sample_weight must be in all blocks or in none.")
     for name, values, known in zip(("y", "sample_weight"), others, first):
         if values.shape[1:] != known.shape[1:] or (values.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
             raise ValueError(

@@ -149,7 +149,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-            See `binfeat.blocks`. A source is read twice.
+            See `binfeat.blocks`. A source is read twice, and needs no targets.
         y : None
             Ignored.
 
