@@ -89,7 +89,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     The threshold, the length scales, contributions and drift tests are computed from a random sample of at most 10,000
     training rows. Scores are bitwise the same for any number of threads, any split into batches or blocks, dense and
     CSR input, and float32 values and their float64 copies. A missing value (NaN) matches other missing values and
-    nothing else. See :doc:`/user_guide/plot_13_outliers`.
+    nothing else. If most values are missing at random, complete rows are rare, and many of them are outliers. See
+    :doc:`/user_guide/plot_13_outliers`.
 
     References
     ----------
