@@ -30,9 +30,9 @@ def by_hand(X, y, alpha=0.3, weights=None):
     """Return standardized noise and scores of leave-one-out predictions, row by row."""
     K, Y = kernels.Laplacian()(X, gamma=GAMMA), ((y - y.mean()) / y.std()).reshape(-1, 1)
     residuals = naive.left_out_residuals(K, Y, alpha, weights)[:, 0]
-    scaled = np.abs(residuals) / np.sqrt(1 + naive.left_out_variances(K, alpha, weights))
-    noise = np.mean(scaled**2)
-    return noise, np.sort(scaled) / np.sqrt(noise)
+    variances, v = naive.left_out_variances(K, alpha, weights), np.ones(len(y)) if weights is None else weights
+    noise = np.mean(v * residuals**2 / (1 + v * variances))
+    return noise, np.sort(np.abs(residuals) / np.sqrt(noise * (1 + variances)))
 
 
 def covariance(X, rows, alpha=0.3, weights=None):
@@ -93,6 +93,26 @@ def test_standard_deviations_are_those_of_a_gaussian_process(rng):
     np.testing.assert_allclose(predicted, y.mean() + y.std() * mean, atol=1e-3)
     np.testing.assert_allclose(std, y.std() * deviations, rtol=2e-3)
     assert std[0] > 2 * std[15]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"features": "exact"},
+        {"features": "exact", "loss": "huber"},
+        {"features": "local", "solver_params": {"cell_rows": 100}},
+        {"solver_params": {"n_grids": 30, "n_posterior_samples": 4}, "features": "binning"},
+    ],
+)
+def test_noise_of_weights_that_are_inverse_variances(given, rng, few_steps):
+    """Without weights of residuals, the estimated noise of a row of mean weight was thousands of times as large."""
+    X, deviations = rng.uniform(-1, 1, size=(800, 2)), rng.choice([0.01, 1.0], size=800)
+    y, weights = 0.02 * X[:, 0] + deviations * rng.normal(size=800), deviations**-2.0
+    options = {"random_state": 0, "target_transform": None, "kernel": "laplacian", "gamma": [0.3, 0.3]} | given
+    model = KernelMachineRegressor(**options).fit(X, y, sample_weight=weights)
+    noise = model._fitted.posterior(None).errors.noise[0] * model._fitted.targets.std[0] ** 2
+    assert noise == pytest.approx(1 / weights.mean(), rel=0.25)
+    assert model.predict(X, return_std=True)[1].max() < 0.02
 
 
 @pytest.mark.parametrize("alpha", [1e-8, 1e-4, 1e-2])

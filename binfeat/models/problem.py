@@ -190,6 +190,15 @@ def without_scoring(problem: Problem) -> Problem:
     return problem if problem.scoring is None else replace(problem, scoring=None)
 
 
+def counts_of(problem: Problem, rows: np.ndarray) -> np.ndarray | None:
+    """Return the caller's weights with merged copies, (n_rows,), with mean 1 in the training rows; None if equal.
+
+    Unlike `Problem.weights`, they contain no weights of outliers, so they are the weights of rows in error bars.
+    """
+    weights = problem.own_weights
+    return None if weights is None or np.ptp(weights) == 0 else weights[rows, 0] / weights[problem.train].mean()
+
+
 def relative_alpha(problem: Problem, alpha: float | None) -> float | None:
     """Return the user's penalty for weights with mean 1, or None."""
     return None if alpha is None else alpha / problem.mean_weight

@@ -90,9 +90,15 @@ class ExactFunction(KernelFunction):
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "ExactPosterior | ManyRowsPosterior":
-        if self.n_rows <= MOST_IN_CLOSED_FORM:
-            return ExactPosterior(self, n_jobs, errors)
-        return ManyRowsPosterior(self, n_jobs, errors)
+        return self._posterior_kind(self, n_jobs, errors)
+
+    def errors(self, weights: np.ndarray, n_jobs: int | None) -> HeldOutErrors:
+        """Return leave-one-out errors of rows with weights, (n_rows,)."""
+        return self._posterior_kind(self, n_jobs, weights=weights).errors
+
+    @property
+    def _posterior_kind(self) -> "type[ExactPosterior | ManyRowsPosterior]":
+        return ExactPosterior if self.n_rows <= MOST_IN_CLOSED_FORM else ManyRowsPosterior
 
     def inverse_diagonal(self, n_jobs: int | None) -> np.ndarray:
         """Return the diagonal of ``(K + 1 1' + alpha / v)^-1``, (n_rows,), of many rows approximated by cells."""
@@ -111,7 +117,13 @@ class ExactPosterior:
     Errors are validation errors, if there are validation rows, or leave-one-group-out or leave-one-out errors.
     """
 
-    def __init__(self, function: ExactFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
+    def __init__(
+        self,
+        function: ExactFunction,
+        n_jobs: int | None,
+        errors: HeldOutErrors | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         self._function, self._n_jobs = function, n_jobs
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
@@ -121,15 +133,16 @@ class ExactPosterior:
             is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
             if errors is None or not is_precise:
                 self._root, self._alpha = function.inverse_root(n_jobs)
-            self.errors = self._left_out() if errors is None else errors
+            self.errors = self._left_out(weights) if errors is None else errors
             if is_precise:
                 self._kernel = function.precise_kernel
                 K = self._kernel(function.support, function.support)
                 self._root, self._alpha = inverse_root(K, float(function.alpha), function.weights, K, n_jobs)
 
-    def _left_out(self) -> HeldOutErrors:
+    def _left_out(self, weights: np.ndarray | None) -> HeldOutErrors:
         function, g = self._function, squared_row_norms(self._root)
-        return HeldOutErrors.of((function.coef / g).T, left_out_variances(g, self._alpha, function.weights))
+        variances = left_out_variances(g, self._alpha, function.weights)
+        return HeldOutErrors.of((function.coef / g).T, variances, weights=weights)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         out = np.empty(len(X))
@@ -201,16 +214,23 @@ class ManyRowsPosterior:
     percent too large.
     """
 
-    def __init__(self, function: KernelFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
+    def __init__(
+        self,
+        function: KernelFunction,
+        n_jobs: int | None,
+        errors: HeldOutErrors | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         rows = RowsInCells.of(function, n_jobs)
         self._tree, self._inverse = rows.tree, rows.inverse
-        self.errors = self._left_out(rows.diagonal()) if errors is None else errors
+        self.errors = self._left_out(rows.diagonal(), weights) if errors is None else errors
 
-    def _left_out(self, diagonal: np.ndarray) -> HeldOutErrors:
+    def _left_out(self, diagonal: np.ndarray, weights: np.ndarray | None) -> HeldOutErrors:
         finite = np.flatnonzero(np.isfinite(diagonal))
         variances = left_out_variances(diagonal[finite], self._alpha, self._function.weights[finite])
-        return HeldOutErrors.of((self._function.coef[:, finite] / diagonal[finite]).T, variances)
+        own = None if weights is None else weights[finite]
+        return HeldOutErrors.of((self._function.coef[:, finite] / diagonal[finite]).T, variances, weights=own)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         columns, out = self._function.standardizer.columns(X), np.empty(len(X))

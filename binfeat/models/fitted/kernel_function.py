@@ -2,8 +2,9 @@
 
 Targets are standardized. With noise of variance s2 for a row of mean weight, weights of features have the prior
 variance ``s2 / alpha``, so all variances here are multiples of s2. Leave-one-out
-residuals r estimate s2: ``E[r^2] = s2 (u + 1)``, with the variance u of the prediction. Error bars have `errors`,
-`variances` of predictions for rows (n_rows, n_inputs), and samples of the prediction error, `deviations`.
+residuals r of rows with weights v estimate s2: ``E[r^2] = s2 (u + 1 / v)``, with the variance u of the prediction.
+Error bars have `errors`, `variances` of predictions for rows (n_rows, n_inputs), and samples of the prediction error,
+`deviations`.
 """
 
 from abc import ABC, abstractmethod
@@ -31,13 +32,19 @@ class HeldOutErrors(ArrayRecord):
     variance_factor: Annotated[np.ndarray, np.float64] = field(default_factory=partial(np.ones, ()))
 
     @classmethod
-    def of(cls, residuals: np.ndarray, variances: np.ndarray, factor: float = 1.0) -> "HeldOutErrors":
+    def of(
+        cls, residuals: np.ndarray, variances: np.ndarray, factor: float = 1.0, weights: np.ndarray | None = None
+    ) -> "HeldOutErrors":
         """Standardize residuals (n_rows, n_targets), given variances (n_rows,) in units of the noise variance.
 
         The factor corrects the variances of training rows and new rows if an approximation makes them too large.
+        Weights (n_rows,) are relative to the mean weight of the training rows.
         """
-        scaled = np.abs(residuals) / np.sqrt(1 + factor * np.reshape(variances, (-1, 1)))
-        noise = np.maximum((scaled**2).mean(axis=0), np.finfo(float).tiny)
+        variances = factor * np.reshape(variances, (-1, 1))
+        v = 1.0 if weights is None else weights[:, np.newaxis]
+        scaled = np.abs(residuals) / np.sqrt(1 + variances)
+        squares = v * (np.abs(residuals) / np.sqrt(1 + v * variances)) ** 2
+        noise = np.maximum(squares.mean(axis=0), np.finfo(float).tiny)
         return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0), np.array(factor))
 
     def reach(self, coverage: float) -> np.ndarray:

@@ -13,6 +13,7 @@ from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, diagonal_by_
 from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, RowsInCells
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimize, solve_kernel
+from binfeat.models.problem import counts_of, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.solvers.all_rows import AllRows
 from binfeat.models.solvers.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
@@ -74,6 +75,8 @@ class ExactSolver(KernelCandidate):
                 solution = replace(solution, errors=self._errors(best))
             elif self._problem.groups is not None and self._problem.loss.is_squares:
                 solution = replace(solution, errors=self._errors_of_groups(solution))
+            elif solution.errors is None and self._problem.loss.is_squares:
+                solution = replace(solution, errors=self._errors_of_weights(solution))
             goes_on = run.step()
             if goes_on and self._may_have_levels:
                 solution = self._with_levels(best.kernel, solution, run)
@@ -139,7 +142,7 @@ class ExactSolver(KernelCandidate):
             predictions=predictions,
             curve=[(1, error)],
             status=plain.status,
-            errors=HeldOutErrors.of(problem.Y[rows.all] - predictions, ensemble.variances[rows.all]),
+            errors=self._errors_of(rows.all, predictions, ensemble.variances[rows.all]),
         )
 
     def _function(
@@ -154,10 +157,21 @@ class ExactSolver(KernelCandidate):
 
     def _errors(self, best: Trial) -> HeldOutErrors:
         """Return the errors of validation rows, with predictive variances of a model of the other rows."""
-        problem, known, rows, n_jobs = self._problem, self._rows.known, self._rows.held_out, self._run.settings.n_jobs
+        known, rows, n_jobs = self._rows.known, self._rows.held_out, self._run.settings.n_jobs
         function = self._function(best.kernel, known, self._rows.columns(known))
         variances = function.posterior(None, None, n_jobs).variances(self._rows.X[rows])
-        return HeldOutErrors.of(problem.Y[rows] - cast(np.ndarray, best.predictions), variances)
+        return self._errors_of(rows, cast(np.ndarray, best.predictions), variances)
+
+    def _errors_of(self, rows: np.ndarray, predictions: np.ndarray, variances: np.ndarray) -> HeldOutErrors:
+        problem = self._problem
+        return HeldOutErrors.of(problem.Y[rows] - predictions, variances, weights=counts_of(problem, rows))
+
+    def _errors_of_weights(self, solution: Solution) -> HeldOutErrors | None:
+        """Return leave-one-out errors if weights differ: the function contains weights of outliers, too."""
+        weights = counts_of(self._problem, self._rows.all)
+        if weights is None:
+            return None
+        return cast(ExactFunction, solution.function).errors(weights, self._run.settings.n_jobs)
 
     def _errors_of_groups(self, solution: Solution) -> HeldOutErrors:
         """Return the errors of predictions with each group left out, which were made for all rows of the model."""
@@ -166,7 +180,7 @@ class ExactSolver(KernelCandidate):
             root, alpha = function.inverse_root(self._run.settings.n_jobs)
             diagonal = diagonal_by_group(root, cast(np.ndarray, problem.groups)[rows])
         variances = left_out_variances(diagonal, alpha, function.weights)
-        return HeldOutErrors.of(problem.Y[rows] - solution.predictions, variances)
+        return self._errors_of(rows, solution.predictions, variances)
 
     def _by_squares(self, best: Trial, X: np.ndarray) -> _Solved:
         problem, rows, n_jobs = self._problem, self._rows.all, self._run.settings.n_jobs
@@ -184,7 +198,7 @@ class ExactSolver(KernelCandidate):
             return _Solved(coef, alpha, scores, Y)
         function = self._function(replace(best.kernel, alpha=alpha), rows, X)
         if function.exceeds_cell:
-            residuals, errors = _left_out(function, coef, signs, probe, n_jobs)
+            residuals, errors = _left_out(function, coef, signs, probe, n_jobs, counts_of(problem, rows))
         else:
             residuals, errors = coef / function.inverse_diagonal(n_jobs)[:, np.newaxis], None
         return _Solved(coef, alpha, scores, Y - residuals, errors)
@@ -218,7 +232,12 @@ def _leverages(function: ExactFunction, n_jobs: int | None) -> np.ndarray:
 
 
 def _left_out(
-    function: ExactFunction, coef: np.ndarray, signs: np.ndarray, probe: np.ndarray, n_jobs: int | None
+    function: ExactFunction,
+    coef: np.ndarray,
+    signs: np.ndarray,
+    probe: np.ndarray,
+    n_jobs: int | None,
+    weights: np.ndarray | None,
 ) -> tuple[np.ndarray, HeldOutErrors | None]:
     """Return leave-one-out residuals of many rows, and their errors if a closed form is too large.
 
@@ -233,7 +252,7 @@ def _left_out(
         return residuals, None
     variances, right = (left_out_variances(g[known], alpha, v[known]) for g in (approximated, diagonal))
     factor = np.clip(quotients(right.mean(), variances.mean()), _LEAST_FACTOR, 1.0)
-    return residuals, HeldOutErrors.of(residuals[known], variances, float(factor))
+    return residuals, HeldOutErrors.of(residuals[known], variances, float(factor), rows_of(weights, known))
 
 
 def _corrected(diagonal: np.ndarray, estimated: np.ndarray, weights: np.ndarray) -> np.ndarray:

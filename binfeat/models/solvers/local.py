@@ -12,7 +12,7 @@ from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalPosterior
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.problem import Problem
+from binfeat.models.problem import Problem, counts_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.solvers.all_rows import AllRows
@@ -73,7 +73,8 @@ class _Trees:
         rows = self.validated_rows
         predictions, some = self._predictions(ensemble, rows), evenly_spaced(len(rows), self.n_errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
-        return predictions, HeldOutErrors.of(residuals, self._variances(ensemble, rows[some]))
+        variances, weights = self._variances(ensemble, rows[some]), counts_of(self._problem, rows[some])
+        return predictions, HeldOutErrors.of(residuals, variances, weights=weights)
 
     def _predictions(self, ensemble: CellEnsemble, rows: np.ndarray) -> np.ndarray:
         if self._leaves_out:

@@ -21,7 +21,7 @@ from binfeat.linear.result import SolverOptions
 from binfeat.linear.solve import solve_ridge
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.fitted.kernel_function import HeldOutErrors
-from binfeat.models.problem import Problem, rows_of
+from binfeat.models.problem import Problem, counts_of, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import PENALTY_FACTOR
@@ -93,7 +93,8 @@ class FeatureSolver(ABC):
     def _solution(self, sizing: Sizing) -> Solution:
         problem, (features, result, predictions) = self._problem, sizing.model
         rows = problem.held_out
-        residuals, count = problem.Y[rows] - predictions, problem.weighty(rows)
+        count = problem.weighty(rows)
+        residuals, variances = problem.Y[rows] - predictions, np.broadcast_to(sizing.variances, len(rows))
         bins = features if isinstance(features, BinMap) else BinMap.none(self._kernels.X.shape[1])
         fourier = features if isinstance(features, FourierMap) else None
         return Solution(
@@ -105,7 +106,7 @@ class FeatureSolver(ABC):
             predictions=predictions,
             curve=sizing.curve,
             status=sizing.status,
-            errors=HeldOutErrors.of(residuals[count], np.broadcast_to(sizing.variances, len(rows))[count]),
+            errors=HeldOutErrors.of(residuals[count], variances[count], weights=counts_of(problem, rows[count])),
             samples=sizing.posterior,
         )
 
