@@ -530,6 +530,16 @@ def conformal_quantile(residuals, level):
     return min(value for rank, value in enumerate(ordered, 1) if rank >= level * (n + 1))
 
 
+def weighted_quantile(residuals, weights, level):
+    """Return a quantile that is conformal among the effective number of rows, with rows counted by their weights."""
+    n = sum(weights) ** 2 / sum(weights**2)
+    share = 0.5 + (level - 0.5) * (n + 1) / n
+    share = np.clip(share, 0.5 / len(weights), 1 - 0.5 / len(weights))
+    ordered = sorted(zip(residuals, weights))
+    totals = [sum(weight for _, weight in ordered[: rank + 1]) / sum(weights) for rank in range(len(ordered))]
+    return next(value for (value, _), total in zip(ordered, totals) if total >= share)
+
+
 def laplacian_expansion(support, gamma, coef, rows):
     """Return ``sum_i c_i exp(-sum_j gamma_j |x_j - s_ij|)`` for each row; support has shape (n_inputs, n_support)."""
     kernel = [[np.exp(-sum(gamma * np.abs(row - other))) for other in support.T] for row in rows]

@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import naive
 import numpy as np
 import pytest
 
@@ -299,3 +300,13 @@ def test_freed_memory_is_given_back():
 def test_no_function_to_give_back_memory(monkeypatch):
     monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
     memory.give_back_memory()
+
+
+def test_ranks_of_weighted_residuals():
+    rng = np.random.default_rng(0)
+    residuals, weights = rng.normal(size=(30, 2)), rng.exponential(size=30)
+    found = held_out.sorted_residuals(residuals, weights)
+    for column, own in zip(residuals.T, found.T):
+        assert own.tolist() == [naive.weighted_quantile(column, weights, rank / 31) for rank in range(1, 31)]
+    for equal in (None, np.full(30, 0.1)):
+        np.testing.assert_array_equal(held_out.sorted_residuals(residuals, equal), np.sort(residuals, axis=0))

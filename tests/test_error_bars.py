@@ -27,12 +27,12 @@ def fitted(table):
 
 
 def by_hand(X, y, alpha=0.3, weights=None):
-    """Return standardized noise and scores of leave-one-out predictions, row by row."""
+    """Return standardized noise, and the quantile of scores of leave-one-out predictions for intervals of 80 %."""
     K, Y = kernels.Laplacian()(X, gamma=GAMMA), ((y - y.mean()) / y.std()).reshape(-1, 1)
     residuals = naive.left_out_residuals(K, Y, alpha, weights)[:, 0]
     variances, v = naive.left_out_variances(K, alpha, weights), np.ones(len(y)) if weights is None else weights
     noise = np.mean(v * residuals**2 / (1 + v * variances))
-    return noise, np.sort(np.abs(residuals) / np.sqrt(noise * (1 + variances)))
+    return noise, naive.weighted_quantile(np.abs(residuals) / np.sqrt(noise * (1 + variances)), v, 49 / 61)
 
 
 def covariance(X, rows, alpha=0.3, weights=None):
@@ -49,12 +49,12 @@ def test_standard_deviations_and_intervals_of_an_exact_model(table, weighted):
     model = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y, sample_weight=weights)
     alpha = float(model._exact["alpha"])  # for weights of mean 1 in the training rows
     known = alpha, None if weights is None else weights * alpha / 0.3
-    noise, scores = by_hand(X, y, *known)
+    noise, reach = by_hand(X, y, *known)
     variances = np.diag(covariance(X, rows, *known))
     predicted, std = model.predict(rows, return_std=True)
     np.testing.assert_array_equal(predicted, model.predict(rows))
     np.testing.assert_allclose(std, y.std() * np.sqrt(noise * variances), rtol=2e-3)
-    half = scores[int(np.ceil(0.8 * 61)) - 1] * y.std() * np.sqrt(noise * (1 + variances))
+    half = reach * y.std() * np.sqrt(noise * (1 + variances))
     intervals = model.predict_interval(rows, coverage=0.8, method="deviations")
     np.testing.assert_allclose(intervals, np.column_stack([predicted - half, predicted + half]), rtol=2e-3, atol=2e-3)
 
@@ -74,7 +74,7 @@ def test_intervals_with_groups_use_errors_of_whole_groups(table, weighted):
         coef = np.linalg.solve(K[np.ix_(others, others)] + np.diag(alpha / v[others]), Y[others])
         variances = np.diag(covariance(X[others], X[own], alpha, v[others]))
         scaled[own] = np.abs(Y[own] - K[np.ix_(own, others)] @ coef) / np.sqrt(1 + variances)
-    half = np.sort(scaled)[48] * y.std() * np.sqrt(1 + np.diag(covariance(X, rows, alpha, v)))
+    half = naive.weighted_quantile(scaled, v, 49 / 61) * y.std() * np.sqrt(1 + np.diag(covariance(X, rows, alpha, v)))
     predicted, intervals = model.predict(rows), model.predict_interval(rows, coverage=0.8, method="deviations")
     np.testing.assert_allclose(intervals, np.column_stack([predicted - half, predicted + half]), rtol=2e-3, atol=2e-3)
 

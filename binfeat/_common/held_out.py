@@ -176,6 +176,24 @@ def of_mean_one(weights: np.ndarray | None) -> np.ndarray | float:
     return 1.0 if weights is None else weights.ravel() / weights.mean()
 
 
+def sorted_residuals(residuals: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Sort the columns of residuals (n_rows, n_targets) so that their ranks count rows as often as their weights.
+
+    With weights (n_rows,), the result has quantiles at ranks from 1 to n_rows. A rank that is conformal among n rows,
+    ``level (n + 1)``, becomes conformal among the effective number of rows, ``sum(v)^2 / sum(v^2)`` (Kish 1965). For
+    equal weights, the result is the sorted residuals.
+    """
+    if weights is None:
+        return np.sort(residuals, axis=0)
+    n_rows, n_effective = len(residuals), weights.sum() ** 2 / (weights**2).sum()
+    levels = 0.5 + (np.arange(1, n_rows + 1) / (n_rows + 1) - 0.5) * (1 + 1 / n_effective)
+    levels = np.clip(levels, 0.5 / n_rows, 1 - 0.5 / n_rows)
+    order = np.argsort(residuals, axis=0, kind="stable")
+    totals = np.cumsum(weights[order], axis=0)
+    ranks = np.column_stack([np.searchsorted(own, levels * own[-1]) for own in totals.T])
+    return np.take_along_axis(residuals, np.take_along_axis(order, ranks, axis=0), axis=0)
+
+
 class SquaredErrors:
     """Return the weighted mean squared error of each validation row."""
 

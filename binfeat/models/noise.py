@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from binfeat._common.held_out import is_significantly_less, sums_by_group
+from binfeat._common.held_out import is_significantly_less, sorted_residuals, sums_by_group
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, Trial
@@ -14,7 +14,7 @@ from binfeat.length_scales.matrices import is_radial
 from binfeat.models.fitted.exact import ExactFunction, NoiseModel
 from binfeat.models.fitted.features import FeatureFunction
 from binfeat.models.kernel_algebra.loss import SquaredError
-from binfeat.models.problem import Problem, rows_of
+from binfeat.models.problem import Problem, counts_of, rows_of
 from binfeat.models.run import Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.solvers.candidate import Solution
@@ -53,10 +53,11 @@ def noise_model_of(problem: Problem, kernels: ScaledKernels, solution: Solution,
     places[rows] = np.arange(len(rows))
     sizes = np.exp(expected)
     expected[places[logs.rows]] = targets.decode(logs.predictions)
-    scaled = residuals / np.exp(expected)
+    scaled, weights = residuals / np.exp(expected), counts_of(problem, rows)
 
     def changes() -> np.ndarray:
-        return (problem.Y[rows] - solution.predict(run.settings.n_jobs)(kernels.X[rows])) / sizes - scaled
+        final = (problem.Y[rows] - solution.predict(run.settings.n_jobs)(kernels.X[rows])) / sizes
+        return sorted_residuals(np.abs(final - scaled), weights)
 
     differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
     run.note("noise", "differs between rows" if differ else "about constant", solution.error)
@@ -64,7 +65,7 @@ def noise_model_of(problem: Problem, kernels: ScaledKernels, solution: Solution,
         **(function.arrays() | {"coef": function.coef * targets.std[:, np.newaxis]}),
         intercept=logs.intercept * targets.std + targets.mean,
         differ=differ,
-        residuals=_with_changes(np.sort(scaled, axis=0), changes),
+        residuals=_with_changes(sorted_residuals(scaled, weights), changes),
     )
 
 
@@ -74,13 +75,13 @@ def _with_changes(residuals: np.ndarray, changes: Callable[[], np.ndarray]) -> n
     Residuals belong to models without the row. If most targets share a value, and inputs predict little, such residuals
     can be nearly equal, so quantiles would exclude this value for the final model. The spread is half the interquartile
     range. Changes are computed only if both quartiles have the same sign. Quartiles of ordinary noise have different
-    signs, and its changes are smaller than its residuals.
+    signs, and its changes are smaller than its residuals. Both arrays are results of `sorted_residuals`.
     """
     low, high = np.quantile(residuals, [0.25, 0.75], axis=0)
     one_sided = low * high > 0
     if not one_sided.any():
         return residuals
-    change = np.abs(changes())
+    change = changes()
     is_larger = np.median(change, axis=0) > (high - low) / 2
     margin = np.where(one_sided & is_larger, np.quantile(change, _CHANGE, axis=0), 0.0)
     sides = np.sign(np.arange(len(residuals)) - len(residuals) // 2)  # 0 for the median

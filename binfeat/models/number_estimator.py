@@ -74,8 +74,9 @@ class NumbersModelBase(ServedModelBase):
 
         A target is modeled as ``y = f(x) + s(x) r``. Kernel ridge regression of ``log(|y - f| + c)`` on leave-one-out
         or validation residuals estimates log s, and conformal ranks of the scaled residuals give the quantiles of r
-        (Lei et al. 2018). Coverage holds on average over rows like the training rows. Far from all training rows, s is
-        the average noise level; intervals by ``method="deviations"`` widen there.
+        (Lei et al. 2018). Coverage holds on average over rows like the training rows. A row of weight 2 counts as two
+        equal rows, so with inverse noise variances as weights, quantiles are too close for rows of low weight. Far from
+        all training rows, s is the average noise level; intervals by ``method="deviations"`` widen there.
 
         Parameters
         ----------
@@ -112,14 +113,15 @@ class NumbersModelBase(ServedModelBase):
     ) -> np.ndarray:
         """Predict intervals that contain a given share of new targets, by split conformal prediction (Lei et al. 2018).
 
-        The share holds on average over rows like the training rows, for any distribution of the noise. It can differ
-        between regions of the inputs, less so with "quantiles" if the noise varies. Hyperparameters are selected with
-        the same rows, so residuals are slightly too small; intervals are widened as for up to seven further degrees of
-        freedom. There is no guarantee for few rows: on 320 synthetic tables, 90 % intervals of models with 20, 30, 50
-        and 100 rows contained 91, 90, 90 and 90 % of new targets, with standard errors below 0.5 points. Exact models
-        with `groups` use residuals of predictions with the whole group left out. Models on random features, and local
-        models with `cv` or `groups`, use residuals of the validation set only; with 60 rows in it, coverage varies by
-        several percent between fits.
+        The share holds on average over rows like the training rows, for any distribution of the noise. A row of weight
+        2 counts as two equal rows, so with inverse noise variances as weights, intervals are too short for rows of low
+        weight. The share can differ between regions of the inputs, less so with "quantiles" if the noise varies.
+        Hyperparameters are selected with the same rows, so residuals are slightly too small; intervals are widened as
+        for up to seven further degrees of freedom. There is no guarantee for few rows: on 320 synthetic tables, 90 %
+        intervals of models with 20, 30, 50 and 100 rows contained 91, 90, 90 and 90 % of new targets, with standard
+        errors below 0.5 points. Exact models with `groups` use residuals of predictions with the whole group left out.
+        Models on random features, and local models with `cv` or `groups`, use residuals of the validation set only;
+        with 60 rows in it, coverage varies by several percent between fits.
 
         Parameters
         ----------

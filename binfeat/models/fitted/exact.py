@@ -272,7 +272,7 @@ class NoiseModel(ExactFunction):
 
     intercept: Annotated[np.ndarray, np.float64, "targets"]
     differ: Annotated[np.ndarray, np.bool_]  # True if sizes clearly differ between rows
-    residuals: Annotated[np.ndarray, FLOATS, "validated", "targets"]  # divided by their sizes, sorted
+    residuals: Annotated[np.ndarray, FLOATS, "validated", "targets"]  # divided by their sizes, `sorted_residuals`
 
     def sizes(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return the sizes of the residuals of scaled rows, (n_rows, n_targets)."""

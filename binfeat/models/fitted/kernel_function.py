@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
+from binfeat._common.held_out import sorted_residuals
 from binfeat._common.saved_values import FLOATS
 from binfeat._threads import threads_to_factorize
 from binfeat.kernels.base import Kernel
@@ -28,7 +29,7 @@ class HeldOutErrors(ArrayRecord):
     """Leave-one-out or validation residuals, divided by their expected size."""
 
     noise: Annotated[np.ndarray, np.float64, "targets"]  # s2
-    scores: Annotated[np.ndarray, FLOATS, "validated", "targets"]  # absolute residuals in standard deviations, sorted
+    scores: Annotated[np.ndarray, FLOATS, "validated", "targets"]  # `sorted_residuals` in standard deviations
     variance_factor: Annotated[np.ndarray, np.float64] = field(default_factory=partial(np.ones, ()))
 
     @classmethod
@@ -38,14 +39,16 @@ class HeldOutErrors(ArrayRecord):
         """Standardize residuals (n_rows, n_targets), given variances (n_rows,) in units of the noise variance.
 
         The factor corrects the variances of training rows and new rows if an approximation makes them too large.
-        Weights (n_rows,) are relative to the mean weight of the training rows.
+        Weights (n_rows,) are relative to the mean weight of the training rows. They are relative inverse variances of
+        the noise, and numbers of equal rows for ranks. With both meanings, ``s2 (u + 1)`` is the expectation of squared
+        residuals of rows that count as often as their weights.
         """
         variances = factor * np.reshape(variances, (-1, 1))
         v = 1.0 if weights is None else weights[:, np.newaxis]
         scaled = np.abs(residuals) / np.sqrt(1 + variances)
         squares = v * (np.abs(residuals) / np.sqrt(1 + v * variances)) ** 2
         noise = np.maximum(squares.mean(axis=0), np.finfo(float).tiny)
-        return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0), np.array(factor))
+        return cls(noise, sorted_residuals(scaled / np.sqrt(noise), weights), np.array(factor))
 
     def reach(self, coverage: float) -> np.ndarray:
         """Return, for each target, the number of standard deviations that this share of new rows does not exceed."""

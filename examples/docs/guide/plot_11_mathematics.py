@@ -302,16 +302,19 @@ print("finite differences ", np.round(differences, 7))
 # Uncertainty
 # -----------
 # *Standard deviations* are the posterior standard deviations of the Gaussian process; its posterior mean is the
-# prediction. They do not include the noise. Up to 4,000 rows they are exact. Larger exact models use the PIC
+# prediction. They do not include the noise, and are multiples of its standard deviation for a row of mean weight: the
+# root of the mean of :math:`v_i r_i^2 / (1 + v_i u_i)` for leave-one-out residuals with variances :math:`u_i` of the
+# predictions, relative to the noise. Up to 4,000 rows they are exact. Larger exact models use the PIC
 # approximation with cells of about 1,000 rows and 400 landmarks. Its standard deviations are a few percent too large,
 # or up to 25 % for rows that the landmarks do not represent well. Models on binning features use posterior samples,
 # from the training rows without the validation set. Models on Fourier features have exact standard deviations.
 #
 # *Quantiles*: :math:`y = f(x) + s(x) \rho`. :math:`\log s` is a kernel ridge regression of :math:`\log(|r_i| + c)` on
 # x, for leave-one-out residuals :math:`r_i`, where c is a tenth of their mean absolute value. Quantiles of
-# :math:`\rho_i = r_i / s(x_i)` use the ranks of split conformal prediction (Lei et al. 2018). Residuals are multiplied
-# by a factor for up to seven additional degrees of freedom, because the hyperparameters were selected with the same
-# rows.
+# :math:`\rho_i = r_i / s(x_i)` use the ranks of split conformal prediction (Lei et al. 2018). With weights, ranks count
+# weights, and the number of rows is the effective one, :math:`(\sum v_i)^2 / \sum v_i^2` (Kish 1965). Residuals are
+# multiplied by a factor for up to seven additional degrees of freedom, because the hyperparameters were selected with
+# the same rows.
 #
 # Importances and Shapley values
 # ------------------------------
