@@ -4,6 +4,7 @@ import naive
 import numpy as np
 import pytest
 from interrupts import interrupted
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.linear_model import BayesianRidge
@@ -81,6 +82,32 @@ def test_samples_of_binning_features(rows, output):
     ratios = model.predict(Z_new, return_std=True)[1] / np.sqrt(noise * variances)
     assert abs(ratios.mean() - 1) < 0.06
     assert ratios.std() < 1.5 * SPREAD
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_small_penalties_and_uneven_weights_do_not_shrink_standard_deviations(rows, fit_intercept):
+    X, y, new = rows
+    Z, Z_new = binned(X, new, "csr")
+    weights = np.random.default_rng(1).uniform(0, 50, size=300) * (np.arange(300) % 3 > 0)
+    options = {"alpha": 0.01, "n_posterior_samples": 128, "random_state": 0, "fit_intercept": fit_intercept}
+    model = CGRidge(**options).fit(Z, y, sample_weight=weights)
+    _, variances = naive.ridge_posterior(Z.toarray(), y, Z_new.toarray(), 0.01, weights, fit_intercept)
+    known = variances > 0
+    std = model.predict(Z_new, return_std=True)[1][known]
+    ratios = std / np.sqrt(model.noise_variance_ * variances[known])
+    assert 0.8 < ratios.min() < ratios.max() < 1.25
+    assert np.median(ratios) == pytest.approx(1, abs=0.05)
+
+
+def test_unfinished_samples_overestimate_and_warn(rows):
+    X, y, new = rows
+    Z, Z_new = binned(X, new, "csr")
+    model = CGRidge(alpha=0.01, tol=0.5, max_iter=10, n_posterior_samples=N_SAMPLES, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="Standard deviations are too large, .* at most 10 iterations"):
+        model.fit(Z, y)
+    _, variances = naive.ridge_posterior(Z.toarray(), y, Z_new.toarray(), 0.01)
+    ratios = model.predict(Z_new, return_std=True)[1] / np.sqrt(model.noise_variance_ * variances)
+    assert ratios.min() > 1 - 3 * SPREAD
 
 
 def test_far_from_all_rows_only_the_prior_is_known(rows):
@@ -162,7 +189,7 @@ def test_same_samples_for_any_number_of_threads_and_from_a_source(rows, threads)
     threads(1)
     np.testing.assert_array_equal(model.fit(binning.transform(X), y).predict(Z_new, return_std=True)[1], expected)
     source = binning.transform(blocks(X, y, block_rows=70))
-    np.testing.assert_allclose(model.fit(source).predict(Z_new, return_std=True)[1], expected, rtol=1e-6)
+    np.testing.assert_allclose(model.fit(source).predict(Z_new, return_std=True)[1], expected, rtol=1e-5)
 
 
 def test_bad_parameters(rows):

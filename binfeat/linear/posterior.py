@@ -10,21 +10,24 @@ from typing import Annotated
 
 import numpy as np
 from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.arrays import quotients
 from binfeat._common.subsets import slices
+from binfeat._common.warned import warn
 from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import ProcessRows
 from binfeat._threads import threads_to_factorize
 from binfeat.linear import cg
 from binfeat.linear.gram import GramSystem
 from binfeat.linear.normal_equations import NormalEquations
-from binfeat.linear.result import RidgeSystem, SolverOptions
+from binfeat.linear.result import Result, RidgeSystem, SolverOptions
 from binfeat.linear.solve import ridge_system
 
 _TOGETHER = 8  # samples per solve, and rows of the root per product
-_TOL = 0.1  # for samples; adds about this error to standard deviations (32 samples: 0.125)
+_TOL = 0.03  # residual of samples; its square is the mean relative excess of variances, weighted by eigenvalues
+_MOST_RESIDUAL = 2 * _TOL  # without a warning
 _LEAST_FREEDOM = 1e-3  # minimum of the degrees of freedom, as a share of the rows
 
 
@@ -61,35 +64,48 @@ def ridge_posterior(
     options: SolverOptions,
     rng: np.random.Generator,
     system: RidgeSystem | None = None,
+    warns: bool = False,
 ) -> RidgePosterior:
     """Compute the posterior of a ridge model with positive `alpha`: exact with a Gram matrix, otherwise by samples.
 
     The difference d of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e`` (Wilson et al. 2021).
-    The right-hand side has the covariance ``A + alpha``, so a solve from 0 is equally exact in all directions. `system`
-    contains the equations of the rows, if they are known.
+    The solve starts from w, because ``w - d`` is independent of d. An iterate is d plus a part of ``w - d``, so its
+    variance is too large by the variance of this part: never too small, and correct in directions without data. From
+    0, an iterate is a part of d, whose variance is too small where eigenvalues are small. `system` contains the
+    equations of the rows, if they are known. `warns` enables a warning if `max_iter` is too small.
     """
     system = ridge_system(rows, 1, options) if system is None else system
     if isinstance(system, GramSystem):
         return _closed(system, alpha, options.fit_intercept)
     coef, intercept = np.empty((n_samples, rows.shape[1]), np.float32), np.empty(n_samples)
+    residual = 0.0
     for some in slices(n_samples, _TOGETHER):
-        coef[some], intercept[some] = _sampled(rows, alpha, some.stop - some.start, options, rng)
+        result = _sampled(rows, alpha, some.stop - some.start, options, rng)
+        coef[some], intercept[some] = result.solution.T, result.intercept
+        residual = max(residual, result.residuals[-1].max())
+    if warns and residual > _MOST_RESIDUAL:
+        warn(
+            f"Standard deviations are too large, because the solves of posterior samples stopped after at most "
+            f"{options.max_iter} iterations with a relative residual of {residual:.2g}, above {_TOL}. "
+            "Increase max_iter or alpha.",
+            ConvergenceWarning,
+        )
     coef /= np.float32(np.sqrt(n_samples))
     return RidgePosterior(np.array(float(alpha)), coef, intercept / np.sqrt(n_samples))
 
 
 def _sampled(
     rows: ProcessRows, alpha: float, n_samples: int, options: SolverOptions, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients and intercepts of some posterior samples, minus the mean."""
+) -> Result:
+    """Return the solution for some posterior samples, minus the mean."""
     prior = rng.standard_normal((n_samples, rows.shape[1])).astype(rows.dtype) / rows.dtype.type(np.sqrt(alpha))
     noise = rng.standard_normal((n_samples, rows.shape[0])).T
     if rows.weights is not None:
         noise *= quotients(1.0, np.sqrt(rows.weights))
     system = NormalEquations(ProcessRows(rows.Z, -noise, rows.weights), options.fit_intercept)
     system.right += rows.dtype.type(alpha) * prior.T
-    result = cg.solve(system, np.full(n_samples, alpha), replace(options, tol=_TOL, callback=None))
-    return result.solution.T, result.intercept
+    options = replace(options, tol=_TOL, callback=None)
+    return cg.solve(system, np.full(n_samples, alpha), options, start=prior.T)
 
 
 def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePosterior:

@@ -61,8 +61,10 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Seed of the random validation set.
     n_posterior_samples : int, default=None
         Number of posterior samples [1]_ that `fit` draws for ``predict(X, return_std=True)``. With 32 samples, the
-        standard error of a standard deviation is 1/8 of its value. Not available for penalties that differ between
-        targets, or on Dask.
+        standard error of a standard deviation is 1/8 of its value. Solves of samples stop early, which adds less
+        than 2 % to most standard deviations. Smaller penalties add more: in one example with `alpha` at 2e-5 of the
+        largest weights, 6 % to half of them and at most 50 %. `fit` warns if `max_iter` adds more. Few dense features
+        have exact standard deviations. Not available for penalties that differ between targets, or on Dask.
 
     Attributes
     ----------
@@ -239,7 +241,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         if not alpha:
             raise ValueError("n_posterior_samples requires a positive alpha, but alphas selected 0; remove it.")
         rng = np.random.default_rng([seed_of(self.random_state), n_samples])
-        posterior = ridge_posterior(rows, alpha, n_samples, self._options(), rng)
+        posterior = ridge_posterior(rows, alpha, n_samples, self._options(), rng, warns=True)
         fit = Result.of_attributes(self.coef_, self.intercept_)
         noise = noise_variance(rows, posterior, fit.solution, fit.intercept)
         self._posterior, self.noise_variance_ = posterior.arrays(), noise[0] if flat else noise
