@@ -192,3 +192,19 @@ def test_a_path_ends_where_single_solves_do(rng):
         gap = np.sqrt(np.mean((Z @ result.solution[:, 0] + result.intercept - exact.predict(Z)) ** 2))
         assert gap < 0.05 * np.sqrt(np.mean((exact.predict(Z) - y) ** 2))
         assert result.status == "converged"
+
+
+def test_small_penalties_of_general_features_need_a_small_tol(rng):
+    """The relative error of coefficients is at most about tol times the largest eigenvalue divided by alpha."""
+    Z = rng.normal(size=(30, 200)) + 3 * rng.normal(size=200)
+    Z[rng.random(Z.shape) < 0.7] = 0
+    y, alpha = Z[:, 0] + 0.3 * rng.normal(size=30) + 100, 1e-3
+    exact = Z.T @ np.linalg.solve(Z @ Z.T + alpha * np.eye(30), y)
+    ratio = np.linalg.norm(Z, 2) ** 2 / alpha
+    errors = {}
+    for tol in (1e-6, 1e-8, 1e-10):
+        model = CGRidge(alpha, tol=tol, max_iter=5000, fit_intercept=False).fit(sparse.csr_matrix(Z), y)
+        errors[tol] = np.linalg.norm(model.coef_ - exact) / np.linalg.norm(exact)
+        assert errors[tol] < tol * ratio
+    assert errors[1e-6] > 0.1
+    assert errors[1e-10] < 1e-3

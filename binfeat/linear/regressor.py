@@ -41,7 +41,9 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     tol : float, default=None
         None stops when four iterations have decreased the objective by at most 0.04 %: on 29 tables with four penalties
         each, test errors were then within 1 % of the converged errors. A number is a tolerance for the residual of the
-        normal equations, relative to their right-hand side; 1e-6 gives nearly exact coefficients.
+        normal equations, relative to their right-hand side; 1e-6 gives nearly exact coefficients if alpha is not
+        small. Their relative error is at most about `tol` times the largest eigenvalue of ``Z'Z`` divided by `alpha`.
+        For small `alpha`, use 1e-10 and a larger `max_iter`.
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
