@@ -11,7 +11,7 @@ from scipy import special, stats
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from binfeat import RandomBinning, kernels
+from binfeat import RandomBinning, kernels, transform
 from binfeat.kernels import lookup
 
 BINNING = {
@@ -87,6 +87,12 @@ def test_gamma_pitch_refuses_shapes(shape):
 def test_skip_refuses(kernel, share, message):
     with pytest.raises(ValueError, match=message):
         kernels.Skip(kernel, share)
+
+
+def test_grids_do_not_skip_categories():
+    X, options = [[0.0], [1.0]], {"gamma": 3.0, "n_grids": 2000, "categorical_features": [0]}
+    Z = transform(X, kernel=kernels.Skip(kernels.Laplacian(), 0.9), **options)
+    assert (Z[0] @ Z[1].T).toarray()[0, 0] == pytest.approx(np.exp(-3), abs=0.02)
 
 
 def test_skip_of_nothing_is_the_kernel(rng):

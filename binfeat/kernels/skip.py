@@ -13,9 +13,10 @@ from binfeat.kernels.lookup import binning_kernel
 class Skip(ProductKernel):
     """Kernel of grids that skip inputs at random, ``prod_j (share + (1 - share) k(gamma_j |x_j - y_j|))``.
 
-    Every grid skips each input with probability `share`. Use it for targets that are sums of functions of few inputs,
-    because the expanded product is a sum of kernels of subsets of the inputs. The pitch is infinite with probability
-    `share`, and otherwise has the pitch law of k.
+    Every grid skips each numeric input with probability `share`, which does not apply to categorical inputs: different
+    categories multiply the kernel by ``exp(-gamma_j)``, as without `Skip`. Use it for targets that are sums of
+    functions of few inputs, because the expanded product is a sum of kernels of subsets of the inputs. The pitch is
+    infinite with probability `share`, and otherwise has the pitch law of k.
 
     Parameters
     ----------
