@@ -1,6 +1,8 @@
 """Learned length scales: results, targets, rows, and errors."""
 
+import pickle
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 from interrupts import SEARCH_STEP, interrupted
 from scipy import sparse
 
-from binfeat import CGRidge, RandomBinning, RandomFourier, kernels, learn_gamma, transform
+from binfeat import CGRidge, KernelMachineRegressor, RandomBinning, RandomFourier, kernels, learn_gamma, transform
 
 QUICK = {"max_steps": 40, "max_rows": 200, "random_state": 0}
 
@@ -163,9 +165,36 @@ def test_bad_input(table, options, error, message):
 def test_maps_accept_the_result_as_gamma(rng):
     X = rng.normal(size=(60, 2))
     learned = learn_gamma(X, X[:, 0], **{**QUICK, "max_steps": 2})
-    for kind in (RandomBinning, RandomFourier):
-        np.testing.assert_array_equal(kind(gamma=learned).fit(X).gamma_, learned.gamma)
+    for features in (RandomBinning(gamma=learned), RandomFourier(kernel="laplacian", gamma=learned)):
+        np.testing.assert_array_equal(features.fit(X).gamma_, learned.gamma)
     assert (transform(X, gamma=learned) != transform(X, gamma=learned.gamma)).nnz == 0
+    of_squares = learn_gamma(X, X[:, 0], **{**QUICK, "kernel": "rbf", "max_steps": 2})
+    np.testing.assert_array_equal(RandomFourier(gamma=of_squares).fit(X).gamma_, of_squares.gamma)
+
+
+def test_gammas_for_another_power_of_distances_are_refused(rng):
+    X = rng.normal(size=(60, 2))
+    options = {**QUICK, "max_steps": 2}
+    of_distances, of_squares = (learn_gamma(X, X[:, 0], kernel=kernel, **options) for kernel in ("laplacian", "rbf"))
+    with pytest.raises(ValueError, match=r"a kernel of distances, but must be .* squared .* kernel='rbf'"):
+        RandomFourier(gamma=of_distances).fit(X)
+    with pytest.raises(ValueError, match=r"a kernel of distances, but must be .* kernel='rbf'"):
+        kernels.RBF()(X, gamma=of_distances)
+    message = r"a kernel of squared distances, but must be for a kernel of distances.* kernel='laplacian'"
+    for use in (RandomBinning(gamma=of_squares).fit, partial(transform, gamma=of_squares)):
+        with pytest.raises(ValueError, match=message):
+            use(X)
+    model = KernelMachineRegressor(features="exact", gamma=of_squares, random_state=0)  # compares both powers
+    assert model.fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
+
+
+def test_gammas_of_old_files_are_accepted(rng):
+    """Files of earlier versions contain no power, so it is unknown."""
+    X = rng.normal(size=(60, 2))
+    old = learn_gamma(X, X[:, 0], **{**QUICK, "max_steps": 2})
+    old.__dict__.pop("power")
+    old = pickle.loads(pickle.dumps(old))
+    np.testing.assert_array_equal(RandomFourier(gamma=old).fit(X).gamma_, old.gamma)
 
 
 def test_integers_with_few_values_are_classes(rng):

@@ -107,7 +107,7 @@ def gamma_of_inputs(gamma: Any, moments: Moments | None, categorical: np.ndarray
     """
     n_inputs = categorical.size
     if moments is None:
-        return check_gamma(gamma, n_inputs, words=("scale", "learn"))
+        return check_gamma(gamma, n_inputs, power, words=("scale", "learn"))
     return _inverse(moments.std, categorical, n_inputs, power)
 
 

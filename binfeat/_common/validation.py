@@ -24,6 +24,7 @@ CheckedRows: TypeAlias = Any  # rows that passed the checks: an array or CSR of 
 _MODERATE = 1e100
 WIDEST = 1e30  # largest ratio of two numbers; sums of products stay finite in float32
 _LONG = 10**40  # larger integers are abbreviated in messages
+_OF_POWERS = {1: ("distances", "laplacian"), 2: ("squared distances", "rbf")}  # and a kernel of this power
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
 
@@ -288,13 +289,23 @@ def seed_of(random_state: int | np.random.RandomState | None) -> int:
         raise ValueError(f"{random_state!r} cannot be used to seed a numpy.random.RandomState instance") from error
 
 
-def check_gamma(gamma: Any, n_inputs: int, some: bool = True, words: Iterable[str] = ()) -> np.ndarray:
+def check_gamma(
+    gamma: Any, n_inputs: int, power: int | None, some: bool = True, words: Iterable[str] = ()
+) -> np.ndarray:
     """Return one non-negative gamma per input, as an array; all may be zero only with ``some=False``.
 
     TypeError, which names the `words` that the caller also accepts, if it is not a number or a sequence of numbers;
-    ValueError if it has the wrong length or a value out of range.
+    ValueError if it has the wrong length or a value out of range, or was learned for another `power` of distances
+    (None accepts both).
     """
-    gamma = gamma.gamma if hasattr(gamma, "relevances") else gamma  # a LearnedGamma
+    if hasattr(gamma, "relevances"):  # a LearnedGamma
+        if power is not None and gamma.power not in (None, power):
+            (learned, _), (needed, example) = _OF_POWERS[gamma.power], _OF_POWERS[power]
+            raise ValueError(
+                f"gamma was learned for a kernel of {learned}, but must be for a kernel of {needed}. "
+                f"Pass the kernel to learn_gamma, for example learn_gamma(..., kernel={example!r})."
+            )
+        gamma = gamma.gamma
     try:
         values = np.asarray(unmasked(gamma), dtype=np.float64)
     except OverflowError:

@@ -111,7 +111,7 @@ class CountingEstimator(WithKernel, Persistent):
         self.gamma_ = (
             gamma_of_varying_inputs(std_without_codes(sample.rows, self._categorical), self._categorical)
             if is_word(self.gamma, "scale")
-            else check_gamma(self.gamma, n_inputs, words=("scale",))
+            else check_gamma(self.gamma, n_inputs, power=1, words=("scale",))
         )
         levels = self._levels(n_rows * turns.width / 2**64, self.gamma_, n_inputs)
         grids = draw_grids(levels, n_grids, seed, self._categorical)

@@ -131,7 +131,7 @@ def transform(
         )
     X, categorical = _checked(X, categorical_features)
     value_dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
-    gammas = check_gamma(1.0 / X.shape[1] if gamma is None else gamma, X.shape[1])
+    gammas = check_gamma(1.0 / X.shape[1] if gamma is None else gamma, X.shape[1], power=1)
     X, inputs = _occurring(X)
     require_binning_memory(X.shape, n_grids, value_dtype.itemsize + 4)
     grids = _grids(law, gammas, n_grids, seed, categorical, inputs)

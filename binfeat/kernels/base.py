@@ -11,14 +11,16 @@ from binfeat._common.validation import check_gamma, checked_array
 _MOST = 1e150  # its square is finite
 
 
-def _pairs(X: ArrayLike, Y: ArrayLike | None, gamma: float | ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _pairs(
+    X: ArrayLike, Y: ArrayLike | None, gamma: float | ArrayLike, power: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Check two sets of points, and return them with one gamma per input."""
     checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 0, "ensure_min_features": 0}
     A = checked_array(X, input_name="X", **checks)
     B = A if Y is None else checked_array(Y, input_name="Y", **checks)
     if A.shape[1] != B.shape[1]:
         raise ValueError(f"X and Y must have the same number of inputs; got shapes {A.shape} and {B.shape}.")
-    return A, B, check_gamma(gamma, A.shape[1], some=False)
+    return A, B, check_gamma(gamma, A.shape[1], power, some=False)
 
 
 def _scaled(gamma: float, distance: np.ndarray) -> np.ndarray:
@@ -79,7 +81,7 @@ class Kernel:
         TypeError, ValueError
             If `X` or `Y` are not finite numbers or differ in their number of inputs, or `gamma` is negative.
         """
-        checked = _pairs(X, Y, gamma)
+        checked = _pairs(X, Y, gamma, self.power)
         with np.errstate(over="ignore"):
             return self._exact(*checked)
 

@@ -52,7 +52,8 @@ def learn_gamma(
         Targets. Floats and Decimals are numbers. Strings, booleans, and integers with at most 50 different values are
         classes. Several columns are classes only if they contain strings.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        A kernel of `RandomBinning`, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity.
+        A kernel of `RandomBinning`, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity. Pass the kernel of the map
+        that will use the result, for example "rbf" for `RandomFourier` with its defaults.
     categorical_features : array-like of bool, int or str, default=None
         Inputs that contain category numbers, or labels in a data frame, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
@@ -71,7 +72,7 @@ def learn_gamma(
     learned : LearnedGamma
         Object with the attributes `gamma`, `relevances` (one number per input, larger for inputs on which the target
         depends more), `alpha`, and the errors and gammas of all steps. `transform`, `RandomBinning` and `RandomFourier`
-        accept it as `gamma`.
+        accept it as `gamma` if their kernel uses the same power of distances.
 
     Raises
     ------

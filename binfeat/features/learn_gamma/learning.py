@@ -40,6 +40,9 @@ class LearnedGamma:
         Leave-one-out mean squared error of standardized targets before each step, on the rows of the step.
     gammas : ndarray of shape (n_steps, n_inputs)
         Inverse length scales before each step.
+    power : {1, 2, None}
+        Gammas multiply this power of distances, 2 for radial kernels; maps whose kernel has another power raise an
+        error. None in results of version 0.3.0 and earlier, which are not checked.
     """
 
     gamma: np.ndarray
@@ -47,6 +50,7 @@ class LearnedGamma:
     alpha: float
     errors: np.ndarray
     gammas: np.ndarray
+    power: int | None = None
 
 
 def learned_gamma(
@@ -75,7 +79,7 @@ def learned_gamma(
     distance = mean_distances(X, categorical, np.random.default_rng(seed), kernel.power)
     relevances = exponent_shares(search.gamma, distance)
     errors, gammas = np.array(search.errors), np.reshape(search.gammas, (-1, X.shape[1]))
-    return LearnedGamma(search.gamma, relevances, search.alpha, errors, gammas)
+    return LearnedGamma(search.gamma, relevances, search.alpha, errors, gammas, kernel.power)
 
 
 def learnable_kernel(kernel: Any) -> Kernel:

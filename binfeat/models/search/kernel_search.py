@@ -252,9 +252,9 @@ def _given_gamma(problem: Problem, given: ArrayLike | None, power: int) -> np.nd
         std = np.where(problem.categorical, 1.0, problem.table.std(axis=0))
         return quotients(1.0, std**power * std.size)
     if np.shape(given) == encoder.source.shape:  # such as `gamma_` of another model
-        own = check_gamma(given, encoder.source.size)
+        own = check_gamma(given, encoder.source.size, power=None)  # models may compare kernels of both powers
     else:
-        own = check_gamma(given, encoder.inputs.n_inputs)[encoder.source]
+        own = check_gamma(given, encoder.inputs.n_inputs, power=None)[encoder.source]
     _check_size(problem, own, power)
     return own
 
