@@ -2,6 +2,7 @@
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from callbacks import Callback
 from graphs import assert_simple_attributes
@@ -210,10 +211,13 @@ def test_lists_that_do_not_fit_are_refused(name, change, message):
         LabelSpreading().__setstate__(state)
 
 
-def test_no_label_among_strings_is_refused(rng):
+@pytest.mark.parametrize(
+    "container", [np.array, lambda words: np.array(words, dtype=object), pd.Series, pd.Categorical]
+)
+def test_minus_one_among_strings_is_refused(rng, container):
     X = rng.normal(size=(20, 2))
     with pytest.raises(ValueError, match="y contains the string '-1'"):
-        LabelSpreading().fit(X, ["left", "right", *[-1] * 18])
+        LabelSpreading().fit(X, container(["left", "right", *["-1"] * 18]))
 
 
 def test_labels_reach_rows_that_are_rounded_and_rows_that_are_far(rng):

@@ -209,12 +209,12 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         y = column_or_1d(label_array(y), warn=True)
         check_consistent_length(X, y)
         labeled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELED, dtype=bool)
-        if y.dtype.kind == "U" and (y == str(_UNLABELED)).any():
-            raise ValueError("y contains the string '-1'. Pass an object array with the integer -1 for unlabeled rows.")
         if not labeled.any():
             raise ValueError("y must have labels of at least two classes, but all rows are unlabeled (-1).")
         labels = check_labels(y[labeled])
         self.classes_ = np.unique(labels)
+        if str(_UNLABELED) in self.classes_.tolist():
+            raise ValueError("y contains the string '-1'. Pass an object array with the integer -1 for unlabeled rows.")
         require_two(self.classes_)
         return labeled, labels
 
