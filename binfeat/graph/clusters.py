@@ -47,9 +47,10 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     gammas : sequence, default=None
         Candidate values of `gamma`. The value with the widest gap between the last eigenvalue used and the next is
         selected.
-    tol : float, default=1e-3
-        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
-    max_iter : int, default=200
+    tol : float, default=1e-5
+        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1. For long curves of rows, it
+        should be below the distance of the eigenvalues to 1 and to each other, which can be 1e-5.
+    max_iter : int, default=1000
         Maximum number of products with a block of vectors.
     n_jobs : int, default=None
         Number of threads. None is Numba's current setting, by default all threads.
@@ -140,8 +141,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         features: BaseEstimator | None = None,
         gamma: "ArrayLike | None" = "scale",
         gammas: "Sequence[ArrayLike] | None" = None,
-        tol: float = 1e-3,
-        max_iter: int = 200,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
@@ -213,9 +214,10 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     gammas : sequence, default=None
         Candidate values of `gamma`. The value with the widest gap between the last eigenvalue used and the next is
         selected.
-    tol : float, default=1e-3
-        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1.
-    max_iter : int, default=200
+    tol : float, default=1e-5
+        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1. For long curves of rows, it
+        should be below the distance of the eigenvalues to 1 and to each other, which can be 1e-5.
+    max_iter : int, default=1000
         Maximum number of products with a block of vectors.
     n_init : int, default=10
         Number of runs of k-means, with at most 20,000 rows.
@@ -292,8 +294,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         features: BaseEstimator | None = None,
         gamma: "ArrayLike | None" = "scale",
         gammas: "Sequence[ArrayLike] | None" = None,
-        tol: float = 1e-3,
-        max_iter: int = 200,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
         n_init: int = 10,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
