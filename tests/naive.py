@@ -374,11 +374,10 @@ def nearest_by_distance(W, X, gamma, categorical, n_candidates=31, n_nearest=7):
 
 
 def squared_distance(a, b, gamma, categorical):
-    """Return the sum of squares of ``gamma_j (a_j - b_j)``; categories differ by 1, and missing values are equal."""
+    """Return the sum of squares of ``gamma_j (a_j - b_j)``; categories differ by 1."""
     total = 0.0
     for x, y, own, is_category in zip(a, b, gamma, categorical):
-        if not (math.isnan(x) and math.isnan(y)):
-            total += own**2 * (x != y if is_category else (x - y) ** 2)
+        total += own**2 * (x != y if is_category else (x - y) ** 2)
     return total
 
 

@@ -1,4 +1,4 @@
-"""The nearest rows among candidates: the slow twin, missing values, categories, copies and sparse rows."""
+"""The nearest rows among candidates: the slow twin, categories, copies and sparse rows."""
 
 import naive
 import numpy as np
@@ -12,13 +12,12 @@ GAMMA = np.array([1.0, 0.5, 2.0])
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(N, 3)) * (RNG.random((N, 3)) < 0.7)
 LEVELS = np.column_stack([NUMBERS[:, :2], RNG.integers(3, size=N)])
-HOLES = np.where(np.arange(3) == 1, np.where(np.arange(N) < 10, np.nan, 1.0)[:, None], NUMBERS)
 COPIES = np.repeat(NUMBERS[:8], 5, axis=0)
 
 
-def candidates(X, n=20):
-    """Return similarities of all pairs, and candidates of each row with the same missing values."""
-    W = RNG.random((N, N)) * (np.isnan(X)[:, None] == np.isnan(X)).all(axis=2)
+def candidates(n=20):
+    """Return similarities of all pairs, and candidates of each row."""
+    W = RNG.random((N, N))
     np.fill_diagonal(W, 0.0)
     return W, np.argsort(-W, axis=1)[:, :n]
 
@@ -30,27 +29,18 @@ def links(rows, W, neighbors):
     return own + own.T
 
 
-@pytest.mark.parametrize("X", [NUMBERS, LEVELS, HOLES, COPIES], ids=["numbers", "levels", "holes", "copies"])
+@pytest.mark.parametrize("X", [NUMBERS, LEVELS, COPIES], ids=["numbers", "levels", "copies"])
 @pytest.mark.parametrize("n_rows", [3, 4096])
 def test_nearest_rows_are_those_of_the_twin(monkeypatch, X, n_rows):
     monkeypatch.setattr(distances, "_ROWS_OF_A_PART", n_rows)
     categorical = np.array([False, False, X is LEVELS])
-    W, neighbors = candidates(X)
+    W, neighbors = candidates()
     expected = naive.nearest_by_distance(W, X, GAMMA, categorical, 20)
     np.testing.assert_array_equal(links(distances.ScaledRows.of(X, GAMMA, categorical), W, neighbors), expected)
 
 
-@pytest.mark.parametrize("X", [NUMBERS, HOLES, COPIES], ids=["numbers", "holes", "copies"])
+@pytest.mark.parametrize("X", [NUMBERS, COPIES], ids=["numbers", "copies"])
 def test_sparse_rows_have_the_same_distances(X):
     dense, own = (distances.ScaledRows.of(each, GAMMA, np.zeros(3, bool)) for each in (X, sparse.csr_array(X)))
-    W, neighbors = candidates(X)
+    W, neighbors = candidates()
     np.testing.assert_array_equal(links(own, W, neighbors), links(dense, W, neighbors))
-
-
-def test_missing_values_are_farther_than_numbers():
-    X = np.array([[0.0], [5.0], [np.nan], [np.nan]])
-    squares = distances.ScaledRows.of(X, np.ones(1), np.zeros(1, bool)).squares(
-        np.array([0, 2]), np.array([[1, 2], [3, 1]])
-    )
-    assert squares[0, 1] > squares[0, 0]
-    assert squares[1].tolist() == [0.0, 25.0]

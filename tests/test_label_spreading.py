@@ -255,7 +255,7 @@ def test_copies_of_a_row_are_one_row_with_the_shares_of_their_labels(rng, clamp)
     labeled = shares.any(axis=1)
     shares[labeled] /= shares[labeled].sum(axis=1, keepdims=True)
     assert ((shares > 0).sum(axis=1) == 2).any()  # copies with different labels
-    made, _, graph = spread._graph(distinct, "scale")
+    made, _, graph = spread._graph(distinct, distinct, "scale")
     np.testing.assert_array_equal(spread.gamma_, made.gamma_)
     W = np.column_stack([graph._product(unit[:, None])[:, 0] for unit in np.eye(60)])
     expected = naive.label_spreading(W, shares, 0.98, np.flatnonzero(labeled) if clamp else ())

@@ -202,7 +202,7 @@ def naming(where: str) -> Iterator[None]:
 _END: Any = object()
 
 
-def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
+def read_blocks(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
     """Yield the place, X, and a list of y and weights (if any) of each non-empty block."""
     left = iter(source)
     for number in count():
@@ -252,7 +252,7 @@ class SourceSummary:
         self._source, self._check, self.n_rows = source, check, 0
         self.sum: Any = None
         dtypes, kept = set(), list[list[np.ndarray]]()
-        for where, X, others in _read(source):
+        for where, X, others in read_blocks(source):
             with naming(where):
                 if kept:
                     _check_alike(others, kept[0])
@@ -329,7 +329,7 @@ class RowBlocks:
 
     def __iter__(self) -> Iterator[Table]:
         held, n_held, n_rows = list[Table](), 0, 0
-        for where, X, _ in _read(self._source):
+        for where, X, _ in read_blocks(self._source):
             with naming(where):
                 X = self._check(X)
             held.append(X)

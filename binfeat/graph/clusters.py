@@ -34,6 +34,10 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     the leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. The same mean defines coordinates of new rows. It
     approximates the diffusion map of one step (Coifman & Lafon 2006).
 
+    A missing value (NaN) of a training row or of a new row is replaced by the median of its input, or by the most
+    frequent category, of at most 10,000 random training rows. If missing values themselves are informative, add an
+    input that marks them.
+
     Parameters
     ----------
     n_components : int, default=2
@@ -200,6 +204,10 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     parts of the graph with few edges between them. A row is represented by the coordinate 1 and ``n_clusters - 1``
     coordinates of `SpectralEmbedding`, divided by the length of this vector. k-means finds clusters of these vectors
     (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
+
+    A missing value (NaN) of a training row or of a new row is replaced by the median of its input, or by the most
+    frequent category, of at most 10,000 random training rows. If missing values themselves are informative, add an
+    input that marks them.
 
     Parameters
     ----------

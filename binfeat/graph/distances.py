@@ -19,8 +19,7 @@ _ROWS_OF_A_PART = 4096
 class ScaledRows:
     """Rows with squared distances equal to the sum of squares of ``gamma_j (x_j - y_j)``, up to a factor.
 
-    Two categories have the distance 1. Missing values of an input are equal, and farther from numbers than numbers are
-    from each other. Sums over inputs have the same order for dense and for sparse rows.
+    Two categories have the distance 1. Sums over inputs have the same order for dense and for sparse rows.
     """
 
     numbers: np.ndarray | sparse.csr_array  # (n_numbers, n_rows), or sparse rows (n_rows, n_inputs)
@@ -29,12 +28,12 @@ class ScaledRows:
 
     @classmethod
     def of(cls, X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> Self:
-        """Scale rows of X by one gamma per input; `categorical` is a mask of the categorical inputs."""
+        """Scale rows of X, without NaN, by one gamma per input; `categorical` is a mask of the categorical inputs."""
         scale = gamma / gamma.max()
         if sparse.issparse(X):
-            return cls(_filled_sparse(X, scale), np.empty((0, X.shape[0])), np.empty(0))
-        columns = [_filled(column) * factor for column, factor in zip(X[:, ~categorical].T, scale[~categorical])]
-        numbers = np.array(columns) if columns else np.empty((0, len(X)))
+            numbers = sparse.csr_array((X.data * scale[X.indices], X.indices, X.indptr), shape=X.shape)
+            return cls(numbers, np.empty((0, X.shape[0])), np.empty(0))
+        numbers = np.ascontiguousarray((X[:, ~categorical] * scale[~categorical]).T)
         return cls(numbers, np.ascontiguousarray(X[:, categorical].T), scale[categorical] ** 2)
 
     def squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -47,8 +46,7 @@ class ScaledRows:
             difference *= difference
             squares += difference
         for column, weight in zip(self.categories, self.weights):
-            own, other = column[rows, None], column[others]
-            squares += weight * ((own != other) & ~(np.isnan(own) & np.isnan(other)))
+            squares += weight * (column[rows, None] != column[others])
         return squares
 
     def _sparse_squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -56,22 +54,6 @@ class ScaledRows:
         difference.sum_duplicates()
         pairs = np.repeat(np.arange(others.size), np.diff(difference.indptr))
         return np.bincount(pairs, difference.data**2, others.size).reshape(others.shape)
-
-
-def _filled(column: np.ndarray) -> np.ndarray:
-    """Replace missing values by a number beyond all numbers, given their range."""
-    missing = np.isnan(column)
-    if not missing.any():
-        return column
-    low, high = np.fmin.reduce(column), np.fmax.reduce(column)
-    return np.where(missing, 0.0 if missing.all() else high + max(high - low, 1.0), column)
-
-
-def _filled_sparse(X: sparse.csr_array, scale: np.ndarray) -> sparse.csr_array:
-    """Scale the numbers of sparse rows, and replace missing values by a number beyond all others."""
-    data = X.data * scale[X.indices]
-    data = np.where(np.isnan(data), 1.0 + 2 * np.nanmax(abs(data), initial=0.0), data)
-    return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
 
 
 def nearest_of(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
@@ -20,6 +20,7 @@ from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.input_checks import ARRAY_CHECKS
 from binfeat.features.binning.random_binning import RandomBinning
+from binfeat.graph.missing import FilledBlocks, filled, typical_values
 from binfeat.graph.neighbors import NeighborGraph, NeighborMeans
 from binfeat.graph.scale import gamma_by_occupancy, warn_of_units, without_copies
 from binfeat.graph.similarity import ColumnMeans, Graph, SimilarityGraph
@@ -37,6 +38,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     _means: dict
+    _typical: np.ndarray | None = None  # replaces missing values of each input; None in files of 0.3.0
 
     def __init__(
         self,
@@ -67,6 +69,14 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         """Return X as an array or CSR; TypeError for a source."""
         return canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
 
+    def _fill(self, X: Any) -> tuple[Any, CheckedRows]:
+        """Return X and a sample of its rows; typical values of the sample replace missing values in both."""
+        sample = self._sample(X)
+        categorical = check_categorical(getattr(self.features, "categorical_features", None), self)
+        self._typical = typical_values(sample, categorical)
+        table = FilledBlocks(X, self._check, self._typical) if is_source(X) else filled(X, self._typical)
+        return table, filled(sample, self._typical)
+
     def _map(self, gamma: Any) -> Any:
         """Return the map before its fit, with a seed; a binning map returns codes."""
         seed = seed_of(self.random_state)
@@ -78,24 +88,29 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         own: dict[str, Any] = {"output": "codes"}
         if gamma is not None:
             own["gamma"] = gamma
+        if known.get("categorical_features") is not None:  # arrays have no names of columns
+            own["categorical_features"] = check_categorical(known["categorical_features"], self)
         if known.get("random_state", 0) is None:
             own["random_state"] = seed
         return made.set_params(**{name: value for name, value in own.items() if name in known})
 
     def _sample(self, X: Any) -> CheckedRows:
-        """Return rows for the choice of a length scale."""
+        """Return rows for the choice of a length scale and of typical values."""
         seed = seed_of(self.random_state)
         if is_source(X):
             X = self._check(SampledSource(self, X, seed).sample, reset=True)
         return X if X.shape[0] <= _SAMPLE_ROWS else X[rows_of_sample(X.shape[0], seed, _SAMPLE_ROWS)]
 
-    def _graph(self, X: Any, gamma: Any) -> tuple[Any, Features, Graph]:
-        """Return the map with this gamma, fitted to the rows, their features, and their graph."""
+    def _graph(self, X: Any, sample: CheckedRows, gamma: Any) -> tuple[Any, Features, Graph]:
+        """Return the map with this gamma, fitted to the rows, their features, and their graph.
+
+        The length scale is selected by the sample.
+        """
         made = self._map(gamma)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Grids are too")  # bins of one row have no weight
             if isinstance(made, RandomBinning) and is_word(made.gamma, "scale"):
-                sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
+                names = getattr(self, "feature_names_in_", None)
                 warn_of_units(sample, check_categorical(made.categorical_features, self), names)
                 made.set_params(gamma=gamma_by_occupancy(made, without_copies(sample)))
             if isinstance(made, RandomBinning) and not isinstance(made.kernel, WiderGrids):
@@ -122,16 +137,15 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     def _means_for(self, X: Any) -> np.ndarray:
         """Return means of the values in `_means` over the training rows most similar to the rows of X."""
         check_is_fitted(self)
-        Z = self.features_.transform(self._check(X))
+        X = self._check(X)
+        Z = self.features_.transform(X if self._typical is None else filled(X, self._typical))
         if "rows" in self._means:
             return NeighborMeans.from_arrays(self._means).of_rows(Z, stages_of(self.features_, len(Z.codes)))
         return ColumnMeans.from_arrays(self._means).of_rows(Z)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        known = hasattr(self.features, "__sklearn_tags__")
-        tags.input_tags.allow_nan = self.features is None or (known and get_tags(self.features).input_tags.allow_nan)
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
 

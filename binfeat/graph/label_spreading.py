@@ -48,6 +48,10 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     Scores depend on the shares of the classes among the labels. If classes overlap and a rare class has as many labels
     as a frequent one, the rare class is predicted too often. To avoid this, label a random sample of the rows.
 
+    A missing value (NaN) of a training row or of a new row is replaced by the median of its input, or by the most
+    frequent category, of at most 10,000 random training rows. If missing values themselves are informative, add an
+    input that marks them.
+
     Parameters
     ----------
     alpha : float, default=0.98
@@ -183,10 +187,12 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         labeled, labels = self._check_y(X, y)
         progress = Progress(self, X, y)
         progress.begin()
+        X, _ = self._fill(X)
         rows, places = distinct_rows(X)
         if rows.size == 1:
             rows = places = np.arange(X.shape[0])
-        made, _, graph = self._graph(X[rows], self.gamma)
+        X = X[rows]
+        made, _, graph = self._graph(X, self._sample(X), self.gamma)
         Y = self._shares_of_labels(labels, places[labeled], rows.size)
         system = _SpreadingSystem(graph, alpha, Y, Y.max(axis=1) > 0 if clamp else None)
         options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))

@@ -63,6 +63,8 @@ def _check_graph(state: dict[str, Any]) -> dict[str, int]:
     check_numbers_of(state, n_iter_=int)
     if "gamma_" in state:
         check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes)
+    if "_typical" in state:
+        check_arrays(state, {"_typical": (np.float64, "inputs")}, sizes)
     made, means = state["features_"], state["_means"]
     if not isinstance(made, BaseEstimator) or getattr(made, "n_features_in_", None) != sizes["inputs"]:
         raise ValueError(f"features_ should be a map of {sizes['inputs']} inputs.")

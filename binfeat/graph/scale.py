@@ -87,9 +87,9 @@ def without_copies(X: CheckedRows) -> CheckedRows:
 
 
 def _row_hashes(X: CheckedRows) -> np.ndarray:
-    """Return a hash of each row, (n_rows,) uint64, which is equal for dense and CSR rows; NaN equals NaN."""
+    """Return a hash of each row, (n_rows,) uint64, which is equal for dense and CSR rows."""
     rows = sparse.csr_array(X, dtype=np.float64)
-    bits = np.where(np.isnan(rows.data), np.nan, rows.data + 0.0).view(np.uint64)  # one NaN, and no negative zeros
+    bits = (rows.data + 0.0).view(np.uint64)  # without negative zeros
     bits ^= bits >> np.uint64(32)  # the low bits of short numbers, such as -1 and 1, are zero
     bits *= np.uint64(0x9E3779B97F4A7C15)
     bits ^= bits >> np.uint64(32)

@@ -63,9 +63,10 @@ class SpectralEstimator(GraphEstimator):
         if not is_source(X):  # the map checks the blocks of a source
             table = self._check(X, reset=True)
             self._check_size(table.shape[0])
+        table, sample = self._fill(table)
         gaps = []
         for gamma in self._candidates():
-            made, Z, graph = self._graph(table, gamma)
+            made, Z, graph = self._graph(table, sample, gamma)
             self._check_size(Z.shape[0])
             start = _start_from_sample(Z, graph, n_components + 1, **options)
             options_of_all = {**options, "start": start, "callback": lambda: not progress.step("iteration")}
