@@ -357,8 +357,10 @@ def nearest_only(W, n_neighbors):
     return kept
 
 
-def nearest_by_distance(W, X, gamma, categorical, n_candidates=31, n_nearest=7):
+def nearest_by_distance(W, X, gamma, categorical, n_candidates=31, n_nearest=7, equal=True):
     """Return links of each row to its copies and nearest other rows: 1, or 1/2 if only one row has the link.
+
+    If not `equal`, they are W or the halves of W.
 
     Both are among the rows with the largest similarities W (first rows among equal ones).
     """
@@ -368,8 +370,9 @@ def nearest_by_distance(W, X, gamma, categorical, n_candidates=31, n_nearest=7):
         far = {j: squared_distance(X[i], X[j], gamma, categorical) for j in candidates}
         others = sorted((j for j in candidates if far[j] > 0), key=far.get)
         for j in [*(j for j in candidates if far[j] == 0), *others[:n_nearest]]:
-            links[i, j] += 1 / 2
-            links[j, i] += 1 / 2
+            weight = 1 if equal else row[j]
+            links[i, j] += weight / 2
+            links[j, i] += weight / 2
     return links
 
 

@@ -67,7 +67,8 @@ def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma, rows_met_in_a_b
     X = rng.normal(size=(60, 2))
     X = X[neighbors.alike_together(clone(MAP).set_params(gamma=gamma, output="codes").fit_transform(X))]
     codes = naive.codes(X, "laplacian", np.full(2, gamma), 20, 0)[0]
-    W = naive.nearest_only(naive.similarities(codes), 15)
+    W = naive.similarities(codes)
+    W = naive.nearest_by_distance(W, X, np.ones(2), [False, False], n_nearest=15, equal=False)
     assert (W.sum(axis=1) > 0).all()
     values, vectors = naive.spectral_coordinates(W, 3)
     embedding = SpectralEmbedding(3, features=MAP, gamma=gamma).fit(X)
@@ -149,6 +150,15 @@ def test_clusters_of_any_shape(make):
     assert adjusted_rand_score(clusters.labels_, y) > 0.98
     X_new, y_new = make(300, noise=0.04, random_state=1, **options)
     assert adjusted_rand_score(clusters.predict(X_new), y_new) > 0.95
+
+
+def test_clusters_with_a_clear_gap_are_not_linked():
+    r = np.random.default_rng(0)
+    z = r.choice(3, 1500)
+    t = np.sqrt(r.uniform(0.03, 1, 1500)) * 3 * np.pi
+    angle = t + z * 2 * np.pi / 3
+    spirals = np.column_stack([t * np.cos(angle), t * np.sin(angle)]) + 0.15 * r.normal(size=(1500, 2))
+    assert adjusted_rand_score(SpectralClustering(3, random_state=0).fit(spirals).labels_, z) > 0.95
 
 
 def rows_with_a_tail(rng):
@@ -290,10 +300,9 @@ def test_median_replaces_missing_numbers_of_training_rows_and_of_new_rows(rng):
     X[rng.random(X.shape) < 0.05] = np.nan
     X[0] = np.nan
     full = np.where(np.isnan(X), np.nanquantile(X, 0.5, axis=0, method="lower"), X)
-    expected = SpectralClustering(3, random_state=0).fit(full)
-    assert adjusted_rand_score(expected.labels_, z) > 0.8
-    for rows in (X, sparse.csr_array(X), blocks(X, np.zeros(600), block_rows=90)):
-        clusters = SpectralClustering(3, random_state=0).fit(rows)
+    for container in (np.asarray, sparse.csr_array, partial(blocks, y=np.zeros(600), block_rows=90)):
+        clusters, expected = (SpectralClustering(3, random_state=0).fit(container(rows)) for rows in (X, full))
+        assert adjusted_rand_score(expected.labels_, z) > 0.8
         np.testing.assert_array_equal(clusters.labels_, expected.labels_)
         np.testing.assert_array_equal(clusters.predict(X), expected.predict(full))
 
@@ -304,8 +313,9 @@ def test_names_of_categorical_inputs_are_known(rng):
         SpectralClustering(3, features=RandomBinning(n_grids=20, categorical_features=own), random_state=0)
         for own in (["b"], [1])
     )
-    expected = numbered.fit(X.to_numpy()).labels_
-    for rows in (X, blocks(X, np.zeros(300), block_rows=90)):
+    for container in (np.asarray, partial(blocks, y=np.zeros(300), block_rows=90)):
+        expected = numbered.fit(container(X.to_numpy())).labels_
+        rows = X if container is np.asarray else container(X)
         np.testing.assert_array_equal(named.fit(rows).labels_, expected)
 
 

@@ -23,7 +23,7 @@ def candidates(n=20):
 
 
 def links(rows, W, neighbors):
-    near = distances.nearest_of(rows, np.arange(N), neighbors, np.take_along_axis(W, neighbors, 1) > 0, None)
+    near = distances.nearest_of(rows, np.arange(N), neighbors, np.take_along_axis(W, neighbors, 1) > 0, 7, None)
     own = np.zeros((N, N))
     np.put_along_axis(own, neighbors, near / 2, axis=1)
     return own + own.T

@@ -7,11 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.subsets import slices
+from binfeat._common.validation import CheckedRows
 from binfeat._threads import side_by_side
 
-# With 5, 7, 10 and 15 nearest rows, 7 are best for few labels on digits, optdigits, satimage and pendigits together.
-# With 32 candidates, as many labels are correct as with the exact nearest rows.
-N_CANDIDATES, _N_NEAREST = 32, 7
 _ROWS_OF_A_PART = 4096
 
 
@@ -27,7 +25,7 @@ class ScaledRows:
     weights: np.ndarray  # (n_categories,): squares of the scales
 
     @classmethod
-    def of(cls, X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> Self:
+    def of(cls, X: CheckedRows, gamma: np.ndarray, categorical: np.ndarray) -> Self:
         """Scale rows of X, without NaN, by one gamma per input; `categorical` is a mask of the categorical inputs."""
         scale = gamma / gamma.max()
         if sparse.issparse(X):
@@ -35,6 +33,11 @@ class ScaledRows:
             return cls(numbers, np.empty((0, X.shape[0])), np.empty(0))
         numbers = np.ascontiguousarray((X[:, ~categorical] * scale[~categorical]).T)
         return cls(numbers, np.ascontiguousarray(X[:, categorical].T), scale[categorical] ** 2)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return some of the rows, in the order of their numbers."""
+        numbers = self.numbers[rows] if sparse.issparse(self.numbers) else self.numbers[:, rows]
+        return type(self)(numbers, self.categories[:, rows], self.weights)
 
     def squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         if sparse.issparse(self.numbers):
@@ -57,9 +60,9 @@ class ScaledRows:
 
 
 def nearest_of(
-    rows: ScaledRows, order: np.ndarray, neighbors: np.ndarray, met: np.ndarray, n_jobs: int | None
+    rows: ScaledRows, order: np.ndarray, neighbors: np.ndarray, met: np.ndarray, n_nearest: int, n_jobs: int | None
 ) -> np.ndarray:
-    """Return a mask of the candidates that are the 7 nearest rows, or copies of a row (in addition).
+    """Return a mask of the candidates that are the nearest rows, or copies of a row (in addition).
 
     `order` contains the row number of each place, `neighbors` (n_rows, n_candidates) the places of candidates, and
     `met` is False for unused entries and for the row itself.
@@ -71,7 +74,7 @@ def nearest_of(
         squares[~met[part]] = np.inf
         copies = squares == 0
         squares[copies] = np.inf
-        ranks = np.argsort(squares, axis=1, kind="stable")[:, :_N_NEAREST]
+        ranks = np.argsort(squares, axis=1, kind="stable")[:, :n_nearest]
         chosen = np.zeros(squares.shape, dtype=bool)
         np.put_along_axis(chosen, ranks, True, axis=1)
         near[part] = chosen & np.isfinite(squares) | copies

@@ -20,6 +20,7 @@ from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.input_checks import ARRAY_CHECKS
 from binfeat.features.binning.random_binning import RandomBinning
+from binfeat.graph.distances import ScaledRows
 from binfeat.graph.missing import FilledBlocks, filled, typical_values
 from binfeat.graph.neighbors import NeighborGraph, NeighborMeans
 from binfeat.graph.scale import gamma_by_occupancy, warn_of_units, without_copies
@@ -38,6 +39,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     _means: dict
+    _equal_weights = False  # of the neighbors of a row
     _typical: np.ndarray | None = None  # replaces missing values of each input; None in files of 0.3.0
 
     def __init__(
@@ -126,7 +128,9 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made, Z, graph
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        return NeighborGraph(Z, seed_of(self.random_state), stages_of(made, len(Z.codes)))
+        """Return the graph of rows in bins; distances of rows in a source of blocks are not computed."""
+        rows = None if is_source(X) else ScaledRows.of(X, made.gamma_, made._categorical)
+        return NeighborGraph(Z, seed_of(self.random_state), stages_of(made, len(Z.codes)), rows, self._equal_weights)
 
     def _keep_map(self, made: Any) -> None:
         self.features_, self.n_features_in_ = made, made.n_features_in_

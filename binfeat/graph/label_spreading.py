@@ -18,19 +18,14 @@ from binfeat._common.validation import (
     check_real,
     check_share,
     require_y,
-    seed_of,
 )
 from binfeat._common.warned import warn
 from binfeat._rows.scored import SourceScorer
 from binfeat._rows.sources import is_source
-from binfeat.features.binning.bin_matrix import BinMatrix
-from binfeat.graph.distances import ScaledRows
 from binfeat.graph.estimator import GraphEstimator
-from binfeat.graph.neighbors import NeighborGraph
 from binfeat.graph.saved import check_spread_labels
 from binfeat.graph.scale import distinct_rows
 from binfeat.graph.similarity import Graph
-from binfeat.graph.wider_grids import stages_of
 from binfeat.linear import cg
 from binfeat.linear.result import Result, SolverOptions
 
@@ -139,6 +134,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
 
     _check_state = staticmethod(check_spread_labels)
 
+    _equal_weights = True
+
     classes_: np.ndarray
     label_distributions_: np.ndarray
     transduction_: np.ndarray
@@ -204,10 +201,6 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
             self.label_distributions_[labeled] = labels[:, None] == self.classes_
         progress.end()
         return self
-
-    def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        rows = ScaledRows.of(X, made.gamma_, made._categorical)
-        return NeighborGraph(Z, seed_of(self.random_state), stages_of(made, len(Z.codes)), rows)
 
     def _check_y(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of the labeled rows, and their labels; set the classes."""

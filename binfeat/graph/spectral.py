@@ -117,8 +117,9 @@ def _start_from_sample(
     n_sample = min(_MOST_ROWS, n_rows // _TIMES_AS_MANY)
     if n_sample < max(_LEAST_ROWS, n_wanted + 1) or not (isinstance(Z, BinMatrix) and isinstance(graph, NeighborGraph)):
         return None
-    rows = Z.take(rows_of_sample(n_rows, seed, n_sample))
-    sample = NeighborGraph(rows, seed, graph.stages)
+    chosen = rows_of_sample(n_rows, seed, n_sample)
+    rows = Z.take(chosen)
+    sample = NeighborGraph(rows, seed, graph.stages, None if graph.rows is None else graph.rows.take(chosen))
     options |= {"tol": max(tol, _NEAR), "seed": seed}
     start = _start_from_sample(rows, sample, n_wanted, **options)
     known = sample.known_vectors(n_wanted + 1)
