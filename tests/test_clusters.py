@@ -28,6 +28,7 @@ from binfeat import (
 )
 from binfeat.graph import clusters as clusters_module
 from binfeat.graph import eigenvectors, missing, neighbors, scale, similarity, spectral
+from binfeat.graph.distances import ScaledRows
 
 pd = pytest.importorskip("pandas")
 
@@ -44,6 +45,10 @@ def never_dense(monkeypatch):
 def least_sample(monkeypatch):
     """Set the number of rows from which a sample is used for the start."""
     return partial(monkeypatch.setattr, spectral, "_LEAST_ROWS")
+
+
+def scaled(rows):
+    return ScaledRows.of(rows, np.ones(rows.shape[1]), np.zeros(rows.shape[1], bool))
 
 
 @pytest.fixture
@@ -114,7 +119,7 @@ def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
     least_sample(600)
     X = rng.uniform(size=(3000, 2)) * [4.0, 1.0]
     Z = RandomBinning(gamma=2.0, n_grids=32, min_count=2, output="codes", random_state=0).fit_transform(X)
-    graph, options = neighbors.NeighborGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
+    graph, options = neighbors.NeighborGraph(Z, scaled(X), 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
     cold = eigenvectors.leading_eigenvectors(graph.normalized, graph.known_vectors(3), 2, **options)
     near = spectral._start_from_sample(Z, graph, 3, **options)
     warm = eigenvectors.leading_eigenvectors(graph.normalized, graph.known_vectors(3), 2, start=near, **options)
@@ -126,8 +131,9 @@ def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
 
 
 def test_no_sample(rng):
-    Z = RandomBinning(gamma=1.0, n_grids=32, output="codes", random_state=0).fit_transform(rng.uniform(size=(4000, 2)))
-    graph, options = neighbors.NeighborGraph(Z, 0), {"tol": 1e-3, "max_iter": 100, "seed": 0}
+    X = rng.uniform(size=(4000, 2))
+    Z = RandomBinning(gamma=1.0, n_grids=32, output="codes", random_state=0).fit_transform(X)
+    graph, options = neighbors.NeighborGraph(Z, scaled(X), 0), {"tol": 1e-3, "max_iter": 100, "seed": 0}
     assert spectral._start_from_sample(Z[:3999], graph, 3, **options) is None
     assert spectral._start_from_sample(Z, graph, 1000, **options) is None
     assert spectral._start_from_sample(Z, similarity.SimilarityGraph(Z.tocsr()), 3, **options) is None
@@ -300,9 +306,10 @@ def test_median_replaces_missing_numbers_of_training_rows_and_of_new_rows(rng):
     X[rng.random(X.shape) < 0.05] = np.nan
     X[0] = np.nan
     full = np.where(np.isnan(X), np.nanquantile(X, 0.5, axis=0, method="lower"), X)
-    for container in (np.asarray, sparse.csr_array, partial(blocks, y=np.zeros(600), block_rows=90)):
-        clusters, expected = (SpectralClustering(3, random_state=0).fit(container(rows)) for rows in (X, full))
-        assert adjusted_rand_score(expected.labels_, z) > 0.8
+    expected = SpectralClustering(3, random_state=0).fit(full)
+    assert adjusted_rand_score(expected.labels_, z) > 0.8
+    for rows in (X, sparse.csr_array(X), blocks(X, block_rows=90)):
+        clusters = SpectralClustering(3, random_state=0).fit(rows)
         np.testing.assert_array_equal(clusters.labels_, expected.labels_)
         np.testing.assert_array_equal(clusters.predict(X), expected.predict(full))
 
@@ -313,9 +320,8 @@ def test_names_of_categorical_inputs_are_known(rng):
         SpectralClustering(3, features=RandomBinning(n_grids=20, categorical_features=own), random_state=0)
         for own in (["b"], [1])
     )
-    for container in (np.asarray, partial(blocks, y=np.zeros(300), block_rows=90)):
-        expected = numbered.fit(container(X.to_numpy())).labels_
-        rows = X if container is np.asarray else container(X)
+    expected = numbered.fit(X.to_numpy()).labels_
+    for rows in (X, blocks(X, block_rows=90)):
         np.testing.assert_array_equal(named.fit(rows).labels_, expected)
 
 
@@ -482,7 +488,7 @@ def test_more_components_than_clusters_are_said(rng):
 def test_components_of_the_graph(rng):
     X = np.append(np.repeat([[0.0], [50]], 20, axis=0) + 0.1 * rng.normal(size=(40, 1)), [[1000.0]], axis=0)
     Z = RandomBinning(gamma=0.5, n_grids=64, min_count=2, output="codes", random_state=0).fit_transform(X)
-    components = neighbors.NeighborGraph(Z, 0).components
+    components = neighbors.NeighborGraph(Z, scaled(X), 0).components
     np.testing.assert_array_equal(components, np.repeat([0, 1, -1], [20, 20, 1]))
     np.testing.assert_array_equal(similarity.SimilarityGraph(np.eye(3)[[0, 1, 1]]).components, [0, 0, 0])
 
@@ -505,7 +511,7 @@ def test_known_vectors(rng):
     """They are orthonormal, have the eigenvalue 1, and are as many as wanted, of the largest components."""
     X = np.repeat([[0.0], [50], [100], [1e4]], [30, 40, 20, 1], axis=0) + 0.1 * rng.normal(size=(91, 1))
     Z = RandomBinning(gamma=0.5, n_grids=64, min_count=2, output="codes", random_state=0).fit_transform(X)
-    graph = neighbors.NeighborGraph(Z, 0)
+    graph = neighbors.NeighborGraph(Z, scaled(X), 0)
     for most, n_known in ((1, 1), (2, 2), (3, 3), (9, 3)):
         known = graph.known_vectors(most)
         assert known.shape == (91, n_known)

@@ -1,21 +1,25 @@
 """The most similar rows of each row: the slow twin, bins of many rows, blocks of rows, threads."""
 
-from functools import partial
-
 import naive
 import numpy as np
 import pytest
 
 from binfeat import BinMatrix, RandomBinning
 from binfeat.graph import neighbors, wider_grids
+from binfeat.graph.distances import ScaledRows
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
 
 @pytest.fixture
 def kept_neighbors(monkeypatch):
-    """Set the number of nearest rows."""
-    return partial(monkeypatch.setattr, neighbors, "N_NEAREST")
+    """Set the number of nearest rows, and of the rows from which they are selected."""
+
+    def keep(n_rows):
+        for name in ("N_NEAREST", "_N_CANDIDATES"):
+            monkeypatch.setattr(neighbors, name, n_rows)
+
+    return keep
 
 
 def bins_of(rows, gamma=1.0, **options):
@@ -23,7 +27,11 @@ def bins_of(rows, gamma=1.0, **options):
 
 
 def graph_of(rows, gamma=1.0, **options):
-    return neighbors.NeighborGraph(bins_of(rows, gamma, **options), 0)
+    return neighbors.NeighborGraph(bins_of(rows, gamma, **options), scaled(rows), 0)
+
+
+def scaled(rows):
+    return ScaledRows.of(rows, np.ones(rows.shape[1]), np.zeros(rows.shape[1], bool))
 
 
 def matrix(graph, n_rows):
@@ -38,7 +46,8 @@ def test_neighbors_are_those_of_the_twin(gamma, min_count, rows_met_in_a_bin):
     order = neighbors.alike_together(bins_of(X, gamma, min_count=min_count))
     rows = X[order]  # the first of equally similar rows are neighbors
     W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, gamma), 20, 0)[0])
-    expected = naive.normalized(naive.nearest_only(W, 15))
+    W = naive.nearest_by_distance(W, rows, np.ones(2), [False, False], n_nearest=15, equal=False)
+    expected = naive.normalized(W)
     np.testing.assert_allclose(matrix(graph_of(rows, gamma, min_count=min_count), 60), expected, atol=1e-12)
 
 
@@ -85,7 +94,9 @@ def test_neighbors_of_few_codes():
     Z = BinMatrix(codes, [0, 2, 4])
     known = [[None if c == 65535 else c for c in row.tolist()] for row in codes]
     expected = naive.normalized(naive.nearest_only(naive.similarities(known), 5))
-    np.testing.assert_allclose(matrix(neighbors.NeighborGraph(Z, 0), 6), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        matrix(neighbors.NeighborGraph(Z, scaled(np.arange(6.0)[:, None]), 0), 6), expected, atol=1e-12
+    )
 
 
 def test_rows_of_a_large_bin_meet_16_of_them(kept_neighbors):

@@ -102,10 +102,9 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     close in dense regions and farther away in sparse regions.
 
     The graph is ``(W + W') / 2``, restricted to 15 neighbors of each row: of the 31 most similar rows, those with the
-    smallest Euclidean distance of inputs times gamma. For a source of blocks, distances are not computed, and the
-    neighbors are the 15 most similar rows. The time is linear in the number of rows, because a row is compared with at
-    most 16 rows of a bin. For features other than bins, ``W = Z Z'`` is not restricted, and is applied by products with
-    the features.
+    smallest Euclidean distance of inputs times gamma. The time is linear in the number of rows, because a row is
+    compared with at most 16 rows of a bin. For features other than bins, ``W = Z Z'`` is not restricted, and is applied
+    by products with the features.
 
     One length scale is too short where rows are sparse, for example in the tail of a cluster. Therefore an eighth of at
     least 32 grids have 2, 4, 8 or 16 times the length scale. These grids are used only for rows with fewer than 7

@@ -15,7 +15,7 @@ from binfeat._common.validation import CheckedRows, canonical, check_categorical
 from binfeat._common.warned import warn
 from binfeat._rows.products import Features
 from binfeat._rows.sampled import SampledSource
-from binfeat._rows.sources import is_source
+from binfeat._rows.sources import is_source, joined, read_blocks
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.input_checks import ARRAY_CHECKS
@@ -128,9 +128,10 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made, Z, graph
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        """Return the graph of rows in bins; distances of rows in a source of blocks are not computed."""
-        rows = None if is_source(X) else ScaledRows.of(X, made.gamma_, made._categorical)
-        return NeighborGraph(Z, seed_of(self.random_state), stages_of(made, len(Z.codes)), rows, self._equal_weights)
+        """Return the graph of rows in bins; it needs more memory than the rows of a source."""
+        X = joined([block for _, block, _ in read_blocks(X)]) if is_source(X) else X
+        rows = ScaledRows.of(X, made.gamma_, made._categorical)
+        return NeighborGraph(Z, rows, seed_of(self.random_state), stages_of(made, len(Z.codes)), self._equal_weights)
 
     def _keep_map(self, made: Any) -> None:
         self.features_, self.n_features_in_ = made, made.n_features_in_

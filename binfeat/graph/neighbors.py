@@ -121,34 +121,33 @@ class NeighborMeans(BinMembers):
 
 
 class NeighborGraph(Graph):
-    """Similarities of all rows with their 15 most similar other rows; halved if only one is among the 15 of the other.
+    """Similarities of all rows with their 15 neighbors; halved if only one row is a neighbor of the other.
+
+    The neighbors are the 15 nearest `rows` among the 31 most similar ones, and copies of the row. With `equal`, the
+    neighbors are the 7 nearest, and all similarities are 1.
 
     Rows with too few neighbors in the grids of a stage are compared in more grids, see `BinMembers.nearest`.
-
-    With `rows`, the `ScaledRows` of the table, the neighbors are the nearest rows by distance among the 31 most similar
-    ones. They are 15, or 7 with `equal`, and then all similarities are 1.
     """
 
     def __init__(
         self,
         Z: BinMatrix,
+        rows: ScaledRows,
         seed: int,
         stages: tuple[int, ...] = (),
-        rows: ScaledRows | None = None,
         equal: bool = False,
     ) -> None:
         self.stages, self.rows = stages, rows
         n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
         self._members = BinMembers.of(Z, self._order, seed)
-        most = N_NEAREST if rows is None else _N_CANDIDATES
-        require_memory(60 * n_rows * min(most, n_rows), "the graph of neighbors", "Use fewer rows.")
+        most = min(_N_CANDIDATES, n_rows)
+        require_memory(60 * n_rows * most, "the graph of neighbors", "Use fewer rows.")
         neighbors, similarities = self._members.nearest(Z, self._order, n_rows, stages, most)
         self._with_itself = _matrix(neighbors[:, :N_NEAREST], similarities[:, :N_NEAREST], n_rows)
         similarities[neighbors == np.arange(n_rows)[:, None]] = 0.0
-        if rows is not None:
-            n_nearest = _N_EQUAL if equal else N_NEAREST - 1
-            near = nearest_of(rows, self._order, neighbors, similarities > 0, n_nearest, Z.n_jobs)
-            similarities = near.astype(float) if equal else similarities * near
+        n_nearest = _N_EQUAL if equal else N_NEAREST - 1
+        near = nearest_of(rows, self._order, neighbors, similarities > 0, n_nearest, Z.n_jobs)
+        similarities = near.astype(float) if equal else similarities * near
         others = _matrix(neighbors, similarities, n_rows)
         W = ((others + others.T) / 2).tocsr()
         self._parts = [(part, W[part]) for part in slices(n_rows, _ROWS_OF_A_PART)]

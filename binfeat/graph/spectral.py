@@ -119,7 +119,7 @@ def _start_from_sample(
         return None
     chosen = rows_of_sample(n_rows, seed, n_sample)
     rows = Z.take(chosen)
-    sample = NeighborGraph(rows, seed, graph.stages, None if graph.rows is None else graph.rows.take(chosen))
+    sample = NeighborGraph(rows, graph.rows.take(chosen), seed, graph.stages)
     options |= {"tol": max(tol, _NEAR), "seed": seed}
     start = _start_from_sample(rows, sample, n_wanted, **options)
     known = sample.known_vectors(n_wanted + 1)

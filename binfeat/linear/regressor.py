@@ -63,10 +63,10 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Seed of the random validation set.
     n_posterior_samples : int, default=None
         Number of posterior samples [1]_ that `fit` draws for ``predict(X, return_std=True)``. With 32 samples, the
-        standard error of a standard deviation is 1/8 of its value. Solves of samples stop early, which adds less
-        than 2 % to most standard deviations. Smaller penalties add more: in one example with `alpha` at 2e-5 of the
-        largest weights, 6 % to half of them and at most 50 %. `fit` warns if `max_iter` adds more. Few dense features
-        have exact standard deviations. Not available for penalties that differ between targets, or on Dask.
+        standard error of a standard deviation is 1/8 of its value. Solves of samples stop early, which adds less than
+        2 % to most standard deviations. With very small penalties it adds more: 6 % in the median, and at most 50 %, in
+        an example with ``alpha=0.001`` and weights up to 50. `fit` warns if `max_iter` adds more. With few dense
+        features, standard deviations are exact. Not available for penalties that differ between targets, or on Dask.
 
     Attributes
     ----------
