@@ -473,6 +473,21 @@ def test_trees_are_added_while_they_pay(rng, short):
     assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
 
 
+def test_weak_signals_get_trees_that_lower_the_error_by_a_share_of_the_explained_part():
+    """They lower the total error, which is mostly noise, by less than the required share of strong signals."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 4))
+    means = 0.25 * np.sin(X[:, 0])
+    y = means + rng.normal(size=1500)
+    given = {**GIVEN, "gamma": [0.3, 0.2, 0.1, 0.1], "alpha": 30.0}
+    one, several = (
+        KernelMachineRegressor(**{**given, "solver_params": {"cell_rows": 100, **options}}).fit(X, y)
+        for options in ({"n_trees": 1}, {})
+    )
+    assert several.n_trees_ > 2
+    assert np.mean((several.predict(X) - means) ** 2) < 0.9 * np.mean((one.predict(X) - means) ** 2)
+
+
 @pytest.mark.hard
 def test_trees_that_take_away_a_hundredth_of_what_is_negligible_do_not_pay(rng, short, monkeypatch):
     X = rng.normal(size=(600, 4))

@@ -12,7 +12,7 @@ from binfeat.length_scales.search import MOST_ALPHA
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalPosterior
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.problem import Problem, counts_of
+from binfeat.models.problem import Problem, counts_of, without_scoring
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.solvers.all_rows import AllRows
@@ -57,6 +57,14 @@ class _Trees:
         rows = self.validated_rows
         ensemble.error = float(self._problem.losses(rows)(self._predictions(ensemble, rows)).mean())
 
+    def explained(self, ensemble: CellEnsemble) -> float:
+        """Return how far the error is below the error of a constant, relative to the error."""
+        rows, problem = self.validated_rows, without_scoring(self._problem)
+        Y, losses_of = problem.Y[rows], problem.losses(rows)
+        constant = np.broadcast_to(np.average(Y, axis=0, weights=problem.relative_weights(rows)), Y.shape)
+        error = float(losses_of(self._predictions(ensemble, rows)).mean())
+        return (float(losses_of(constant).mean()) - error) / max(error, np.finfo(float).tiny)
+
     def of_all_rows(self, like: CellEnsemble) -> CellEnsemble:
         """Return as many trees of all rows, including validation rows."""
         ensemble = self._none(replace(self._rows, known=np.sort(self._rows.all)), like.kernel, like.most)
@@ -94,6 +102,8 @@ class LocalSolver(KernelCandidate):
     features: ClassVar[str] = "local"
     least_alpha = 1e-5
     gain = 0.003  # share of the error that one more tree must remove
+    weak = 0.3  # explained part, relative to the error, below which `gain` decreases in proportion
+    weakest = 0.1  # least ratio of this decrease
     least_gain = 0.01  # least gain of a tree, in units of the negligible error
     few_cells = 8  # cells of the second tree that determine the number of trees
     fewest_levels = 20  # minimum levels of some category for effects; with fewer, cells have enough rows of each
@@ -228,12 +238,15 @@ class LocalSolver(KernelCandidate):
         return goes_on
 
     def _worthwhile_trees(self) -> int:
-        """Add trees while each lowers the error by a minimum share.
+        """Add trees while each lowers the error by a minimum share, which is smaller for weak signals.
 
         The mean of T trees has the error ``E + V / T``, if V is the variance of predictions of single trees.
         """
         variance, error = 2 * self._ensemble.ambiguity(self.few_cells), self._curve[-1][1]
-        gain = self.gain if self._trees.levels is None else self.level_cost * self.gain
+        if self._trees.levels is None:
+            gain = self.gain * float(np.clip(self._trees.explained(self._ensemble) / self.weak, self.weakest, 1.0))
+        else:
+            gain = self.level_cost * self.gain
         least = max(gain, self.least_gain * self._problem.negligible / error) if error > 0 else gain
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
