@@ -46,6 +46,8 @@ class ExactFunction(KernelFunction):
     # Rows of the support, and their coefficients.
     anchors: Annotated[np.ndarray, np.int32, "anchors"] = field(default_factory=partial(np.empty, 0, np.int32))
     anchor_coef: Annotated[np.ndarray, FLOATS, "targets", "anchors"] = field(default_factory=partial(np.empty, (0, 0)))
+    # True if weights are different numbers of equal rows, and contain no weights of outliers.
+    counts: Annotated[np.ndarray, np.bool_] = field(default_factory=partial(np.zeros, (), bool))
 
     @locked_cached_property
     def _expansion(self) -> Expansion:
@@ -93,7 +95,7 @@ class ExactFunction(KernelFunction):
         return self._posterior_kind(self, n_jobs, errors)
 
     def errors(self, weights: np.ndarray, n_jobs: int | None) -> HeldOutErrors:
-        """Return leave-one-out errors of rows with weights, (n_rows,)."""
+        """Return leave-one-out errors of rows that count as often as the given weights, (n_rows,)."""
         return self._posterior_kind(self, n_jobs, weights=weights).errors
 
     @property
@@ -109,6 +111,11 @@ class ExactFunction(KernelFunction):
 
     def _values(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         return self._expansion(X, n_jobs)
+
+
+def _counts(function: ExactFunction, weights: np.ndarray | None) -> np.ndarray | None:
+    """Return the given weights, or the weights of the function if these count rows."""
+    return function.weights if weights is None and function.counts else weights
 
 
 class ExactPosterior:
@@ -133,7 +140,7 @@ class ExactPosterior:
             is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
             if errors is None or not is_precise:
                 self._root, self._alpha = function.inverse_root(n_jobs)
-            self.errors = self._left_out(weights) if errors is None else errors
+            self.errors = self._left_out(_counts(function, weights)) if errors is None else errors
             if is_precise:
                 self._kernel = function.precise_kernel
                 K = self._kernel(function.support, function.support)
@@ -216,7 +223,7 @@ class ManyRowsPosterior:
 
     def __init__(
         self,
-        function: KernelFunction,
+        function: ExactFunction,
         n_jobs: int | None,
         errors: HeldOutErrors | None = None,
         weights: np.ndarray | None = None,
@@ -224,7 +231,7 @@ class ManyRowsPosterior:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         rows = RowsInCells.of(function, n_jobs)
         self._tree, self._inverse = rows.tree, rows.inverse
-        self.errors = self._left_out(rows.diagonal(), weights) if errors is None else errors
+        self.errors = self._left_out(rows.diagonal(), _counts(function, weights)) if errors is None else errors
 
     def _left_out(self, diagonal: np.ndarray, weights: np.ndarray | None) -> HeldOutErrors:
         finite = np.flatnonzero(np.isfinite(diagonal))

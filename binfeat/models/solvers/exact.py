@@ -6,6 +6,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from binfeat._common.arrays import quotients
+from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues, Trial
@@ -71,12 +72,8 @@ class ExactSolver(KernelCandidate):
             best = self.tuned()
         with run.stage("solution"):
             solution = self.solution(best)
-            if self._rows.held_out.size:
-                solution = replace(solution, errors=self._errors(best))
-            elif self._problem.groups is not None and self._problem.loss.is_squares:
-                solution = replace(solution, errors=self._errors_of_groups(solution))
-            elif solution.errors is None and self._problem.loss.is_squares:
-                solution = replace(solution, errors=self._errors_of_weights(solution))
+            if not isinstance(self._problem.targets, AnyLabels):
+                solution = self._with_errors(solution, best)
             goes_on = run.step()
             if goes_on and self._may_have_levels:
                 solution = self._with_levels(best.kernel, solution, run)
@@ -153,7 +150,21 @@ class ExactSolver(KernelCandidate):
         coef = np.zeros((len(rows), problem.n_targets)) if coef is None else coef
         own = X, self._rows.standardizer, problem.relative_weights(rows)
         known = KernelFunction.arrays_of(kernel, problem.categorical, *own)
-        return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
+        counts = np.array(counts_of(problem, rows) is not None and not problem.loss.is_robust)
+        return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"), counts=counts)
+
+    def _with_errors(self, solution: Solution, best: Trial) -> Solution:
+        """Return the solution with errors for error bars, unless its function can compute them later."""
+        if self._rows.held_out.size:
+            return replace(solution, errors=self._errors(best))
+        if self._problem.loss.is_squares:
+            if self._problem.groups is not None:
+                return replace(solution, errors=self._errors_of_groups(solution))
+            counts = counts_of(self._problem, self._rows.all)
+            if solution.errors is None and counts is not None and self._problem.loss.is_robust:
+                function = cast(ExactFunction, solution.function)
+                return replace(solution, errors=function.errors(counts, self._run.settings.n_jobs))
+        return solution
 
     def _errors(self, best: Trial) -> HeldOutErrors:
         """Return the errors of validation rows, with predictive variances of a model of the other rows."""
@@ -165,13 +176,6 @@ class ExactSolver(KernelCandidate):
     def _errors_of(self, rows: np.ndarray, predictions: np.ndarray, variances: np.ndarray) -> HeldOutErrors:
         problem = self._problem
         return HeldOutErrors.of(problem.Y[rows] - predictions, variances, weights=counts_of(problem, rows))
-
-    def _errors_of_weights(self, solution: Solution) -> HeldOutErrors | None:
-        """Return leave-one-out errors if weights differ: the function contains weights of outliers, too."""
-        weights = counts_of(self._problem, self._rows.all)
-        if weights is None:
-            return None
-        return cast(ExactFunction, solution.function).errors(weights, self._run.settings.n_jobs)
 
     def _errors_of_groups(self, solution: Solution) -> HeldOutErrors:
         """Return the errors of predictions with each group left out, which were made for all rows of the model."""

@@ -13,8 +13,8 @@ error on a validation set. The decisions are made in this order:
 3. *Kernel* (one kernel or a sum of two) and *penalty*, together with the length scales. These are learned again on more
    rows, or on rows that are as dense as the table, because denser rows allow shorter length scales.
 4. *Number of trees* of a local model: it is estimated after the first tree, so that one more tree would cut the squared
-   error by less than 0.3 %, or less for weak signals. *Number of grids* of binning features: it is doubled until this cuts the error by less than
-   2 %.
+   error by less than 0.3 %, or less for weak signals. *Number of grids* of binning features: it is doubled until this
+   cuts the error by less than 2 %.
 """
 
 import tempfile
