@@ -233,8 +233,8 @@ print("finite differences ", np.round(differences, 7))
 # of the target's variance. If the first tree explains less than 23 % of the variance, 1 % of the explained part, but at
 # least 0.03 % of the error, replaces these 0.3 %. Some cells of a second tree provide the estimate. There are at most 8
 # trees, and at most 1.6 million rows in all trees together. If ``max_seconds`` is set, m is doubled while three trees
-# with larger cells should finish in time, and the leave-one-out error of one tree falls by 0.3 %. A fit needs n m kernel
-# values and :math:`n m^2 / 3` multiplications per tree. The prediction of a row needs m kernel values per tree.
+# with larger cells should finish in time, and the leave-one-out error of one tree falls by 0.3 %. A fit needs n m
+# kernel values and :math:`n m^2 / 3` multiplications per tree. The prediction of a row needs m kernel values per tree.
 #
 # Hyperparameters minimize leave-one-out errors of all rows. With ``cv`` or ``groups``, the validation set selects the
 # penalty and the number of trees. For a source of blocks, the search uses a sample of up to 200,000 rows. One more pass
