@@ -67,6 +67,17 @@ def test_it_begins_shorter_where_wide_kernels_tell_nothing(rng, kernel):
     np.testing.assert_array_equal(first.gammas[0], search(X, noise, kernel).gamma)
 
 
+@pytest.mark.parametrize("kernel", easy(KINDS, KINDS[0], KINDS[3]), ids=repr)
+def test_it_begins_shorter_where_labels_are_noisy(kernel):
+    """Rows of a step are too few to show that short length scales predict noisy labels; more rows are enough."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 2 * np.pi, (1500, 3))
+    y = rng.random(1500) < 1 / (1 + np.exp(-3 * np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1])))
+    found = search(X, (y - y.mean()) / y.std(), kernel)
+    first = found.gamma
+    assert (found.run(1, 300).gammas[0] / first > 10).all()
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_length_scales_as_short_as_fast_waves(rng, kernel):
     x = rng.random((1000, 1))

@@ -23,6 +23,10 @@ class SearchLimits:
     most_times_steps: float = 2.5  # factor of the number of steps for very many rows
     rates: tuple[float, float] = (0.2, 0.01)  # longest steps of logarithms, at the start and at the end
     start_exponent: float = 0.3  # sum of gamma times mean distance at the start; all pairs of rows are informative
+    start_rows: int = 1500  # rows that compare initial length scales
+    seen_error: float = 0.95  # error relative to a constant's, below which the initial length scales are kept
+    noisy_penalty: float = 8.0  # penalty of shorter length scales in the comparison, relative to the initial penalty
+    shorter_error: float = 0.99  # error of shorter length scales, relative to the initial ones or to a constant
     distance_rows: int = 10_000  # rows for mean distances
     prior: float = 3.0  # weight of squared deviations of log gamma from their mean, in rows
     prior_inputs: int = 20  # inputs above which the prior is weaker, because few of many inputs are relevant

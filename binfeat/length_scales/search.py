@@ -283,7 +283,7 @@ class LengthScaleSearch:
         self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SEARCH.row_share * n_used)))
         if self._starts_shorter and not self.n_done and self._live.any():
             with suppress(SingularKernelError):
-                self._shorten()
+                self._shorten(max(self.n_rows, min(SEARCH.start_rows, affordable)))
         first, last = SEARCH.rates
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
@@ -321,27 +321,32 @@ class LengthScaleSearch:
                 return float(weighted_squares(K, self.alpha, weights, Y, groups=groups).mean(dtype=np.float64))
         return np.inf
 
-    def _shorten(self) -> None:
+    def _shorten(self, most_rows: int) -> None:
         """Start with shorter length scales if only they have a leave-one-out error below the constant's.
 
-        With long length scales, the error has no slope towards functions that vary fast. Half of the rows select a
-        factor, and the other half validates it.
+        With long length scales, the error has no slope towards functions that vary fast. Each half of the rows selects
+        a factor, and the other half validates it. Few rows are too far apart to show the gain of short length scales.
         """
-        rows = thinned(self.used, self.n_rows)
-        (X, Y, weights), groups = self.part(rows), self.groups(rows)
-        mean = 0.95 * constant_squares(self.alpha, weights, Y).mean(axis=1)
-        factors = 4.0 ** np.arange(1, 4 * self.kernel.power + 1)  # of gamma: length scales down to 1/256
 
-        def losses(factor: float) -> np.ndarray:
+        def losses(factor: float, alpha: float) -> np.ndarray:
             K = self.matrix(X, X, factor * self.standardized_gamma)
-            return weighted_squares(K, self.alpha, weights, Y, groups=groups).mean(axis=1, dtype=np.float64)
+            return weighted_squares(K, alpha, weights, Y, groups=groups).mean(axis=1, dtype=np.float64)
 
-        if losses(1.0).mean() < mean.mean():
-            return
-        tries = [losses(factor) for factor in factors]
-        best = int(np.argmin([own[::2].mean() for own in tries]))
-        if is_significantly_less(tries[best][1::2], mean[1::2], 2.0):
-            self._steps = self._steps.times(factors[best])
+        for n_rows in (self.n_rows, most_rows):  # few rows are enough for most signals
+            rows = thinned(self.used, n_rows)
+            (X, Y, weights), groups = self.part(rows), self.groups(rows)
+            first, constant = losses(1.0, self.alpha), constant_squares(self.alpha, weights, Y).mean(axis=1)
+            if first.mean() < SEARCH.seen_error * constant.mean():
+                return
+        factors = 4.0 ** np.arange(1, 4 * self.kernel.power + 1)  # of gamma: length scales down to 1/256
+        alpha = self.alpha * (SEARCH.noisy_penalty if self.learns_alpha else 1.0)
+        tries = np.array([losses(factor, alpha) for factor in factors])
+        validated = np.empty(len(rows))
+        for half in (0, 1):
+            validated[half::2] = tries[tries[:, 1 - half :: 2].mean(axis=1).argmin(), half::2]
+        known = SEARCH.shorter_error * min(first, constant, key=np.mean)
+        if is_significantly_less(validated, known, 3.0):
+            self._steps = self._steps.times(factors[tries.mean(axis=1).argmin()])
 
     def left_out(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Return numbers of at most `most` rows, and their leave-one-out residuals."""
