@@ -332,7 +332,7 @@ class LengthScaleSearch:
             K = self.matrix(X, X, factor * self.standardized_gamma)
             return weighted_squares(K, alpha, weights, Y, groups=groups).mean(axis=1, dtype=np.float64)
 
-        for n_rows in (self.n_rows, most_rows):  # few rows are enough for most signals
+        for n_rows in dict.fromkeys((self.n_rows, most_rows)):  # few rows are enough for most signals
             rows = thinned(self.used, n_rows)
             (X, Y, weights), groups = self.part(rows), self.groups(rows)
             first, constant = losses(1.0, self.alpha), constant_squares(self.alpha, weights, Y).mean(axis=1)
