@@ -28,7 +28,6 @@ from binfeat import (
 )
 from binfeat.graph import clusters as clusters_module
 from binfeat.graph import eigenvectors, missing, neighbors, scale, similarity, spectral
-from binfeat.graph.distances import ScaledRows
 
 pd = pytest.importorskip("pandas")
 
@@ -48,7 +47,7 @@ def least_sample(monkeypatch):
 
 
 def scaled(rows):
-    return ScaledRows.of(rows, np.ones(rows.shape[1]), np.zeros(rows.shape[1], bool))
+    return neighbors.ScaledRows.of(rows, np.ones(rows.shape[1]), np.zeros(rows.shape[1], bool))
 
 
 @pytest.fixture

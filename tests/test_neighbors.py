@@ -6,7 +6,6 @@ import pytest
 
 from binfeat import BinMatrix, RandomBinning
 from binfeat.graph import neighbors, wider_grids
-from binfeat.graph.distances import ScaledRows
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -31,7 +30,7 @@ def graph_of(rows, gamma=1.0, **options):
 
 
 def scaled(rows):
-    return ScaledRows.of(rows, np.ones(rows.shape[1]), np.zeros(rows.shape[1], bool))
+    return neighbors.ScaledRows.of(rows, np.ones(rows.shape[1]), np.zeros(rows.shape[1], bool))
 
 
 def matrix(graph, n_rows):

@@ -58,9 +58,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         Options of the representations, all optional. "n_trees": number of trees of a local model; default: estimated
         after the first tree, so that one more would cut the squared error by less than 0.3 %, or less for weak signals
         (at most 8). "cell_rows": maximum rows in a cell of a local model; default: 1,500, doubled while `max_seconds`
-        and accuracy allow it.
-        "n_grids": number of grids; default: double it until the validation error falls by less than 2 %, up to
-        "max_grids" (1,600).
+        and accuracy allow it. "n_grids": number of grids; default: double it until the validation error falls by less
+        than 2 %, up to "max_grids" (1,600).
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
         or dates as strings are converted, with a warning.

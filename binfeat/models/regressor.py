@@ -50,9 +50,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Options of the representations, all optional. "n_trees": number of trees of a local model; default: estimated
         after the first tree, so that one more would cut the squared error by less than 0.3 %, or less for weak signals
         (at most 8). "cell_rows": maximum rows in a cell of a local model; default: 1,500, doubled while `max_seconds`
-        and accuracy allow it.
-        "n_grids": number of grids; default: double it until the validation error falls by less than 2 %, up to
-        "max_grids" (1,600). "n_posterior_samples": number of posterior samples, for example 32. Models on random
+        and accuracy allow it. "n_grids": number of grids; default: double it until the validation error falls by less
+        than 2 %, up to "max_grids" (1,600). "n_posterior_samples": posterior samples, for example 32. Models on random
         features require them for `sample_y` and ``predict(X, return_std=True)``, and use them in `predict_interval`.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Columns with categories. "from_dtype": categorical and string columns of a data frame; columns of only numbers
