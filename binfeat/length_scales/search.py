@@ -338,7 +338,7 @@ class LengthScaleSearch:
             first, constant = losses(1.0, self.alpha), constant_squares(self.alpha, weights, Y).mean(axis=1)
             if first.mean() < SEARCH.seen_error * constant.mean():
                 return
-        factors = 4.0 ** np.arange(1, 4 * self.kernel.power + 1)  # of gamma: length scales down to 1/256
+        factors = 4.0 ** (np.arange(1, 5) * self.kernel.power)  # of gamma: length scales of 1/4 to 1/256
         alpha = self.alpha * (SEARCH.noisy_penalty if self.learns_alpha else 1.0)
         tries = np.array([losses(factor, alpha) for factor in factors])
         validated = np.empty(len(rows))
