@@ -74,7 +74,7 @@ for ax, model, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 
 # The number of trees
 # -------------------
 # Adding trees decreases the error, with diminishing gains. By default, trees are added while one more tree should
-# decrease the squared leave-one-out error by at least 0.3 %, up to 8 trees.
+# decrease the squared leave-one-out error by at least 0.3 %, or less for weak signals, up to 8 trees.
 
 X_new = rng.beta(2, 2, size=(20_000, 2))
 y_new = truth(X_new) + 0.3 * rng.normal(size=len(X_new))

@@ -484,7 +484,7 @@ def test_sources_without_targets(rng, tmp_path, kind):
     model = CGRidge().fit(X, y)
     uses = model.fit, model.score, KernelMachineRegressor().fit, make_pipeline(binning, CGRidge()).fit
     for use in uses:
-        with pytest.raises(ValueError, match=r"y is None. Targets of a source are arguments of blocks\(\)"):
+        with pytest.raises(ValueError, match=r"y is None. For a source, pass y to blocks\(\)"):
             use(source)
 
 

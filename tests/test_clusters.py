@@ -17,6 +17,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from binfeat import (
     RandomBinning,
@@ -155,6 +157,18 @@ def test_clusters_of_any_shape(make):
     assert adjusted_rand_score(clusters.labels_, y) > 0.98
     X_new, y_new = make(300, noise=0.04, random_state=1, **options)
     assert adjusted_rand_score(clusters.predict(X_new), y_new) > 0.95
+
+
+def test_a_pipeline_as_map(blobs):
+    """Distances are those of the inputs of the map at its end."""
+    X, _ = blobs
+    binning = RandomBinning(n_grids=64, output="codes", gamma=1.0, random_state=0)
+    scaled_first = make_pipeline(StandardScaler(), binning)
+    direct = SpectralClustering(3, features=binning, gamma=None, random_state=0).fit(StandardScaler().fit_transform(X))
+    for features in (scaled_first, make_pipeline(scaled_first)):
+        clusters = SpectralClustering(3, features=features, gamma=None, random_state=0).fit(X)
+        assert adjusted_rand_score(clusters.labels_, direct.labels_) == 1.0
+        np.testing.assert_array_equal(clusters.predict(X), clusters.labels_)
 
 
 def test_clusters_with_a_clear_gap_are_not_linked():

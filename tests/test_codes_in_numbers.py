@@ -64,6 +64,11 @@ def test_standard_deviations_are_those_of_values_without_codes(X, form):
     assert found[4] == pytest.approx(coded[:, 4].std())
 
 
+def test_a_second_mode_is_not_clipped(rng):
+    X = rng.normal(size=(2000, 1)) + 100 * (np.arange(2000) % 5 == 0)[:, None]
+    np.testing.assert_allclose(std_without_codes(X, np.zeros(1, bool)), X.std(axis=0), rtol=1e-6)
+
+
 def test_few_equal_or_missing_values_have_a_standard_deviation():
     X = np.array([[0.0, np.nan, 5.0, 0.0], [0.0, np.nan, 5.0, 1e6], [0.0, np.nan, np.nan, np.nan]])
     for rows in (X, sparse.csr_array(X), X[:1]):

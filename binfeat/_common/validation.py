@@ -199,9 +199,7 @@ def check_choice(value: T, name: str, choices: Collection[str | None]) -> T:
 
 def require_y(who: str, y: ArrayLike | None) -> ArrayLike:
     if y is None:
-        raise ValueError(
-            f"{who} requires y to be passed, but the target y is None. Targets of a source are arguments of blocks()."
-        )
+        raise ValueError(f"{who} requires y to be passed, but the target y is None. For a source, pass y to blocks().")
     return y
 
 

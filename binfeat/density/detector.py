@@ -41,8 +41,9 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
     gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
         Inverse length scale before multiplication by `fineness`, one for all inputs or one per input; 0 ignores an
         input. "scale" is ``1 / (n_inputs * std_j)``, where std_j is the standard deviation of input j, or 1 if it is
-        categorical or constant. Constant inputs are not counted in n_inputs. If few values are far from all others and
-        dominate the standard deviation, such as -999 for a missing number, they are clipped before it is computed.
+        categorical or constant. Constant inputs are not counted in n_inputs. If at most a tenth of the values, or
+        up to three different ones such as -999, are far from all others and dominate the standard deviation, they are
+        clipped before it is computed.
     fineness : "auto", float or sequence of float, default="auto"
         Factor of `gamma`; a larger value means smaller bins. Increase it to detect outliers near dense regions,
         decrease it to detect only outliers far from all other rows. "auto" is the logarithm of the number of rows that

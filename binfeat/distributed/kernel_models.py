@@ -43,7 +43,8 @@ class _OnDask(DaskScorer, KernelMachineBase):
         sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
             Non-negative weights, not all zero.
         groups : Dask array or series, or array-like of shape (n_rows,), default=None
-            Group of each row. All rows of a group are in the same split.
+            Group of each row. All rows of a group are in the same split, and the search for length scales leaves out
+            groups as a whole.
 
         Returns
         -------

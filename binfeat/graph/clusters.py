@@ -51,9 +51,9 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     gammas : sequence, default=None
         Candidate values of `gamma`. The value with the widest gap between the last eigenvalue used and the next is
         selected.
-    tol : float, default=1e-5
-        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1. For long curves of rows, it
-        should be below the distance of the eigenvalues to 1 and to each other, which can be 1e-5.
+    tol : float, default=1e-4
+        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1. Decrease it if rows along a
+        long curve are not in order, or their clusters are mixed; increase it for shorter fits.
     max_iter : int, default=1000
         Maximum number of products with a block of vectors.
     n_jobs : int, default=None
@@ -146,7 +146,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         features: BaseEstimator | None = None,
         gamma: "ArrayLike | None" = "scale",
         gammas: "Sequence[ArrayLike] | None" = None,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         max_iter: int = 1000,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -223,9 +223,9 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     gammas : sequence, default=None
         Candidate values of `gamma`. The value with the widest gap between the last eigenvalue used and the next is
         selected.
-    tol : float, default=1e-5
-        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1. For long curves of rows, it
-        should be below the distance of the eigenvalues to 1 and to each other, which can be 1e-5.
+    tol : float, default=1e-4
+        Tolerance of the residual norm of an eigenvector. The eigenvalues are at most 1. Decrease it if rows along a
+        long curve are not in order, or their clusters are mixed; increase it for shorter fits.
     max_iter : int, default=1000
         Maximum number of products with a block of vectors.
     n_init : int, default=10
@@ -303,7 +303,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         features: BaseEstimator | None = None,
         gamma: "ArrayLike | None" = "scale",
         gammas: "Sequence[ArrayLike] | None" = None,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         max_iter: int = 1000,
         n_init: int = 10,
         n_jobs: int | None = None,

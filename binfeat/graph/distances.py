@@ -31,7 +31,10 @@ class ScaledRows:
         if sparse.issparse(X):
             numbers = sparse.csr_array((X.data * scale[X.indices], X.indices, X.indptr), shape=X.shape)
             return cls(numbers, np.empty((0, X.shape[0])), np.empty(0))
-        numbers = np.ascontiguousarray((X[:, ~categorical] * scale[~categorical]).T)
+        numeric = np.flatnonzero(~categorical)
+        numbers = np.empty((numeric.size, len(X)))
+        for own, j in zip(numbers, numeric):  # without copies of all rows
+            np.multiply(X[:, j], scale[j], out=own)
         return cls(numbers, np.ascontiguousarray(X[:, categorical].T), scale[categorical] ** 2)
 
     def take(self, rows: np.ndarray) -> Self:

@@ -16,6 +16,7 @@ _DEPTH = 10  # blocks of a Krylov space before it is reduced to its best part
 _KEPT = 3  # blocks that remain after the reduction
 _SPARE = 5  # additional columns of a block: convergence depends on the eigenvalue gap after them
 _FEW_ROWS = 300  # up to this number of rows the matrix is computed
+_MOST_RESIDUAL = 0.03  # of the vector that is not used
 _ROWS_AT_A_TIME = 2**15  # rows of a part for a thread
 _PARALLEL = 1e-4  # least eigenvalue of the cosines of columns; below, Cholesky loses more than four digits
 
@@ -91,7 +92,7 @@ def _are_exact(residuals: np.ndarray, tol: float) -> bool:
 
     The last vector is not used, and the error of its eigenvalue, about a squared residual, may be 100 times `tol`.
     """
-    return residuals[:-1].max(initial=0.0) <= tol and residuals[-1] <= 10 * np.sqrt(tol)
+    return residuals[:-1].max(initial=0.0) <= tol and residuals[-1] <= min(10 * np.sqrt(tol), _MOST_RESIDUAL)
 
 
 def _of_few_rows(multiply: Multiply, known: np.ndarray, n_wanted: int) -> Eigenvectors:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -128,7 +129,9 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return made, Z, graph
 
     def _graph_of(self, made: Any, Z: BinMatrix, X: Any) -> Graph:
-        """Return the graph of rows in bins; it needs more memory than the rows of a source."""
+        """Return the graph of rows in bins; rows of a source are kept for distances."""
+        while isinstance(made, Pipeline):
+            X, made = made[:-1].transform(X) if len(made) > 1 else X, made[-1]
         X = joined([block for _, block, _ in read_blocks(X)]) if is_source(X) else X
         rows = ScaledRows.of(X, made.gamma_, made._categorical)
         return NeighborGraph(Z, rows, seed_of(self.random_state), stages_of(made, len(Z.codes)), self._equal_weights)

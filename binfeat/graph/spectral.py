@@ -36,6 +36,7 @@ class SpectralEstimator(GraphEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+            With a map of bins, the rows of a source are kept in memory during the fit, for distances.
         y : None
             Ignored.
 

@@ -32,9 +32,9 @@ class Drift:
         Unbiased estimate of the squared maximum mean discrepancy (MMD): the squared distance of the mean features of
         training rows and new rows. Near 0, and maybe negative, without drift.
     p_value : float
-        P-value of the table: the smaller p-value of two tests, corrected by their p-values in random permutations of
-        the rows. One test uses all inputs together. The other uses each input alone, and selects the input that
-        differs most from its mean over permutations, in standard deviations.
+        P-value of the table. One test uses all inputs together, the other the single input with the largest
+        standardized distance. The smaller of their two p-values is compared with the smaller ones of random
+        permutations of the rows, so two tests cause no more false alarms than one.
     is_significant : bool
         Whether the p-value is at most 0.01.
     input_shares : ndarray of shape (n_inputs,)

@@ -41,7 +41,7 @@ def gamma_for_features(
     regression. ``featurize(gamma, X_train, X_validation)`` computes the features of two parts of the rows.
     """
     if y is None:
-        raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
+        raise ValueError("gamma='learn' needs targets: call fit(X, y), pass y to blocks(), or use gamma='scale'.")
     law = _with_search(kernel)
     check_moderate(X.data if sparse.issparse(X) else X, "X")
     Y, weights = encoded_targets(y, sample_weight)

@@ -92,10 +92,10 @@ print(
 # %%
 # Test for drift
 # --------------
-# ``drift`` tests whether new rows have the distribution of the training rows. The test statistic is the squared maximum
-# mean discrepancy (MMD), of all inputs together and of each input alone. A single p-value for both comes from random
-# permutations of the rows, so new values in one of many inputs are found, too. The result also contains the share of
-# each input in the difference. March has the same distribution as February; in April, amounts are 15 % higher.
+# ``drift`` tests whether new rows have the distribution of the training rows. It computes the squared maximum mean
+# discrepancy (MMD) of all inputs together, and of each input. One p-value, from random permutations of the rows, covers
+# both, so new values in one of many inputs are found, too. The result also contains the share of each input in the
+# difference. March has the same distribution as February; in April, amounts are 15 % higher.
 
 print("March:", window.drift(month(2_000, seed=2)))
 print("April:", window.drift(month(2_000, seed=3, growth=1.15)))
