@@ -356,6 +356,9 @@ DAY, HOUR = pd.Timestamp("2024-05-05"), pd.Timestamp("2024-05-05 17:30:00.5")
         (pa.array([True, False]), pa.array([0.25, 1.0])),
         (pa.array([7, 8], pa.decimal128(9, 0)), pa.array([0.25, 1.0])),
         (pa.array([Decimal("1.25")]), pa.array([Decimal("1.125")])),
+        (pa.array([Decimal("1.13"), None]), pa.array([Decimal(10**15) + Decimal("0.0003")])),
+        (pa.array([Decimal("1.25")], pa.decimal128(38, 2)), pa.array([Decimal(10) ** -20], pa.decimal128(38, 20))),
+        (pa.array([Decimal("1.25")], pa.decimal256(70, 2)), pa.array([Decimal("0.5")], pa.decimal256(70, 30))),
         (pa.array([DAY.date()]), pa.array([HOUR], pa.timestamp("ms"))),
         (pa.array([DAY], pa.timestamp("s")), pa.array([HOUR], pa.timestamp("us"))),
         (pa.array([DAY], pa.date32()), pa.array([DAY], pa.date64())),
@@ -373,6 +376,15 @@ def test_values_of_other_types_in_later_files_are_kept(tmp_path, first, second, 
         for all_parts in ([X["a"] for X, _ in blocks(tmp_path, target="y")], parts)
     )
     assert found == expected
+
+
+def test_decimals_beside_floats_in_files_are_rounded_correctly(tmp_path):
+    parts = [pa.array([Decimal("1.13"), None], pa.decimal128(5, 2)), pa.array([1.13, 2.5])]
+    for number, part in enumerate(parts):
+        pq.write_table(pa.table({"a": part, "y": part}), tmp_path / f"{number}.parquet")
+    (X, y), _ = blocks(tmp_path, target="y")
+    np.testing.assert_array_equal(X["a"].to_numpy(), [1.13, np.nan])
+    np.testing.assert_array_equal(y, [1.13, np.nan])
 
 
 def test_types_without_a_common_type_are_refused(tmp_path):

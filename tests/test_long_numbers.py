@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from binfeat import KernelMachineRegressor
+from binfeat import KernelMachineRegressor, blocks
+from binfeat._rows.sampled import SampledSource
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import NUMBERS, content_of, key_of
 
@@ -54,6 +55,23 @@ def test_categories_of_long_numbers_are_kept_apart(kind, sign):
     assert np.unique(codes).size == 20
     other = encoder.transform(estimator, KINDS[kind](sign * LONG[ROWS][:20]))[:, 0]
     np.testing.assert_array_equal(other, codes[:20])
+
+
+@pytest.mark.parametrize("categorical", [["a"], "from_dtype"])
+def test_decimals_are_the_same_numbers_in_all_frames(categorical):
+    decimals = [Decimal(k % 50 + 100) / 100 for k in range(200)]
+    arrow = pa.table({"a": pa.array(decimals, pa.decimal128(5, 2))})
+    frames = pd.DataFrame({"a": decimals}), arrow, pl.from_arrow(arrow), arrow.to_pandas(types_mapper=pd.ArrowDtype)
+    estimator = BaseEstimator()
+    encoder, expected = TableEncoder.fit(estimator, pd.DataFrame({"a": list(map(float, decimals))}), categorical)
+    for frame in frames:
+        np.testing.assert_array_equal(encoder.transform(estimator, frame), expected)
+
+
+def test_decimals_in_blocks_with_floats_are_rounded_correctly():
+    parts = pa.array([Decimal("1.13"), None], pa.decimal128(5, 2)), pa.array([1.13, 2.5])
+    sampled = SampledSource(BaseEstimator(), blocks([(pa.table({"a": part}),) for part in parts]), 0)
+    np.testing.assert_array_equal(sampled.sample["a"].to_numpy(), [1.13, np.nan, 1.13, 2.5])
 
 
 @pytest.mark.parametrize("kind", CHOSEN)

@@ -52,6 +52,11 @@ def is_numeric(column: nw.Series) -> bool:
     return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
+def in_float64(column: nw.Series) -> nw.Series:
+    """Convert numbers to float64, and decimals by way of strings, because Arrow does not round decimals correctly."""
+    return (column.cast(nw.String) if column.dtype == nw.Decimal else column).cast(nw.Float64)
+
+
 def is_missing(value: object) -> bool:
     if isinstance(value, float | np.floating | Decimal):
         return value != value

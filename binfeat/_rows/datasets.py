@@ -209,11 +209,25 @@ class DatasetBlocks:
                 raise kind(f"{place} cannot be read: {fault or error}{remedy}") from error
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
         # Read-ahead and several threads would need a gigabyte more, because every thread caches memory.
         in_turn = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-        schema = self.schema if self.text is None else self.text.read_schema(self.schema)
+        schema = self._read_schema(fragment) if self.text is None else self.text.read_schema(self.schema)
+        final = pa.schema([self.schema.field(name) for name in columns])
         for batch in fragment.to_batches(schema=schema, columns=columns, batch_size=self.block_rows, **in_turn):
-            yield batch if self.text is None else self.text.converted(batch, self.schema)
+            yield batch.cast(final) if self.text is None else self.text.converted(batch, self.schema)
+
+    def _read_schema(self, fragment: "Fragment") -> "pa.Schema":
+        """Return a schema with strings for decimals that become floats, because Arrow rounds only strings correctly."""
+        import pyarrow as pa
+
+        schema = self.schema
+        for own in fragment.physical_schema:
+            place = schema.get_field_index(own.name)
+            if pa.types.is_decimal(own.type) and place >= 0 and pa.types.is_floating(schema.field(place).type):
+                schema = schema.set(place, pa.field(own.name, pa.string()))
+        return schema
 
     def _place_of(self, fragment: "Fragment") -> str:
         """Return the file of a batch that could not be read, and the first invalid column."""
@@ -333,10 +347,21 @@ def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType | None":
     if not all(pa.types.is_integer(own) or pa.types.is_floating(own) or pa.types.is_decimal(own) for own in types):
         return None
     if not all(map(pa.types.is_integer, types)):
-        return pa.float64()
+        return _wider_decimal(*types) if all(map(pa.types.is_decimal, types)) else pa.float64()
     if len(set(map(pa.types.is_signed_integer, types))) > 1:
         return pa.int64()
     return max(types, key=lambda own: own.bit_width)
+
+
+def _wider_decimal(*types: "pa.DataType") -> "pa.DataType":
+    """Return the shortest decimal type that holds the digits of all these, or float64 if there is none."""
+    import pyarrow as pa
+
+    scale = max(own.scale for own in types)
+    digits = scale + max(own.precision - own.scale for own in types)
+    if digits > 76:
+        return pa.float64()
+    return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
 
 
 def _plain(own: "pa.DataType") -> "pa.DataType":

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import times_of, zone_in
-from binfeat._common.frames import is_frame, is_numeric, with_the_same_categories
+from binfeat._common.frames import in_float64, is_frame, is_numeric, with_the_same_categories
 from binfeat._common.subsets import places_in
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._rows.sources import Source, SourceSummary, Table, joined
@@ -182,7 +182,7 @@ def _native_type(column: Any) -> Any:
 def _converted(frame: nw.DataFrame, name: str, common: DType, block: int) -> nw.DataFrame:
     column = frame.get_column(name)
     try:
-        return frame.with_columns(column.cast(common))
+        return frame.with_columns(in_float64(column) if common == nw.Float64 else column.cast(common))
     except Exception as error:  # each library has its own
         raise TypeError(
             f"Block {block} of the source, counted from 0: column {name!r} of X has the type {column.dtype}, which "

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import days_of, is_time, times_of, times_of_objects, with_times, zone_in
-from binfeat._common.frames import EXACT, LONG_INTEGERS, collected, is_frame, is_missing, is_numeric
+from binfeat._common.frames import EXACT, LONG_INTEGERS, collected, in_float64, is_frame, is_missing, is_numeric
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
@@ -338,7 +338,7 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
 def _numbers_in(series: nw.Series) -> np.ndarray:
     """Return the numbers of a series in float64, or as objects if float64 cannot represent them."""
     is_integer = series.dtype.is_integer() and series.dtype not in LONG_INTEGERS  # Arrow casts no integers above 2^53
-    floats = series if is_integer or series.dtype == nw.Float64 else series.cast(nw.Float64)
+    floats = series if is_integer or series.dtype == nw.Float64 else in_float64(series)
     values = floats.to_numpy().astype(np.float64, copy=False)
     if series.dtype.is_float() or not (_are_large(values) or series.dtype == nw.Decimal):
         return values
