@@ -46,6 +46,16 @@ def test_predictions_are_within_the_bound(made, kind):
         assert model.feature_coef_.dtype == np.float64
 
 
+@pytest.mark.parametrize("kind", ["exact", "local"])
+def test_rounding_keeps_the_sums_of_large_coefficients(kind, limits):
+    limits(n_steps=4)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]]) + 0.1 * rng.normal(size=(600, 2))
+    model = KernelMachineRegressor(features=kind, gamma=0.01, kernel="laplacian", alpha=1e-5, random_state=0).fit(X, Y)
+    assert np.abs(model.compact().predict(X) - model.predict(X)).max() < 4e-5
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_goes_on_working(made, kind):
     found, X, _ = made

@@ -6,6 +6,7 @@ from typing import cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_types import ArrayLike
 from binfeat._common.calibration import Calibration
 from binfeat._common.derived import Derived
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_model
@@ -189,14 +190,30 @@ def compacted(attributes: dict) -> dict:
     """Return attributes for predictions only: coefficients, weights and residuals in float32, no history."""
     names = "_exact", "_local", "_held_out", "_spread"
     records = {name: _typed(attributes[name], np.float32) for name in names if name in attributes}
-    n_columns = attributes["gamma_"].size
+    n_columns, coef, exact = attributes["gamma_"].size, attributes["feature_coef_"], attributes["_exact"]
+    if "anchor_coef" in exact:  # missing in older files
+        records["_exact"]["anchor_coef"] = _rounded(exact["anchor_coef"], [0, exact["anchor_coef"].shape[1]])
+    starts = [0, coef.shape[1]] if exact else attributes["_local"].get("starts", [])
     return {
         **attributes,
         **records,
-        "feature_coef_": attributes["feature_coef_"].astype(np.float32),
+        "feature_coef_": _rounded(coef, starts),
         "length_scale_errors_": np.empty(0),
         "length_scale_gammas_": np.empty((0, n_columns)),
     }
+
+
+def _rounded(coef: np.ndarray, starts: ArrayLike) -> np.ndarray:
+    """Round coefficients to float32 and keep their sum in each cell, because kernels can be almost constant.
+
+    The smallest coefficient of a cell compensates for the errors of all, because float32 rounds it least.
+    """
+    rounded, ends = coef.astype(np.float32), np.unique(starts)
+    for place in map(slice, ends[:-1], ends[1:]):
+        lost = (coef[:, place] - rounded[:, place]).sum(axis=1)
+        smallest = np.arange(len(coef)), place.start + np.abs(coef[:, place]).argmin(axis=1)
+        rounded[smallest] += lost
+    return rounded
 
 
 def _typed(arrays: dict, dtype: type[np.floating]) -> dict:

@@ -201,8 +201,9 @@ class ServedModelBase(KernelMachineBase):
 
         Coefficients, weights and residuals are stored in float32, and the history of the search for length scales is
         dropped. Predictions, intervals, explanations and warm starts still work. A prediction changes by at most
-        ``2**-24`` times the sum of the absolute values of its coefficients, in units of the standardized targets: some
-        millionths of a standard deviation.
+        ``2**-24`` times the sum of the absolute values of its coefficients, in units of the standardized targets. It
+        usually changes by some millionths of a standard deviation. With an `alpha` below 0.0001, it can change by some
+        thousandths.
 
         Returns
         -------
