@@ -423,6 +423,14 @@ def test_numbers_of_other_types_in_later_files(tmp_path, names, backwards):
     np.testing.assert_array_equal(X[:, 0], np.concatenate([values.astype(float) for values in parts]))
 
 
+@pytest.mark.parametrize("other", [pa.array([-1]), pa.array(["red"]), pa.array([0.5])], ids=str)
+def test_values_beyond_the_common_type_of_all_files_are_refused_with_a_remedy(tmp_path, other):
+    for number, part in enumerate((pa.array([2**63 + 5], pa.uint64()), other)):
+        pq.write_table(pa.table({"a": part, "y": [1.0]}), tmp_path / f"{number}.parquet")
+    with pytest.raises(ValueError, match=r"\d.parquet, column 'a', cannot be read: .*: write the column with the same"):
+        list(blocks(tmp_path, target="y"))
+
+
 def test_errors_in_files_name_the_file(folder):
     own, _, _ = folder
     bad = pa.table({"a": [1.0, np.inf], "b": [1.0, 2.0], "y": [1.0, 2.0], "c": [1.0, 2.0], "w": [1.0, 1.0]})

@@ -34,10 +34,13 @@ _FORMATS = {
 FileState: TypeAlias = tuple[int, int]  # size and modification time
 _log = logging.getLogger("binfeat")
 _MARKS = {"csv": ",", "tsv": "\t"}  # default delimiters of text files
-_REMEDY = (
-    ". The first megabyte of each file determines the types of its columns: correct the value, or move its row to the "
-    "start of the first file."
-)
+_SAME_TYPE = ". Other files contain another type: write the column with the same type in all files."
+_REMEDIES = {  # of errors that contain these words
+    "CSV conversion error": ". The first megabyte of each file determines the types of its columns: correct the value, "
+    "or move its row to the start of the first file.",
+    "not in range": _SAME_TYPE,
+    "Failed to parse": _SAME_TYPE,
+}
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
@@ -205,8 +208,8 @@ class DatasetBlocks:
                 kind = OSError if isinstance(error, OSError) else ValueError
                 fault = None if self.text is None else first_fault(path, self.text.format)
                 place = self._place_of(fragment) if fault is None else f"File ({path})"
-                remedy = _REMEDY if "CSV conversion error" in str(error) and fault is None else ""
-                raise kind(f"{place} cannot be read: {fault or error}{remedy}") from error
+                remedy = next((own for words, own in _REMEDIES.items() if words in str(error)), "")
+                raise kind(f"{place} cannot be read: {fault or f'{error}{remedy}'}") from error
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
