@@ -15,7 +15,7 @@ from binfeat.models.kernel_algebra.level_effects import LevelColumns, inverse_ti
 
 ROWS, _FEWEST = 1000, 200  # maximum and minimum of evaluated rows
 _TERMS = 2 * 10**9  # terms of kernel values or features: some tenths of a second
-_CELL_ROWS, _CELLS = 1500, 4  # cells for leave-one-out errors of larger models
+_CELL_ROWS, _CELLS = 1500, 4  # cells for leave-one-out errors of larger models; more cells if they are small
 _SHUFFLES = 2
 
 # Weights and residuals of rows, and their residuals with other values (n_changed, n_rows) of the columns of a mask.
@@ -93,6 +93,7 @@ def _of_cell(
     function: KernelFunction,
     cell: ExactFunction,
     n_validated: int,
+    n_represented: int,
     number: int | None = None,
     of_levels: np.ndarray | None = None,
 ) -> _Validated:
@@ -103,7 +104,8 @@ def _of_cell(
     With effects of levels, predictions also depend on it by the effects, which change by ``M^-1 V' e_i``. These changes
     change functions of other cells, too, which is neglected.
 
-    `number` is the number of the cell in a local model with one tree, and `of_levels` is ``M^-1``.
+    The weights of the rows are multiplied so that they stand for `n_represented` rows. `number` is the number of the
+    cell in a local model with one tree, and `of_levels` is ``M^-1``.
     """
     places = evenly_spaced(cell.n_rows, n_validated)
     weights, validated = cell.weights[places], cell.support[:, places]
@@ -130,7 +132,7 @@ def _of_cell(
             counts = counts + sum(padded[np.arange(len(counts)), each] for each in levels.of_rows(columns))
         return inside + (before - scores) + counts[:, np.newaxis] * residuals
 
-    return weights, residuals, after
+    return n_represented / len(places) * weights, residuals, after
 
 
 def _rows_of_inverse(
@@ -153,15 +155,27 @@ def _of_exact(function: ExactFunction) -> Iterator[_Validated]:
     cells = [np.arange(n_rows)]
     if n_rows > _CELL_ROWS:
         _, cells = cells_of_columns(function.support, function.scales, _CELL_ROWS)
-    chosen = evenly_spaced(len(cells), _CELLS)
-    for rows in (cells[number] for number in chosen):
-        yield _of_cell(function, function.of_rows(rows), n_validated // len(chosen))
+    for place, n_own, n_represented in _chosen(np.array([len(rows) for rows in cells]), n_validated):
+        yield _of_cell(function, function.of_rows(cells[place]), n_own, n_represented)
 
 
 def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_Validated]:
     """Yield rows of some cells of the first tree."""
     first, cells = function.first_tree()
     of_levels = None if first.levels is None else inverse_of_levels(first, cells, n_jobs)
-    chosen = evenly_spaced(len(cells), _CELLS)
-    for number in (cells[place] for place in chosen):
-        yield _of_cell(first, first.cell(number), ROWS // len(chosen), number, of_levels)
+    for place, n_own, n_represented in _chosen(np.diff(first.starts)[cells], ROWS):
+        number = cells[place]
+        yield _of_cell(first, first.cell(number), n_own, n_represented, number, of_levels)
+
+
+def _chosen(sizes: np.ndarray, n_validated: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the places of some cells, with their numbers of validated rows and of the rows that they represent.
+
+    Each represents some neighboring cells. Cells of less than half the size of the largest, such as those of a rare
+    level, take little time, and represent only each other.
+    """
+    small, most = 2 * sizes < sizes.max(), max(_CELLS, n_validated // int(sizes.max()))
+    for group in (np.flatnonzero(~small), np.flatnonzero(small)):
+        for part in np.array_split(group, min(most, len(group))) if group.size else ():
+            n_represented = int(sizes[part].sum())
+            yield int(part[len(part) // 2]), max(1, n_validated * n_represented // int(sizes.sum())), n_represented
