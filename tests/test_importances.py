@@ -103,6 +103,18 @@ def test_rows_of_small_cells_count_as_others(features, monkeypatch):
     np.testing.assert_allclose(model.feature_importances_[0], expected, rtol=0.1)
 
 
+@pytest.mark.parametrize("features", ["exact", "local", "binning"])
+def test_shuffled_values_are_of_rows_with_their_weights(features):
+    """A flag of 5 % of the weights, and of half the rows, had more than twice its importance."""
+    rng = np.random.default_rng(0)
+    flag, x = np.arange(500) % 2, rng.uniform(-1, 1, size=500)
+    y, weights = 3 * flag + x + 0.1 * rng.normal(size=500), np.where(flag, 1.0, 19.0)
+    options = {"exact": {}, "local": {"cell_rows": 400, "n_trees": 1}, "binning": {"n_grids": 200}}[features]
+    model = KernelMachineRegressor(**{**GIVEN, "alpha": 0.01}, features=features, solver_params=options or None)
+    found = model.fit(np.column_stack([flag, x]), y, sample_weight=weights).feature_importances_
+    np.testing.assert_allclose(found[0], 3 * np.sqrt(2 * 0.05 * 0.95) / moments(y, weights)[1], rtol=0.15)
+
+
 def table_of(n_rows):
     """Return rows with two nonlinear, one linear and two irrelevant inputs."""
     rng = np.random.default_rng(0)

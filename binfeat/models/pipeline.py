@@ -21,7 +21,7 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, loss_of
 from binfeat.models.noise import noise_model_of
-from binfeat.models.problem import Problem, rows_of, with_medians_or_means
+from binfeat.models.problem import Problem, counts_of, rows_of, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.high_dimensional import HighDimensionalSearch
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
@@ -317,5 +317,5 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     some = evenly_spaced(len(solution.rows), ROWS)
     rows = solution.rows[some]
     weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
-    own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
+    own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights, counts_of(problem, rows)
     return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)

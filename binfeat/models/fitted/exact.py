@@ -46,8 +46,6 @@ class ExactFunction(KernelFunction):
     # Rows of the support, and their coefficients.
     anchors: Annotated[np.ndarray, np.int32, "anchors"] = field(default_factory=partial(np.empty, 0, np.int32))
     anchor_coef: Annotated[np.ndarray, FLOATS, "targets", "anchors"] = field(default_factory=partial(np.empty, (0, 0)))
-    # True if weights are different numbers of equal rows, and contain no weights of outliers.
-    counts: Annotated[np.ndarray, np.bool_] = field(default_factory=partial(np.zeros, (), bool))
 
     @locked_cached_property
     def _expansion(self) -> Expansion:

@@ -30,7 +30,7 @@ def rises_of_kernels(function: ExactFunction | LocalFunction, source: np.ndarray
     """
     with one_blas_thread():
         validated = list(_of_local(function, n_jobs) if isinstance(function, LocalFunction) else _of_exact(function))
-    donors = function.support[:, evenly_spaced(function.n_rows, ROWS)]
+    donors = _donors(function.support, function.weights if function.counts else None)
     live = np.any(function.gammas > 0, axis=0)
     return _rises(validated, donors, source, live, n_jobs)
 
@@ -40,19 +40,22 @@ def rises_of_features(
     X: np.ndarray,
     residuals: np.ndarray,
     weights: np.ndarray,
+    counts: np.ndarray | None,
     source: np.ndarray,
     gamma: np.ndarray,
     n_jobs: int | None,
 ) -> np.ndarray | None:
     """Return importances of a model of random features, from scaled rows (n_rows, n_columns) with validation residuals.
 
-    Changes of predictions are from the model of all rows. None if there are too many inputs for the time.
+    Changes of predictions are from the model of all rows. Shuffled values are those of rows drawn by their counts,
+    (n_rows,), or of all. None if there are too many inputs for the time.
     """
     n_rows = min(ROWS, _TERMS // (max(1, function.n_grids + function.n_fourier) * X.shape[1] ** 2))
     if n_rows < min(_FEWEST, len(X)):
         return None
     some = evenly_spaced(len(X), n_rows)
     X, residuals = X[some], residuals[some]
+    donors = _donors(X.T, None if counts is None else counts[some])
 
     def scores(rows: np.ndarray) -> np.ndarray:
         return function.scores(rows, np.zeros(residuals.shape[1]), n_jobs)
@@ -64,7 +67,20 @@ def rises_of_features(
         rows[:, changed] = own.T
         return residuals + before - scores(rows)
 
-    return _rises([(weights[some], residuals, after)], X.T, source, gamma > 0, 1)
+    return _rises([(weights[some], residuals, after)], donors, source, gamma > 0, 1)
+
+
+def _donors(columns: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return up to `ROWS` rows of columns (n_inputs, n_rows), as often as their weights (n_rows,), or evenly spaced.
+
+    Rows are sorted by their weights, because weights can depend on the order of the rows.
+    """
+    n_rows = columns.shape[1]
+    if weights is None:
+        return columns[:, evenly_spaced(n_rows, ROWS)]
+    order, n_donors = np.argsort(weights, kind="stable"), min(n_rows, ROWS)
+    totals = np.cumsum(weights[order])
+    return columns[:, order[np.searchsorted(totals, (np.arange(n_donors) + 0.5) / n_donors * totals[-1])]]
 
 
 def _rises(
