@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
 from binfeat.models.fitted import exact, local
+from binfeat.models.fitted.kernel_function import HeldOutErrors
 
 # All hyperparameters are given: one kernel, its gamma, the penalty.
 GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}
@@ -201,6 +202,29 @@ def test_gross_errors_do_not_widen_the_intervals_of_most(rng):
     model = KernelMachineRegressor(**given).fit(X, y)
     assert np.ptp(model.predict_interval(X[:10], 0.8), axis=1).max() < 1.0
     assert np.ptp(model.predict_interval(X[:10], 0.98), axis=1).min() > 20.0
+
+
+@pytest.mark.parametrize("features", ["exact", "local", "binning"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gross_errors_do_not_widen_standard_deviations(features, weighted, rng, few_steps):
+    """The noise contained the outliers, so standard deviations were up to 50 times as large."""
+    X, weights = rng.uniform(-1, 1, size=(400, 2)), rng.integers(1, 4, size=400) if weighted else None
+    y = X[:, 0] + 0.1 * rng.normal(size=400)
+    y[::10] += 20.0 * rng.choice([-1.0, 1.0], size=40)
+    options = {"exact": {}, "local": {"cell_rows": 150}, "binning": {"n_grids": 30, "n_posterior_samples": 4}}
+    given = {**GIVEN, "gamma": [0.5, 0.5], "features": features, "solver_params": options[features] or None}
+    model = KernelMachineRegressor(**given, loss="huber", target_transform=None).fit(X, y, sample_weight=weights)
+    noise = np.sqrt(model._fitted.posterior(None).errors.noise[0]) * model._fitted.targets.std[0]
+    assert 0.08 < noise < 0.18
+    assert model.predict(X, return_std=True)[1].max() < 0.2
+    assert model.sample_y(X[:10], 20).std(axis=1).max() < 0.3
+
+
+def test_noise_without_outliers_where_most_residuals_are_zero():
+    residuals = np.zeros((10, 1))
+    residuals[-1] = 5.0
+    errors = [HeldOutErrors.of(residuals, np.zeros(10), is_robust=is_robust) for is_robust in (False, True)]
+    np.testing.assert_array_equal(errors[0].noise, errors[1].noise)
 
 
 def test_blocks_and_layouts_of_rows(fitted, table):

@@ -215,10 +215,11 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         std : ndarray like y
             Only with ``return_std=True``: standard deviations of the Gaussian process with the prediction as its mean,
             without noise, as in scikit-learn's `GaussianProcessRegressor`. Weights count as inverse noise variances up
-            to a common factor, which is estimated. For an exact model of up to 4,000 rows, the first call factorizes
-            the kernel matrix in 8 bytes per pair of rows, and keeps a factor of 4 bytes per pair. For more rows, cells
-            and 400 landmarks approximate them, with factors of about 100 MB. On 12 tables, their mean was within 5 % of
-            the exact one, and single values differed by 1 to 10 %. Threads share the factors.
+            to a common factor, which is estimated; with ``loss="huber"``, residuals above three robust standard
+            deviations do not count for it. For an exact model of up to 4,000 rows, the first call factorizes the kernel
+            matrix in 8 bytes per pair of rows, and keeps a factor of 4 bytes per pair. For more rows, cells and 400
+            landmarks approximate them, with factors of about 100 MB. On 12 tables, their mean was within 5 % of the
+            exact one, and single values differed by 1 to 10 %. Threads share the factors.
             Models on random features require "n_posterior_samples" in `solver_params`.
 
         Raises

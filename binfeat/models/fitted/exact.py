@@ -92,9 +92,9 @@ class ExactFunction(KernelFunction):
     ) -> "ExactPosterior | ManyRowsPosterior":
         return self._posterior_kind(self, n_jobs, errors)
 
-    def errors(self, weights: np.ndarray, n_jobs: int | None) -> HeldOutErrors:
-        """Return leave-one-out errors of rows that count as often as the given weights, (n_rows,)."""
-        return self._posterior_kind(self, n_jobs, weights=weights).errors
+    def robust_errors(self, weights: np.ndarray | None, n_jobs: int | None) -> HeldOutErrors:
+        """Return leave-one-out errors of rows that count as often as the given weights, (n_rows,), or equally."""
+        return self._posterior_kind(self, n_jobs, weights=weights, is_robust=True).errors
 
     @property
     def _posterior_kind(self) -> "type[ExactPosterior | ManyRowsPosterior]":
@@ -128,6 +128,7 @@ class ExactPosterior:
         n_jobs: int | None,
         errors: HeldOutErrors | None = None,
         weights: np.ndarray | None = None,
+        is_robust: bool = False,
     ) -> None:
         self._function, self._n_jobs = function, n_jobs
         n_rows = function.support.shape[1]
@@ -138,16 +139,16 @@ class ExactPosterior:
             is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
             if errors is None or not is_precise:
                 self._root, self._alpha = function.inverse_root(n_jobs)
-            self.errors = self._left_out(_counts(function, weights)) if errors is None else errors
+            self.errors = self._left_out(_counts(function, weights), is_robust) if errors is None else errors
             if is_precise:
                 self._kernel = function.precise_kernel
                 K = self._kernel(function.support, function.support)
                 self._root, self._alpha = inverse_root(K, float(function.alpha), function.weights, K, n_jobs)
 
-    def _left_out(self, weights: np.ndarray | None) -> HeldOutErrors:
+    def _left_out(self, weights: np.ndarray | None, is_robust: bool) -> HeldOutErrors:
         function, g = self._function, squared_row_norms(self._root)
         variances = left_out_variances(g, self._alpha, function.weights)
-        return HeldOutErrors.of((function.coef / g).T, variances, weights=weights)
+        return HeldOutErrors.of((function.coef / g).T, variances, weights=weights, is_robust=is_robust)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         out = np.empty(len(X))
@@ -225,17 +226,21 @@ class ManyRowsPosterior:
         n_jobs: int | None,
         errors: HeldOutErrors | None = None,
         weights: np.ndarray | None = None,
+        is_robust: bool = False,
     ) -> None:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         rows = RowsInCells.of(function, n_jobs)
         self._tree, self._inverse = rows.tree, rows.inverse
-        self.errors = self._left_out(rows.diagonal(), _counts(function, weights)) if errors is None else errors
+        if errors is None:
+            errors = self._left_out(rows.diagonal(), _counts(function, weights), is_robust)
+        self.errors = errors
 
-    def _left_out(self, diagonal: np.ndarray, weights: np.ndarray | None) -> HeldOutErrors:
+    def _left_out(self, diagonal: np.ndarray, weights: np.ndarray | None, is_robust: bool) -> HeldOutErrors:
         finite = np.flatnonzero(np.isfinite(diagonal))
         variances = left_out_variances(diagonal[finite], self._alpha, self._function.weights[finite])
         own = None if weights is None else weights[finite]
-        return HeldOutErrors.of((self._function.coef[:, finite] / diagonal[finite]).T, variances, weights=own)
+        residuals = (self._function.coef[:, finite] / diagonal[finite]).T
+        return HeldOutErrors.of(residuals, variances, weights=own, is_robust=is_robust)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         columns, out = self._function.standardizer.columns(X), np.empty(len(X))

@@ -22,32 +22,45 @@ from binfeat.kernels.base import Kernel
 from binfeat.kernels.families import RBF, Laplacian, Matern
 from binfeat.length_scales.kernel_sum import KernelSum, KernelValues
 from binfeat.length_scales.matrices import Linear, Standardizer, kernel_matrix, linear_squares, precise_values
+from binfeat.models.kernel_algebra.loss import NORMAL
+
+_OUTLIER = 3.0  # robust standard deviations of the smallest outlier
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutErrors(ArrayRecord):
     """Leave-one-out or validation residuals, divided by their expected size."""
 
-    noise: Annotated[np.ndarray, np.float64, "targets"]  # s2
+    noise: Annotated[np.ndarray, np.float64, "targets"]  # s2; without outliers if the loss is robust
     scores: Annotated[np.ndarray, FLOATS, "validated", "targets"]  # `sorted_residuals` in standard deviations
     variance_factor: Annotated[np.ndarray, np.float64] = field(default_factory=partial(np.ones, ()))
 
     @classmethod
     def of(
-        cls, residuals: np.ndarray, variances: np.ndarray, factor: float = 1.0, weights: np.ndarray | None = None
+        cls,
+        residuals: np.ndarray,
+        variances: np.ndarray,
+        factor: float = 1.0,
+        weights: np.ndarray | None = None,
+        is_robust: bool = False,
     ) -> "HeldOutErrors":
         """Standardize residuals (n_rows, n_targets), given variances (n_rows,) in units of the noise variance.
 
         The factor corrects the variances of training rows and new rows if an approximation makes them too large.
         Weights (n_rows,) are relative to the mean weight of the training rows. They are relative inverse variances of
         the noise, and numbers of equal rows for ranks. With both meanings, ``s2 (u + 1)`` is the expectation of squared
-        residuals of rows that count as often as their weights.
+        residuals of rows that count as often as their weights. If robust, s2 is the mean of residuals that are no
+        outliers.
         """
         variances = factor * np.reshape(variances, (-1, 1))
         v = 1.0 if weights is None else weights[:, np.newaxis]
         scaled = np.abs(residuals) / np.sqrt(1 + variances)
         squares = v * (np.abs(residuals) / np.sqrt(1 + v * variances)) ** 2
-        noise = np.maximum(squares.mean(axis=0), np.finfo(float).tiny)
+        kept = True
+        if is_robust:
+            limits = _OUTLIER * NORMAL * np.median(sorted_residuals(scaled, weights), axis=0)
+            kept = (scaled <= limits) | (limits == 0)
+        noise = np.maximum(squares.mean(axis=0, where=kept), np.finfo(float).tiny)
         return cls(noise, sorted_residuals(scaled / np.sqrt(noise), weights), np.array(factor))
 
     def reach(self, coverage: float) -> np.ndarray:

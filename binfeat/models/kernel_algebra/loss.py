@@ -17,7 +17,7 @@ from binfeat._common.labels import LabelColumns, Labels
 Squares = tuple[np.ndarray, np.ndarray | None]
 
 _TUNING = 1.345  # standard deviations up to which Huber's loss is a square: 95 % efficiency (Holland & Welsch 1977)
-_NORMAL = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+NORMAL = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _MOST_MOVE = 2.0  # maximum step of the logarithm of a mean
 
 
@@ -139,7 +139,7 @@ class SquaredError(Loss):
         if not self.is_robust:
             return self
         sizes = np.abs(residuals)
-        middle = _NORMAL * np.median(sizes, axis=0)
+        middle = NORMAL * np.median(sizes, axis=0)
         middle = np.where(middle > 0, middle, sizes.mean(axis=0))
         return replace(self, deviations=np.where(middle > 0, middle, 1.0))
 

@@ -159,10 +159,9 @@ class ExactSolver(KernelCandidate):
         if self._problem.loss.is_squares:
             if self._problem.groups is not None:
                 return replace(solution, errors=self._errors_of_groups(solution))
-            counts = counts_of(self._problem, self._rows.all)
-            if solution.errors is None and counts is not None and self._problem.loss.is_robust:
-                function = cast(ExactFunction, solution.function)
-                return replace(solution, errors=function.errors(counts, self._run.settings.n_jobs))
+            if solution.errors is None and self._problem.loss.is_robust:
+                function, counts = cast(ExactFunction, solution.function), counts_of(self._problem, self._rows.all)
+                return replace(solution, errors=function.robust_errors(counts, self._run.settings.n_jobs))
         return solution
 
     def _errors(self, best: Trial) -> HeldOutErrors:
@@ -174,7 +173,8 @@ class ExactSolver(KernelCandidate):
 
     def _errors_of(self, rows: np.ndarray, predictions: np.ndarray, variances: np.ndarray) -> HeldOutErrors:
         problem = self._problem
-        return HeldOutErrors.of(problem.Y[rows] - predictions, variances, weights=counts_of(problem, rows))
+        known = problem.Y[rows] - predictions, variances
+        return HeldOutErrors.of(*known, weights=counts_of(problem, rows), is_robust=problem.loss.is_robust)
 
     def _errors_of_groups(self, solution: Solution) -> HeldOutErrors:
         """Return the errors of predictions with each group left out, which were made for all rows of the model."""
@@ -201,7 +201,8 @@ class ExactSolver(KernelCandidate):
             return _Solved(coef, alpha, scores, Y)
         function = self._function(replace(best.kernel, alpha=alpha), rows, X)
         if function.exceeds_cell:
-            residuals, errors = _left_out(function, coef, signs, probe, n_jobs, counts_of(problem, rows))
+            own = counts_of(problem, rows), problem.loss.is_robust
+            residuals, errors = _left_out(function, coef, signs, probe, n_jobs, *own)
         else:
             residuals, errors = coef / function.inverse_diagonal(n_jobs)[:, np.newaxis], None
         return _Solved(coef, alpha, scores, Y - residuals, errors)
@@ -241,6 +242,7 @@ def _left_out(
     probe: np.ndarray,
     n_jobs: int | None,
     weights: np.ndarray | None,
+    is_robust: bool,
 ) -> tuple[np.ndarray, HeldOutErrors | None]:
     """Return leave-one-out residuals of many rows, and their errors if a closed form is too large.
 
@@ -255,7 +257,8 @@ def _left_out(
         return residuals, None
     variances, right = (left_out_variances(g[known], alpha, v[known]) for g in (approximated, diagonal))
     factor = np.clip(quotients(right.mean(), variances.mean()), _LEAST_FACTOR, 1.0)
-    return residuals, HeldOutErrors.of(residuals[known], variances, float(factor), rows_of(weights, known))
+    own = float(factor), rows_of(weights, known), is_robust
+    return residuals, HeldOutErrors.of(residuals[known], variances, *own)
 
 
 def _corrected(diagonal: np.ndarray, estimated: np.ndarray, weights: np.ndarray) -> np.ndarray:

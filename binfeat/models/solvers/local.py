@@ -82,7 +82,8 @@ class _Trees:
         predictions, some = self._predictions(ensemble, rows), evenly_spaced(len(rows), self.n_errors)
         residuals = self._problem.Y[rows[some]] - predictions[some]
         variances, weights = self._variances(ensemble, rows[some]), counts_of(self._problem, rows[some])
-        return predictions, HeldOutErrors.of(residuals, variances, weights=weights)
+        is_robust = self._problem.loss.is_robust
+        return predictions, HeldOutErrors.of(residuals, variances, weights=weights, is_robust=is_robust)
 
     def _predictions(self, ensemble: CellEnsemble, rows: np.ndarray) -> np.ndarray:
         if self._leaves_out:

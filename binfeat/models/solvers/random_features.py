@@ -93,8 +93,8 @@ class FeatureSolver(ABC):
     def _solution(self, sizing: Sizing) -> Solution:
         problem, (features, result, predictions) = self._problem, sizing.model
         rows = problem.held_out
-        count = problem.weighty(rows)
-        residuals, variances = problem.Y[rows] - predictions, np.broadcast_to(sizing.variances, len(rows))
+        count, variances = problem.weighty(rows), np.broadcast_to(sizing.variances, len(rows))
+        known = (problem.Y[rows] - predictions)[count], variances[count]
         bins = features if isinstance(features, BinMap) else BinMap.none(self._kernels.X.shape[1])
         fourier = features if isinstance(features, FourierMap) else None
         return Solution(
@@ -106,7 +106,7 @@ class FeatureSolver(ABC):
             predictions=predictions,
             curve=sizing.curve,
             status=sizing.status,
-            errors=HeldOutErrors.of(residuals[count], variances[count], weights=counts_of(problem, rows[count])),
+            errors=HeldOutErrors.of(*known, weights=counts_of(problem, rows[count]), is_robust=problem.loss.is_robust),
             samples=sizing.posterior,
         )
 
