@@ -158,7 +158,9 @@ class ServedModelBase(KernelMachineBase):
         values can then be wrong by 1 % of the target's standard deviation. For models with a `linear_map_` or random
         features, values are averaged over pairs of a random permutation of the inputs and its reverse. All internal
         columns of a date or of an input with missing values count for that input. In a local model, base values are
-        means over the row's cells. See :doc:`/user_guide/plot_11_mathematics`.
+        means over the row's cells: the function of these cells replaces the prediction, also for background values
+        beyond them, so the values of an input that only separates cells are near 0. See
+        :doc:`/user_guide/plot_11_mathematics`.
 
         Parameters
         ----------
