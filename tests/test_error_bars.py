@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
 from binfeat.models.fitted import exact, local
-from binfeat.models.fitted.kernel_function import HeldOutErrors
 
 # All hyperparameters are given: one kernel, its gamma, the penalty.
 GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}
@@ -218,13 +217,6 @@ def test_gross_errors_do_not_widen_standard_deviations(features, weighted, rng, 
     assert 0.08 < noise < 0.18
     assert model.predict(X, return_std=True)[1].max() < 0.2
     assert model.sample_y(X[:10], 20).std(axis=1).max() < 0.3
-
-
-def test_noise_without_outliers_where_most_residuals_are_zero():
-    residuals = np.zeros((10, 1))
-    residuals[-1] = 5.0
-    errors = [HeldOutErrors.of(residuals, np.zeros(10), is_robust=is_robust) for is_robust in (False, True)]
-    np.testing.assert_array_equal(errors[0].noise, errors[1].noise)
 
 
 def test_blocks_and_layouts_of_rows(fitted, table):

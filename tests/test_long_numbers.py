@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._rows.sampled import SampledSource
 from binfeat.models.table.encoder import TableEncoder
 from binfeat.models.table.findings import NUMBERS, content_of, key_of
 
@@ -69,9 +68,11 @@ def test_decimals_are_the_same_numbers_in_all_frames(categorical):
 
 
 def test_decimals_in_blocks_with_floats_are_rounded_correctly():
-    parts = pa.array([Decimal("1.13"), None], pa.decimal128(5, 2)), pa.array([1.13, 2.5])
-    sampled = SampledSource(BaseEstimator(), blocks([(pa.table({"a": part}),) for part in parts]), 0)
-    np.testing.assert_array_equal(sampled.sample["a"].to_numpy(), [1.13, np.nan, 1.13, 2.5])
+    prices, others = np.resize([1.13, 1.38], 60), np.resize([2.5, 3.5], 60)
+    decimals = pa.array([Decimal(str(price)) for price in prices], pa.decimal128(5, 2))
+    source = blocks([(pa.table({"a": decimals}), prices), (pa.table({"a": others}), others)])
+    model = KernelMachineRegressor(categorical_features=["a"], on_unseen="error", random_state=0).fit(source)
+    np.testing.assert_allclose(model.predict(pd.DataFrame({"a": prices})), prices, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", CHOSEN)
