@@ -122,7 +122,7 @@ def test_classes_categories_and_several_targets(rng):
     assert model.score(X[400:], labels[400:]) > 0.85
     np.testing.assert_array_equal(model.linear_map_[2], [0, 0, 1])
     Y = np.column_stack([y, X[:, 0] + X[:, 1]])
-    both = KernelMachineRegressor(**EXACT).fit(X[:400], Y[:400])
+    both = KernelMachineRegressor(features="exact", random_state=0).fit(X[:400], Y[:400])
     assert both.score(X[400:], Y[400:]) > 0.9
     assert both.linear_map_ is not None
 
