@@ -296,6 +296,7 @@ DAMAGES = [
     ("exact", lambda state: state["_exact"].update(center=np.zeros(2)), "center should be of shape"),
     ("exact", lambda state: state["_exact"].update(rotation=np.ones((9, 1))), "rotation should be of shape"),
     ("exact", lambda state: state["_exact"]["weights"].__setitem__(0, 1e-300), "weights should be from 1e-30"),
+    ("exact", lambda state: state["_exact"].update(weights_are_counts="yes"), "weights_are_counts should be an array"),
     ("exact", replaced(loss=sparse.eye_array(2)), "loss should not be a sparse matrix"),
     ("exact", replaced(feature_coef_=np.zeros((1, 59))), "feature_coef_ should be of shape"),
     ("exact", replaced(_target_shifts=np.zeros((1, 2))), "_target_shifts should be of shape"),

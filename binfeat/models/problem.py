@@ -199,7 +199,7 @@ def counts_of(problem: Problem, rows: np.ndarray) -> np.ndarray | None:
     return None if weights is None or np.ptp(weights) == 0 else weights[rows, 0] / weights[problem.train].mean()
 
 
-def weights_count(problem: Problem) -> np.ndarray:
+def weights_are_counts(problem: Problem) -> np.ndarray:
     """Return True, as an array, if weights are different numbers of equal rows: the caller's, unchanged by the loss."""
     is_changed = problem.loss.is_robust or problem.loss.has_link
     return np.array(counts_of(problem, problem.train) is not None and not is_changed)

@@ -113,7 +113,7 @@ class ExactFunction(KernelFunction):
 
 def _counts(function: ExactFunction, weights: np.ndarray | None) -> np.ndarray | None:
     """Return the given weights, or the weights of the function if these count rows."""
-    return function.weights if weights is None and function.counts else weights
+    return function.weights if weights is None and function.weights_are_counts else weights
 
 
 class ExactPosterior:

@@ -30,7 +30,7 @@ def rises_of_kernels(function: ExactFunction | LocalFunction, source: np.ndarray
     """
     with one_blas_thread():
         validated = list(_of_local(function, n_jobs) if isinstance(function, LocalFunction) else _of_exact(function))
-    donors = _donors(function.support, function.weights if function.counts else None)
+    donors = _donors(function.support, function.weights if function.weights_are_counts else None)
     live = np.any(function.gammas > 0, axis=0)
     return _rises(validated, donors, source, live, n_jobs)
 

@@ -109,7 +109,7 @@ class KernelFunction(ArrayRecord, ABC):
     coef: np.ndarray  # (n_targets, n_coefficients)
     rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), for a radial kernel
     # True if weights are different numbers of equal rows, and contain no weights of outliers.
-    counts: Annotated[np.ndarray, np.bool_] = field(default_factory=partial(np.zeros, (), bool))
+    weights_are_counts: Annotated[np.ndarray, np.bool_] = field(default_factory=partial(np.zeros, (), bool))
 
     @staticmethod
     def arrays_of(

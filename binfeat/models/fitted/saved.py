@@ -84,6 +84,8 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
         raise ValueError("shares of kernels that are not linear should have a positive sum.")
     if "rotation" in arrays:
         _check_linear_map(arrays["rotation"], sizes)
+    if "weights_are_counts" in arrays:  # files of older versions have none
+        check_arrays(arrays, KernelFunction.layout("weights_are_counts"), sizes)
 
 
 def _check_anchors(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:

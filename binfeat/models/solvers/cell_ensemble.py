@@ -12,7 +12,7 @@ from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
-from binfeat.models.problem import weights_count, without_scoring
+from binfeat.models.problem import weights_are_counts, without_scoring
 from binfeat.models.solvers.candidate import KernelRows
 from binfeat.models.solvers.cells import CellSolver, EachCell, SolvedCell
 from binfeat.models.solvers.levels import LevelSolver
@@ -150,7 +150,7 @@ class CellEnsemble:
             weights[numbers[list(self._totals)]] = list(self._totals.values())
         return LocalFunction(
             **KernelFunction.arrays_of(self.kernel, rows.problem.categorical, X, rows.standardizer, weights),
-            counts=weights_count(rows.problem),
+            weights_are_counts=weights_are_counts(rows.problem),
             **CellTrees.joined(self._trees).arrays(),
             coef=np.ascontiguousarray(np.concatenate([cell.coef for cell in cells]).T, np.float64),
             starts=np.cumsum([0, *map(len, cell_rows)]),

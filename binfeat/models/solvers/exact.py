@@ -14,7 +14,7 @@ from binfeat.length_scales.leave_one_out import LEAST_ALPHA, Solve, diagonal_by_
 from binfeat.models.fitted.exact import MOST_IN_CLOSED_FORM, ExactFunction, RowsInCells
 from binfeat.models.fitted.kernel_function import HeldOutErrors, KernelFunction
 from binfeat.models.kernel_algebra.solve import factored, matrix_to_solve, minimize, solve_kernel
-from binfeat.models.problem import counts_of, rows_of, weights_count
+from binfeat.models.problem import counts_of, rows_of, weights_are_counts
 from binfeat.models.run import Phase, Run
 from binfeat.models.solvers.all_rows import AllRows
 from binfeat.models.solvers.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
@@ -150,7 +150,8 @@ class ExactSolver(KernelCandidate):
         coef = np.zeros((len(rows), problem.n_targets)) if coef is None else coef
         own = X, self._rows.standardizer, problem.relative_weights(rows)
         known = KernelFunction.arrays_of(kernel, problem.categorical, *own)
-        return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"), counts=weights_count(problem))
+        known["weights_are_counts"] = weights_are_counts(problem)
+        return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
 
     def _with_errors(self, solution: Solution, best: Trial) -> Solution:
         """Return the solution with errors for error bars, unless its function can compute them later."""
