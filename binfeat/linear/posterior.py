@@ -71,7 +71,7 @@ def ridge_posterior(
     The difference d of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e`` (Wilson et al. 2021).
     The solve starts from w, because ``w - d`` is independent of d. An iterate is d plus a part of ``w - d``, so its
     variance is too large by the variance of this part: never too small, and correct in directions without data. From
-    0, an iterate is a part of d, whose variance is too small where eigenvalues are small. `system` contains the
+    0, an iterate is a part of d, and its variance is too small where eigenvalues are small. `system` contains the
     equations of the rows, if they are known. `warns` enables a warning if `max_iter` is too small.
     """
     system = ridge_system(rows, 1, options) if system is None else system

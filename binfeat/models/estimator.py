@@ -105,7 +105,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         groups : array-like of shape (n_rows,), default=None
             Group of each row. All rows of a group are in the same split, and the search for length scales leaves out
             groups as a whole. Without groups, columns that are constant within groups, such as the age of a patient
-            with several visits, seem too relevant. With `cv`, the validation rows are those of its splits.
+            with several visits, seem too relevant. With `cv`, its splits select the validation rows.
 
         Returns
         -------

@@ -41,7 +41,7 @@ class LearnedGamma:
     gammas : ndarray of shape (n_steps, n_inputs)
         Inverse length scales before each step.
     power : {1, 2, None}
-        Gammas multiply this power of distances, 2 for radial kernels; maps whose kernel has another power raise an
+        Gammas multiply this power of distances, 2 for radial kernels; maps with a kernel of another power raise an
         error. None in results of version 0.3.0 and earlier, which are not checked.
     """
 

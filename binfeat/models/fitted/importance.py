@@ -47,8 +47,8 @@ def rises_of_features(
 ) -> np.ndarray | None:
     """Return importances of a model of random features, from scaled rows (n_rows, n_columns) with validation residuals.
 
-    Changes of predictions are from the model of all rows. Shuffled values are those of rows drawn by their counts,
-    (n_rows,), or of all. None if there are too many inputs for the time.
+    Changes of predictions are from the model of all rows. Values are shuffled among rows drawn by their counts,
+    (n_rows,), or among all rows. None if there are too many inputs for the time.
     """
     n_rows = min(ROWS, _TERMS // (max(1, function.n_grids + function.n_fourier) * X.shape[1] ** 2))
     if n_rows < min(_FEWEST, len(X)):
@@ -120,7 +120,7 @@ def _of_cell(
     With effects of levels, predictions also depend on it by the effects, which change by ``M^-1 V' e_i``. These changes
     change functions of other cells, too, which is neglected.
 
-    The weights of the rows are multiplied so that they stand for `n_represented` rows. `number` is the number of the
+    The weights of the rows are multiplied so that they count as `n_represented` rows. `number` is the number of the
     cell in a local model with one tree, and `of_levels` is ``M^-1``.
     """
     places = evenly_spaced(cell.n_rows, n_validated)
@@ -187,7 +187,7 @@ def _of_local(function: LocalFunction, n_jobs: int | None = None) -> Iterator[_V
 def _chosen(sizes: np.ndarray, n_validated: int) -> Iterator[tuple[int, int, int]]:
     """Yield the places of some cells, with their numbers of validated rows and of the rows that they represent.
 
-    Each represents some neighboring cells. Cells of less than half the size of the largest, such as those of a rare
+    Each represents some neighboring cells. Cells of less than half the size of the largest, such as cells of a rare
     level, take little time, and represent only each other.
     """
     small, most = 2 * sizes < sizes.max(), max(_CELLS, n_validated // int(sizes.max()))
