@@ -1,10 +1,10 @@
-"""`binfeat explain`: each value has its own column, for any names of inputs and labels."""
+"""`binfeat explain` and `binfeat predict`: each value has its own column, for any names of inputs and labels."""
 
 import numpy as np
 import pytest
 
 import binfeat
-from binfeat.cli.commands import _explained
+from binfeat.cli.commands import _explained, _predictions
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -52,3 +52,18 @@ def test_several_targets(table):
     assert len(set(found.column_names)) == 6
     values = np.array([column.to_numpy() for column in found.columns]).reshape(2, 3, 60)
     np.testing.assert_allclose(values.sum(axis=1).T, model.predict(X), atol=1e-6)
+
+
+def test_several_columns_of_labels(table):
+    X = pd.DataFrame(table, columns=["a", "b"])
+    y = np.column_stack([np.where(X["a"] > 0, "u", "v"), np.array(["x", "y", "z"])[np.arange(60) % 3]])
+    model = binfeat.KernelMachineClassifier(**SETTINGS).fit(X, y)
+    predicted = next(_predictions(model, iter([X])))
+    labels = ["0_u", "0_v", "1_x", "1_y", "1_z"]
+    assert predicted.column_names == ["prediction_0", "prediction_1", *(f"probability_{label}" for label in labels)]
+    probabilities = np.column_stack([column.to_numpy() for column in predicted.columns[2:]])
+    np.testing.assert_array_equal(probabilities, np.hstack(model.predict_proba(X)))
+    found = _explained(model, X, None)
+    assert found.column_names == [f"{name}_{label}" for label in labels[1:] for name in ("base", "a", "b")]
+    values = np.array([column.to_numpy() for column in found.columns]).reshape(4, 3, 60)
+    np.testing.assert_allclose(values.sum(axis=1).T, model._scores(X), atol=1e-6)

@@ -74,7 +74,11 @@ def _predictions(fitted: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "It
         else:
             columns = {"prediction": predicted}
         if hasattr(fitted, "predict_proba"):
-            columns |= {f"probability_{label}": p for label, p in zip(fitted.classes_, fitted.predict_proba(X).T)}
+            classes, p = fitted.classes_, fitted.predict_proba(X)
+            if isinstance(classes, list):  # several columns of labels
+                classes = [f"{k}_{label}" for k, own in enumerate(classes) for label in own]
+                p = np.hstack(p)
+            columns |= {f"probability_{label}": values for label, values in zip(classes, p.T)}
         yield pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
 
 
@@ -115,6 +119,8 @@ def _explained(fitted: KernelMachineBase, X: "pa.Table", background: "pa.Table |
         outputs = {"": (values, base)}
     else:
         words = getattr(fitted, "classes_", range(base.shape[1]))
+        if isinstance(words, list):  # several columns of labels; two classes share one output
+            words = [f"{k}_{label}" for k, own in enumerate(words) for label in (own if len(own) > 2 else own[1:])]
         outputs = {f"_{word}": (values[:, :, k], base[:, k]) for k, word in enumerate(words)}
     columns, names = [], []
     for suffix, (own, mean) in outputs.items():
