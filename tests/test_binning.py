@@ -359,6 +359,15 @@ def test_gamma_scale(rng, container):
     assert gamma == pytest.approx([1 / 4, *(1 / (4 * np.array(std[1:])))], rel=1e-6)
 
 
+@pytest.mark.parametrize("weight", [0.1, 0.3, 0.7])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_gamma_scale_of_a_constant_input_with_weights(container, weight):
+    X = np.ones((8, 2))
+    X[::2, 1] = 0.0
+    binning = RandomBinning(n_grids=2).fit(container(X), sample_weight=np.full(8, weight))
+    assert binning.gamma_ == pytest.approx([1 / 2, 1.0], rel=1e-6)
+
+
 def test_categorical_features_by_mask_position_and_name(rng):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"a": rng.normal(size=90), "b": rng.integers(0, 4, 90), "c": rng.normal(size=90)})

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,17 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat._common import derived, frames, held_out, memory, printable, random_words, validation, whole_files
+from binfeat._common import (
+    derived,
+    frames,
+    gamma_scale,
+    held_out,
+    memory,
+    printable,
+    random_words,
+    validation,
+    whole_files,
+)
 
 # Names from users in terminals, on pages and in pictures.
 
@@ -310,3 +321,12 @@ def test_ranks_of_weighted_residuals():
         assert own.tolist() == [naive.weighted_quantile(column, weights, rank / 31) for rank in range(1, 31)]
     for equal in (None, np.full(30, 0.1)):
         np.testing.assert_array_equal(held_out.sorted_residuals(residuals, equal), np.sort(residuals, axis=0))
+
+
+def test_positive_weights_copy_no_rows():
+    X = np.ones((100_000, 10))
+    tracemalloc.start()
+    gamma_scale.Moments.of(X, np.ones(len(X)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 2

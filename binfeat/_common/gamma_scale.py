@@ -29,8 +29,7 @@ class Moments:
     @classmethod
     def of(cls, X: Any, weights: np.ndarray | None = None) -> "Moments":
         """Compute moments of an ndarray or CSR (n_rows, n_inputs), with weights (n_rows,) of the rows."""
-        if weights is not None:
-            used = weights > 0
+        if weights is not None and not (used := weights > 0).all():
             X, weights = X[used], weights[used]
         return (_of_sparse if sparse.issparse(X) else _of_dense)(X, weights)
 
@@ -79,11 +78,13 @@ def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
     inputs, values, own = X.indices[known], X.data[known].astype(np.float64), of_entries[known]
     unit = np.zeros(n_inputs)
     np.maximum.at(unit, inputs, np.abs(values))
-    n_stored = np.bincount(inputs, own, n_inputs)
-    n_values = weights.sum() - (np.bincount(X.indices, of_entries, n_inputs) - n_stored)
+    absent = weights.sum() - np.bincount(X.indices, of_entries, n_inputs)  # zeros that are not stored
+    is_full = np.bincount(X.indices, minlength=n_inputs) == n_rows
+    absent = np.where(is_full, 0.0, np.maximum(absent, 0.0))  # instead of rounding errors
+    n_values = np.bincount(inputs, own, n_inputs) + absent
     scaled = quotients(values, unit[inputs])
     mean = quotients(np.bincount(inputs, own * scaled, n_inputs), n_values)
-    squares = np.bincount(inputs, own * (scaled - mean[inputs]) ** 2, n_inputs) + (n_values - n_stored) * mean**2
+    squares = np.bincount(inputs, own * (scaled - mean[inputs]) ** 2, n_inputs) + absent * mean**2
     return Moments(n_values, unit, mean, squares)
 
 
