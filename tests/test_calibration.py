@@ -150,9 +150,18 @@ def test_many_inputs_have_no_wrong_certainties():
 def test_many_rows_are_spared(scored, monkeypatch):
     scores, labels, weights = scored
     monkeypatch.setattr(calibration, "_MOST_ROWS", 100)
-    some = np.linspace(0, 499, 100).astype(int)
+    some = np.sort(np.random.default_rng(0).permutation(500)[:100])
     expected = calibration.Calibration.fitted(scores[some], labels[some], weights[some])
     np.testing.assert_array_equal(calibration.Calibration.fitted(scores, labels, weights).coef, expected.coef)
+
+
+def test_many_rows_whose_labels_alternate(rng, monkeypatch):
+    monkeypatch.setattr(calibration, "_MOST_ROWS", 100)
+    labels = np.arange(200) % 2
+    scores = np.clip(2.0 * labels - 1 + 0.5 * rng.normal(size=200), -1, 1)
+    found = calibration.Calibration.fitted(np.column_stack([-scores, scores]), labels, None)
+    shares = softmax(found(np.column_stack([-scores, scores])), axis=1).mean(axis=0)
+    np.testing.assert_allclose(shares, 0.5, atol=0.1)
 
 
 @pytest.mark.hard

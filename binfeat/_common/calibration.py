@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced, slices
+from binfeat._common.subsets import slices
 
 SOFTNESS = 0.05  # smoothing of expected shares near 0: the resolution of scores
 _RIDGE = 20.0  # strength, in rows, of the prior that all classes have the same calibration
@@ -53,7 +53,7 @@ class Calibration:
         """
         from scipy.optimize import minimize  # late: slow to import
 
-        rows = evenly_spaced(len(scores), _MOST_ROWS)
+        rows = np.sort(np.random.default_rng(0).permutation(len(scores))[:_MOST_ROWS])
         likelihood = _Likelihood.of(scores[rows], labels[rows], None if weights is None else weights[rows])
 
         def loss_and_slopes(values: np.ndarray) -> tuple[float, np.ndarray]:
