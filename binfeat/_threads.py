@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
 from threadpoolctl import LibController, ThreadpoolController
@@ -129,7 +129,10 @@ _every_version = ContextVar("every_version", default=False)
 
 @contextmanager
 def every_version() -> Iterator[None]:
-    """Run both the serial and the threaded version of parallel kernels in this context, so that both are compiled."""
+    """Also compile the threaded version of each parallel kernel that runs in this context.
+
+    It is compiled without a run, because a forked child, or a thread without access, must not use Numba's threads.
+    """
     token = _every_version.set(True)
     try:
         yield
@@ -150,7 +153,7 @@ def _with_threads(n: int, function: Callable[..., _Result], arguments: tuple) ->
 
 def run_kernel(
     serial: Callable[..., _Result],
-    threaded: Callable[..., _Result],
+    threaded: Any,  # a dispatcher of Numba
     arguments: tuple,
     size: int,
     n_jobs: int | None,
@@ -158,8 +161,8 @@ def run_kernel(
     """Call the threaded version of a kernel, or the serial one for one thread, little work, or without access."""
     is_small = size < _WORTH_THREADS
     threads = 1 if is_small and n_jobs is None else thread_count(n_jobs)
-    if _every_version.get():
-        threaded(*arguments)
+    if _every_version.get() and not vars(numba.config)["DISABLE_JIT"]:
+        threaded.compile(tuple(map(threaded.typeof_pyval, arguments)))
     if is_small or threads == 1:
         return serial(*arguments)
     return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))

@@ -17,7 +17,7 @@ import threadpoolctl
 from hard import hard
 
 from binfeat import RandomBinning, _threads
-from binfeat._engine import policy, vectors
+from binfeat._engine import vectors
 
 pytestmark = pytest.mark.engine
 
@@ -304,22 +304,35 @@ def test_blocks_are_done_by_the_caller_while_the_right_is_taken(here):
     assert len({thread for _, thread, _ in done}) == 1
 
 
-def test_both_versions_run_where_all_are_wanted():
-    """The result is that of one of them."""
-    a, out, calls = np.ones((1, 100)), np.empty((1, 1)), []
+def warm_up_in_child(serial, threaded, out, queue):
+    with _threads.every_version():
+        _threads.run_kernel(serial, threaded, (out,), out.size, None)
+    queue.put((out.tolist(), len(threaded.signatures)))
 
-    def counted(a, b, out):
-        for i in numba.prange(out.shape[0]):
-            calls.append(i)
-            out[i] = a[i] @ b[i]
 
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_threads.every_version())
-        vectors.partial_dots(a, a, out)
-        assert out == 100
-        if numba.config.DISABLE_JIT:
-            policy.parallel_jit(work="out")(counted)(a, a, out)
-            assert len(calls) == 2
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.skipif(not hasattr(multiprocessing, "get_context") or sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_compiles_both_versions_and_runs_the_serial_one(rng, threads):
+    RandomBinning(n_grids=5, gamma=0.1).fit(rng.normal(size=(2000, 3)))  # in threads, before the fork
+
+    @numba.njit
+    def serial(out):
+        for i in range(out.size):
+            out[i] += 1
+
+    @numba.njit(parallel=True)
+    def threaded(out):
+        for i in numba.prange(out.size):
+            out[i] += 10
+
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=warm_up_in_child, args=(serial, threaded, np.zeros(2), queue))
+    child.start()
+    child.join(timeout=60)
+    assert child.exitcode == 0
+    assert queue.get(timeout=60) == ([1.0, 1.0], 1)
 
 
 def test_works_without_any_place_for_a_cache(tmp_path):
