@@ -282,7 +282,8 @@ def share_blocks(
         with blas_threads(n_jobs):
             work(_taken_from(queue))
     else:
-        _pool.use(lambda: _share(work, queue, threads), lambda: work(_taken_from(queue)))
+        with one_blas_thread():
+            _pool.use(lambda: _share(work, queue, threads), lambda: work(_taken_from(queue)))
 
 
 def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_jobs: int | None = None) -> list[_Result]:
@@ -302,7 +303,7 @@ def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_job
 
 
 def _share(work: Callable[[Iterator[_Item]], object], queue: deque[_Item], threads: int) -> None:
-    with one_blas_thread(), ThreadPoolExecutor(threads - 1) as others:
+    with ThreadPoolExecutor(threads - 1) as others:
         running = [others.submit(work, _taken_from(queue)) for _ in range(threads - 1)]
         try:
             work(_taken_from(queue))

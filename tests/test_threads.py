@@ -299,9 +299,12 @@ def test_few_blocks_are_done_by_the_caller(n_blocks, n_jobs, size):
 
 @pytest.mark.parametrize("here", [False, True])
 def test_blocks_are_done_by_the_caller_while_the_right_is_taken(here):
+    """With one thread of BLAS, as in several threads."""
     done = while_taken(lambda: shared(5, 2), here)
     assert [block for block, _, _ in done] == list(range(5))
     assert len({thread for _, thread, _ in done}) == 1
+    if PAIR > 1:
+        assert all(n == 1 for _, _, blas in done for n in blas)
 
 
 def warm_up_in_child(serial, threaded, out, queue):
