@@ -1,5 +1,6 @@
 """`transform` without fit: inputs that occur, kept grids, categories, sources, threads."""
 
+import tracemalloc
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -259,3 +260,12 @@ def test_labels_whose_text_depends_on_the_process_are_refused():
         features_of([frozenset("ab")])
     with pytest.raises(TypeError, match="X has a label of type object in column 'k'"):
         features_of([object()])
+
+
+def test_one_long_label_takes_little_memory():
+    X = pd.DataFrame({"town": [*map(str, range(1000)), "x" * 10_000]})
+    tracemalloc.start()
+    transform(X, n_grids=2, categorical_features=[0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e7

@@ -44,9 +44,10 @@ def _chosen(names: list[str], categorical_features: Any) -> set[str]:
 
 
 def _numbered(column: nw.Series) -> nw.Series:
-    labels, places = np.unique([_text(label, column.name) for label in column.to_list()], return_inverse=True)
-    numbers = np.array([_number(label) for label in labels.tolist()])
-    return nw.new_series(column.name, numbers[places], nw.Float64, backend=column.implementation)
+    texts = [_text(label, column.name) for label in column.to_list()]
+    numbers = {text: _number(text) for text in set(texts)}
+    values = np.array([numbers[text] for text in texts])
+    return nw.new_series(column.name, values, nw.Float64, backend=column.implementation)
 
 
 def _text(label: Any, name: str) -> str:
