@@ -105,6 +105,20 @@ def test_labels_of_other_types_are_refused(estimator, kind):
         estimator.fit(ROWS, labels[LABELS.astype(int)])
 
 
+@pytest.mark.parametrize("kind", ["words and numbers", "numbers and words"])
+def test_columns_with_labels_of_several_types_are_refused(kind):
+    labels, message = OTHERS[kind]
+    column = labels[LABELS.astype(int)]
+    for y in (np.column_stack([column, column]), pd.DataFrame({"a": LABELS, "b": column})):
+        with pytest.raises(TypeError, match=f"^y must have labels of one kind, .* {message}"):
+            KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0).fit(ROWS, y)
+
+
+def test_labels_of_a_series_are_not_read_one_by_one(monkeypatch):
+    monkeypatch.setattr(pd.Series, "items", lambda _: pytest.fail("labels are read one by one"))
+    CGRidgeClassifier().fit(ROWS, pd.Series(LABELS))
+
+
 @pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
 def test_times_in_columns_and_blocks_are_refused(kind):
     y = OTHERS[kind][0][LABELS.astype(int)]

@@ -213,9 +213,9 @@ def all_labels(y: np.ndarray, classes: ArrayLike | None, known: Labels | None) -
 
 def label_array(y: Any) -> np.ndarray:
     """Return labels of one or several columns as an array with NumPy's dtype."""
-    if hasattr(y, "dtypes") and hasattr(y, "items"):  # a pandas frame
+    if getattr(y, "ndim", 0) == 2 and hasattr(y, "dtypes") and hasattr(y, "items"):  # a pandas frame
         plain = {name: kind for name, column in y.items() if (kind := plain_type(column)) is not None}
-        y = y.astype(plain) if plain and y.ndim == 2 else y
+        y = y.astype(plain) if plain else y
     return typed_objects(checked_array(y, dtype=None, ensure_2d=False, input_name="y"))
 
 
@@ -223,7 +223,7 @@ def check_labels_or_sets(y: Any) -> np.ndarray:
     """Check labels as `check_labels`, or return an indicator matrix (n_rows, n_labels) unchanged."""
     array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1:
-        return check_labels(y)
+        return check_labels(array)
     if not is_indicator(array):
         raise ValueError(
             "y must contain one label per row, or be an indicator matrix of 0 and 1 with one column per label; "
@@ -233,12 +233,13 @@ def check_labels_or_sets(y: Any) -> np.ndarray:
 
 
 def check_label_columns(y: Any) -> np.ndarray:
-    """Check labels as `check_labels_or_sets`, or labels of several columns with at least two classes each."""
+    """Check labels as `check_labels_or_sets`, or labels of several columns."""
     array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1 or is_indicator(array):
-        return check_labels_or_sets(y)
-    for column in columns_of(array):
-        require_two(np.unique(check_labels(column)))
+        return check_labels_or_sets(array)
+    for own, column in zip(array.T.tolist(), columns_of(array), strict=True):
+        if check_labels(column).dtype.kind == "U" and not all(isinstance(label, str) for label in own):
+            raise TypeError(_fault_of_types(own))
     return array
 
 
