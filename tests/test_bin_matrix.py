@@ -184,8 +184,9 @@ def test_rows(rng):
         np.testing.assert_array_equal(dense(Z[rows, :]), A[rows])
     np.testing.assert_array_equal(dense(Z[3]), A[3:4])
     assert len(Z) == 300
-    with pytest.raises(IndexError, match="indexed by rows only"):
-        Z[:, 3]
+    for columns in (3, np.arange(2)):
+        with pytest.raises(IndexError, match="indexed by rows only"):
+            Z[:2, columns]
     with pytest.raises(IndexError):
         Z[[300]]
     with pytest.raises(IndexError):

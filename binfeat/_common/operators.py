@@ -42,7 +42,7 @@ class RowMatrix(LinearOperator):
     def __getitem__(self, rows: Any) -> Any:
         """Select rows by slice, integers or mask; ``Z[rows, :]`` and ``Z[rows, ...]`` are equivalent."""
         if isinstance(rows, tuple):
-            if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
+            if len(rows) != 2 or not (rows[1] is Ellipsis or (isinstance(rows[1], slice) and rows[1] == slice(None))):
                 kind = type(self).__name__
                 raise IndexError(f"a {kind} is indexed by rows only: Z[rows]; to pick columns, use {self._instead}.")
             rows = rows[0]
