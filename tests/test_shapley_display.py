@@ -29,6 +29,14 @@ def test_a_swarm_has_a_point_for_each_value():
     assert labels(ShapleyDisplay(VALUES, [3.0, 3.0]).plot(max_features=1, ax=Figure().subplots())) == ["x1"]
 
 
+@pytest.mark.parametrize(
+    "column", [np.array(["b", None, "a", np.nan], object), np.array(["2001", "NaT", "2000", "NaT"], "M8[D]")]
+)
+def test_missing_strings_and_dates_are_in_the_middle(column):
+    display = ShapleyDisplay(np.zeros((4, 1)), np.zeros(4), data=column[:, np.newaxis]).plot(ax=Figure().subplots())
+    assert display.ax_.collections[0].get_array().tolist() == [1.0, 0.5, 0.5, 0.5]
+
+
 def test_points_that_are_near_stand_one_above_the_other():
     values = np.zeros((50, 1))
     heights = ShapleyDisplay(values, np.zeros(50)).plot(ax=Figure().subplots()).ax_.collections[0].get_offsets()[:, 1]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import rankdata
 
+from binfeat._common.frames import is_missing
 from binfeat._common.printable import printable
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def _ranks(column: np.ndarray) -> np.ndarray:
         values = column.astype(np.float64)
     except (TypeError, ValueError):
         values = np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
+    values[[is_missing(value) for value in column]] = np.nan
     ranks = rankdata(values, nan_policy="omit") / max(1, np.count_nonzero(~np.isnan(values)))
     return np.where(np.isnan(ranks), 0.5, ranks)
 
