@@ -215,6 +215,7 @@ def test_numbers_of_groups():
         (np.ma.array(["a", "b"], mask=[0, 1]), np.array(["a", np.nan], dtype=object)),
         (np.ma.array(["2026-01-01", "2026-01-02"], "M8[D]", mask=[0, 1]), np.array(["2026-01-01", "NaT"], "M8[D]")),
         (np.ma.array([1.5, 2.5], np.float32, mask=[0, 1]), np.array([1.5, np.nan], np.float32)),
+        (np.ma.array([1, 2], mask=[1, 1]), np.array([np.nan, np.nan])),
         (np.ma.array([1, 2], np.uint8), np.array([1, 2], np.uint8)),
     ],
 )

@@ -249,6 +249,19 @@ def test_dates_and_durations_are_no_numbers(estimator):
             clone(estimator).fit(X, [0, 1, 1])
 
 
+@pytest.mark.parametrize("name", [4, 64, "gap"])
+def test_errors_name_the_column_even_if_its_name_is_in_the_message(name):
+    with pytest.raises(ValueError, match=rf"^column {name!r} of X: Input X contains infinity .*float64"):
+        RandomBinning(gamma=1.0).fit(pd.DataFrame({name: [1.0, np.inf]}))
+
+
+def test_a_column_of_pandas_may_be_named_column_names():
+    frame = pd.DataFrame({"column_names": [1.0, 1.0, 2.0], "town": ["Bonn", "Bari", "Brno"]})
+    RandomBinning(gamma=1.0, n_grids=2).fit(frame[["column_names"]])
+    with pytest.raises(ValueError, match="Column 'town' of X contains 'Bonn'"):
+        RandomBinning().fit(frame)
+
+
 @pytest.mark.parametrize("estimator", [CGRidge(), KernelMachineRegressor(**FIXED)], ids=lambda own: type(own).__name__)
 def test_names_of_columns_in_arrow_batches_are_checked(estimator, rng):
     table = pa.table({"a": rng.normal(size=40), "b": rng.normal(size=40)})

@@ -26,10 +26,15 @@ def collected(X: Any) -> Any:
         X = arrow.Table.from_batches([X])
     if nw.dependencies.is_polars_lazyframe(X):
         return X.collect()
-    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow tables, other frames
+    names = column_names(X)
     if names is not None and is_frame(X):
         require_distinct(list(names), "X")
     return unmasked(X)
+
+
+def column_names(X: Any) -> Any:
+    """Return the column names of a data frame, or None; a column of pandas may be named "column_names", too."""
+    return X.column_names if hasattr(type(X), "column_names") else getattr(X, "columns", None)
 
 
 def without_long_integers(X: Any) -> Any:
@@ -98,7 +103,8 @@ def unmasked(values: Any) -> Any:
         return np.array(values.data, copy=None)
     if values.dtype.kind in "mM":
         return values.filled(values.dtype.type("NaT"))
-    is_long = values.dtype.kind in "iu" and max(abs(int(end)) for end in (values.min(), values.max())) > EXACT
+    ends = (values.min(), values.max()) if values.dtype.kind in "iu" else ()
+    is_long = any(abs(int(end)) > EXACT for end in ends if end is not np.ma.masked)
     if values.dtype.kind not in "fc":
         values = values.astype(np.float64 if values.dtype.kind in "biu" and not is_long else object)
     return values.filled(np.nan)

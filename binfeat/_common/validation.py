@@ -73,7 +73,7 @@ def naming_column(X: Any) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         name = _column_at_fault(X, error) if is_frame(X) else None
-        if name is None or repr(name) in str(error):
+        if name is None or f"olumn {name!r} of X" in str(error):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"column {name!r} of X: {error}") from error

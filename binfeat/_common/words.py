@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from binfeat._common.frames import column_names
+
 _FOR_LABELS = "for labels use a classifier, such as KernelMachineClassifier"
 _FOR_DATES = "subtract a date from dates, and divide by np.timedelta64(1, 'D')"
 _FOR_TARGETS = {"Interval": "replace intervals by their midpoints, for example by Series.array.mid"}
@@ -50,7 +52,7 @@ def _columns(values: Any) -> list[tuple[Any, list]]:
     if not array.size or not array.ndim:
         return []
     columns = array.reshape(len(array), -1).T.tolist()
-    names = getattr(values, "column_names", getattr(values, "columns", None))  # Arrow tables, other frames
+    names = column_names(values)
     return list(zip(range(len(columns)) if names is None else names, columns, strict=True))
 
 
