@@ -163,17 +163,13 @@ def _day_of_year(days: np.ndarray) -> np.ndarray:
     return (dates - dates.astype("M8[Y]")) / np.timedelta64(1, "D") + 1
 
 
-# The period in days, and the part as a function of days without NaN.
+# The period in days, and the part as a function of days without NaN; days of the year start at 1, days of the week at 0
+# (Monday).
 PARTS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = {
     "day of year": (366, _day_of_year),
-    "day of week": (7, lambda days: (np.floor(days) + 3) % 7),  # 1970 began on a Thursday; Monday is 0
+    "day of week": (7, lambda days: (np.floor(days) + 3) % 7),  # 1970 began on a Thursday
     "hour": (1, lambda days: _milliseconds(days) / _HOUR_MS),
 }
-
-
-def part_of(days: np.ndarray, name: str) -> np.ndarray:
-    """Return a part of dates in days without NaN; days of the year start at 1, days of the week at 0 (Monday)."""
-    return PARTS[name][1](days)
 
 
 def parts_in(days: np.ndarray) -> list[str]:

@@ -60,9 +60,10 @@ class Calibration:
             loss, *slopes = likelihood(*coordinates.parameters(values))
             return loss, coordinates.slopes(*slopes)
 
+        n_classes = likelihood.shares.size
         ends = {"maxiter": _MAX_ITER, "ftol": _ENOUGH * min(1.0, likelihood.entropy)}
-        coordinates = _Coordinates.of(likelihood) if has_matrix else _Factors(likelihood.shares.size)
-        start = coordinates.values(*likelihood.as_they_are)
+        coordinates = _Coordinates.of(likelihood) if has_matrix else _Factors(n_classes)
+        start = coordinates.values(np.zeros(n_classes), np.eye(n_classes, 2 * n_classes))  # scores are log-odds
         found = minimize(loss_and_slopes, start, jac=True, method="L-BFGS-B", options=ends)
         intercept, coef = coordinates.parameters(found.x)
         if not (likelihood.increases(coef) and likelihood.is_reliable(intercept, coef)):
@@ -102,12 +103,6 @@ class _Likelihood:
     @property
     def entropy(self) -> float:
         return float(-(self.shares * np.log(np.maximum(self.shares, np.finfo(float).tiny))).sum())
-
-    @property
-    def as_they_are(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the parameters for which scores are log-odds."""
-        n_classes = self.shares.size
-        return np.zeros(n_classes), np.eye(n_classes, 2 * n_classes)
 
     def increases(self, coef: np.ndarray) -> bool:
         """Return True if log-odds increase with the scores, by the sum of the covariances over classes."""

@@ -194,40 +194,32 @@ def sorted_residuals(residuals: np.ndarray, weights: np.ndarray | None) -> np.nd
     return np.take_along_axis(residuals, np.take_along_axis(order, ranks, axis=0), axis=0)
 
 
-class SquaredErrors:
-    """Return the weighted mean squared error of each validation row."""
-
-    def __init__(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
-        self._Y, self._weights = Y, of_mean_one(weights)
-
-    def __call__(self, predictions: np.ndarray) -> np.ndarray:
-        return self._weights * ((predictions - self._Y) ** 2).mean(axis=1)
+def squared_errors(Y: np.ndarray, weights: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function of predictions: the weighted mean squared error of each validation row."""
+    own = of_mean_one(weights)
+    return lambda predictions: own * ((predictions - Y) ** 2).mean(axis=1)
 
 
-class Scoring:
-    """A scikit-learn score of predictions for validation rows; `classifies` is True for classifiers."""
+def scored_losses(
+    scorer: Callable[..., float], classifies: bool, X: np.ndarray, y: np.ndarray, targets: Any
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function of predictions for rows X: their negative score, as an array of one number.
 
-    def __init__(self, scorer: Callable[..., float], classifies: bool) -> None:
-        self._scorer, self._kind = scorer, _HeldOutClassifier if classifies else _HeldOutRegressor
+    `targets` converts predictions of targets to predictions of y, and contains the classes. ValueError if the score is
+    NaN.
+    """
 
-    def losses(self, X: np.ndarray, y: np.ndarray, targets: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the negative score of predictions for rows X, as an array of one number.
+    def loss(predictions: np.ndarray) -> np.ndarray:
+        model = (_HeldOutClassifier if classifies else _HeldOutRegressor)(targets).fit(predictions, y)
+        score = float(scorer(model, X, y))
+        if np.isnan(score):
+            raise ValueError(
+                f"scoring returned NaN for {len(y):,} validation rows, for example because it requires several "
+                "classes or rows. Pass another scoring or cv."
+            )
+        return np.array([-score])
 
-        `targets` converts predictions of targets to predictions of y, and contains the classes. ValueError if the score
-        is NaN.
-        """
-
-        def loss(predictions: np.ndarray) -> np.ndarray:
-            model = self._kind(targets).fit(predictions, y)
-            score = float(self._scorer(model, X, y))
-            if np.isnan(score):
-                raise ValueError(
-                    f"scoring returned NaN for {len(y):,} validation rows, for example because it requires several "
-                    "classes or rows. Pass another scoring or cv."
-                )
-            return np.array([-score])
-
-        return loss
+    return loss
 
 
 class _HeldOut(BaseEstimator):

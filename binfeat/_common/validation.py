@@ -148,18 +148,12 @@ def check_real(value: object, name: str, minimum: float) -> float:
     """Return a finite number of at least `minimum` as a float; TypeError or ValueError for others."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number of at least {minimum}, got {value!r}.")
-    number = _as_float(value)
+    number = np.inf
+    with suppress(OverflowError):
+        number = float(value)
     if not minimum <= number < np.inf:
         raise ValueError(f"{name} must be finite and at least {minimum}, got {in_digits(value)}.")
     return number
-
-
-def _as_float(value: numbers.Real) -> float:
-    """Return a real number as a float, infinite beyond the range of floats."""
-    try:
-        return float(value)
-    except OverflowError:
-        return -np.inf if value < 0 else np.inf
 
 
 def in_digits(value: object) -> str:

@@ -26,7 +26,8 @@ def written(path: Path) -> Iterator[IO[bytes]]:
     """
     path = _linked(path)
     if not _is_replaced(path):
-        with _stream(path) as out:
+        number = _descriptor(path)
+        with open(path, "wb") if number is None else os.fdopen(os.dup(number), "wb") as out:
             yield out
         return
     part = path.with_name(f".{secrets.token_hex(8)}.part")  # process numbers repeat in containers with a shared folder
@@ -77,11 +78,6 @@ def _descriptor(path: Path) -> int | None:
 def _is_replaced(path: Path) -> bool:
     """Return True if a path is a regular file or does not exist; other kinds of files can only be written to."""
     return _descriptor(path) is None and (path.is_file() or not path.exists())
-
-
-def _stream(path: Path) -> IO[bytes]:
-    number = _descriptor(path)
-    return open(path, "wb") if number is None else os.fdopen(os.dup(number), "wb")
 
 
 def _new_file(part: Path, path: Path) -> int:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from binfeat.cli.streams import TerminalBytes
 from binfeat.cli.tables import TextOptions
 from binfeat.models.estimator import KernelMachineBase
 from binfeat.models.served.estimator import compared
-from binfeat.models.table.findings import Findings, NoveltyPolicy
+from binfeat.models.table.findings import NoveltyPolicy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,25 +78,20 @@ def opened(
 @contextmanager
 def warning_of_differences(fitted: KernelMachineBase, blocks: "Iterator[pa.Table]") -> "Iterator[Iterator[pa.Table]]":
     """Yield the blocks, and print one warning at the end if they differ from the training rows."""
-    policy = NoveltyPolicy(fitted)
-    if fitted.on_unseen == "warn":
+    policy, warns = NoveltyPolicy(fitted), fitted.on_unseen == "warn"
+
+    def checked() -> "Iterator[pa.Table]":
+        for X in blocks:
+            policy.report(compared(fitted, X)[0])
+            yield X
+
+    if warns:
         fitted.on_unseen = "ignore"
-        blocks = _checked(fitted, blocks, policy.report)
-    yield blocks
+    yield checked() if warns else blocks
     if policy.found:
         say("warning: the table differs from the training table, so some predictions are extrapolations:")
         for line in str(policy.found).splitlines():
             say(f"  {line}")
-
-
-def _checked(
-    fitted: KernelMachineBase, blocks: "Iterator[pa.Table]", note: Callable[[Findings], None]
-) -> "Iterator[pa.Table]":
-    """Yield the blocks unchanged, and call `note` with the findings of each."""
-    for X in blocks:
-        found, _ = compared(fitted, X)
-        note(found)
-        yield X
 
 
 def write(blocks: "Iterator[pa.Table]", out: Path | None) -> None:

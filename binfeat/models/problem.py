@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
-from binfeat._common.held_out import Scoring, SquaredErrors, of_mean_one
+from binfeat._common.held_out import of_mean_one, squared_errors
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels
 from binfeat._threads import one_blas_thread, threads_to_factorize
 from binfeat.length_scales.leave_one_out import Root, Weights
@@ -59,7 +59,7 @@ class Problem:
     train: np.ndarray  # row numbers
     held_out: np.ndarray
     encoder: TableEncoder
-    scoring: Scoring | None  # None to use the loss
+    scoring: Callable[..., Losses] | None  # of rows, labels and targets; None to use the loss
     groups: np.ndarray | None  # (n_rows,): number of the group or fold of each row; these are never split
     related: np.ndarray | None = field(default=None, kw_only=True)  # groups that steps of searches leave out, not folds
     loss: Loss = field(default=SquaredError(), kw_only=True)
@@ -105,11 +105,11 @@ class Problem:
     def losses(self, rows: np.ndarray) -> Losses:
         """Return the validation losses of predicted targets for some rows."""
         if self.uses_squared_errors:
-            return SquaredErrors(self.Y[rows], rows_of(self.weights, rows))
+            return squared_errors(self.Y[rows], rows_of(self.weights, rows))
         if self.scoring is None:
             Y, weights = self.answers[rows], of_mean_one(rows_of(self.own_weights, rows))
             return lambda scores: weights * self.loss(Y, scores)
-        scored = self.scoring.losses(self.table[rows], self.y[rows], self.targets)
+        scored = self.scoring(self.table[rows], self.y[rows], self.targets)
         if not isinstance(self.targets, AnyLabels):
             return scored
 
@@ -231,8 +231,8 @@ def with_medians_or_means(
 
 def _losses_of_y(problem: Problem, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
     if problem.scoring is not None:
-        return problem.scoring.losses(problem.table[rows], problem.y[rows], targets)(predictions)
+        return problem.scoring(problem.table[rows], problem.y[rows], targets)(predictions)
     plain = Targets.of(TargetTransform.fit("none", as_columns(problem.y), problem.loss.is_robust), problem.y)
-    errors = SquaredErrors(plain.encode(problem.y[rows]), rows_of(problem.weights, rows))
+    errors = squared_errors(plain.encode(problem.y[rows]), rows_of(problem.weights, rows))
     with np.errstate(over="ignore"):
         return errors(plain.encode(targets.decode(predictions)))

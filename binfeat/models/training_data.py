@@ -1,6 +1,7 @@
 """The first step of a fit: a table becomes unique training and validation rows of numbers."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Self
 
@@ -9,7 +10,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_consistent_length
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.held_out import HELD_OUT_SHARE, Scoring, check_groups, folds, splits
+from binfeat._common.held_out import HELD_OUT_SHARE, check_groups, folds, scored_losses, splits
 from binfeat._common.labels import AnyLabels
 from binfeat._common.validation import check_comparable, check_penalty, check_weights
 from binfeat._rows.sampled import SampledSource, take_rows
@@ -77,7 +78,7 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
         targets = model._targets(own.y, own.weights)
     targets = targets if previous is None else known_targets(previous, targets, own.y, own.weights)
     train, held_out = map(np.random.default_rng(settings.seed).permutation, (train, held_out))
-    scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(model))
+    scoring = None if settings.scorer is None else partial(scored_losses, settings.scorer, is_classifier(model))
     learned = own.table, own.y, targets, own.weights
     problem = Problem(*learned, train, held_out, encoder, scoring, numbers, related=related)
     check_penalty(settings.alpha, problem.mean_weight)

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from binfeat._common.held_out import SquaredErrors, is_significantly_less, of_mean_one, seen_and_unseen
+from binfeat._common.held_out import is_significantly_less, of_mean_one, seen_and_unseen, squared_errors
 from binfeat._common.labels import Labels
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread, side_by_side
@@ -81,7 +81,7 @@ class HighDimensionalSearch:
         """Return the best common length scale, and True if it is for standardized inputs."""
         problem, settings, some = self._problem, self._run.settings, thinned(self._rows, SEARCH.wide_rows)
         std, X = problem.table[thinned(self._rows, SEARCH.wide_std_rows)].std(axis=0), problem.table[some]
-        squares = SquaredErrors(problem.Y[some], rows_of(problem.weights, some))
+        squares = squared_errors(problem.Y[some], rows_of(problem.weights, some))
 
         def search_unit(unit: str) -> Trial:
             gamma = _gamma(std, unit == "standard")

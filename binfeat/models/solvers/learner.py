@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from binfeat._common.arrays import Scratch
-from binfeat._common.held_out import SquaredErrors, n_independent
+from binfeat._common.held_out import n_independent, squared_errors
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.families import RBF, Matern
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, SumWithSlopes, Trial
@@ -268,7 +268,7 @@ class Learner:
 
     def _squared_error(self, trial: Trial, cells: list[np.ndarray]) -> float:
         validated = self._validated(cells)
-        squares = SquaredErrors(self._problem.Y[validated], rows_of(self._problem.weights, validated))
+        squares = squared_errors(self._problem.Y[validated], rows_of(self._problem.weights, validated))
         return float(squares(cast(np.ndarray, trial.predictions)).mean())
 
     def _validated(self, cells: list[np.ndarray]) -> np.ndarray:

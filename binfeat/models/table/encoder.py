@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.calendar import part_of, parts_in
+from binfeat._common.calendar import PARTS, parts_in
 from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable, places_among
 from binfeat.models.table.derived import NO_RANKS, Quantiles, scored_ranks
@@ -190,7 +190,7 @@ class TableEncoder:
         X, flags, n_encoded = out[:, : self.inputs.n_inputs], self._flags, self.source.size
         if first < flags.stop:
             for place, (j, name) in enumerate(zip(self.dates, self.parts), self.inputs.n_inputs):
-                out[:, place] = part_of(X[:, j], name)
+                out[:, place] = PARTS[name][1](X[:, j])
             out[:, flags] = gaps[:, self.gaps]
         if first <= flags.stop and self.ranks.columns.size:
             out[:, flags.stop : n_encoded - self.coded.size] = self.ranks.mapped(X)
