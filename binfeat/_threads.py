@@ -36,7 +36,7 @@ class _Pool:
         self._forked = False
 
     def use(self, in_threads: Callable[[], _Result], serially: Callable[[], _Result]) -> _Result:
-        """Call `in_threads` with access, or `serially` if another thread, or a caller of this, has it.
+        """Call `in_threads`, or `serially` after a fork and while another thread or an enclosing call uses the threads.
 
         Ctrl-C can arrive after any call. So the lock knows its owner, it is acquired within the ``try``, and the first
         call in ``finally`` is its `release`, which fails for a thread that does not own it.
@@ -107,7 +107,9 @@ def _numba_threads() -> int:
 
 
 def thread_count(n_jobs: object) -> int:
-    """Number of threads for `n_jobs`: None is Numba's current setting, -1 all threads; both at most one a core.
+    """Return the number of threads for `n_jobs`.
+
+    None is Numba's current number, -1 all threads; both are at most one per core.
 
     Raises
     ------
@@ -179,7 +181,10 @@ def _blas() -> ThreadpoolController:
 
 
 def _set_threads(blas: LibController, threads: int) -> None:
-    """Set the threads of a library; for OpenBLAS, threadpoolctl obeys one Python thread until that releases it."""
+    """Set the number of threads of a library.
+
+    For OpenBLAS, threadpoolctl accepts only one controlling Python thread, so it is released.
+    """
     blas.set_num_threads(threads)
     if hasattr(blas, "clear_controlling_thread"):  # OpenBLAS, since threadpoolctl 3.8
         blas.clear_controlling_thread()

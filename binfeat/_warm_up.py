@@ -29,7 +29,7 @@ from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.fitted.local import LocalFunction
 from binfeat.models.table.derived import Quantiles
 
-_PREDICTED, _INPUTS, _TARGETS = 400, 5, 3  # rows; no kind of model predicts as many one by one
+_PREDICTED, _INPUTS, _TARGETS = 400, 5, 3  # rows (more than any model predicts one by one), inputs, targets
 _ROOTS = 5  # samples of a posterior
 _NUS = (0.0, np.inf, 1.5, 2.5, -1.0)  # parameters nu of all kernels
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 
 
 class ArrayRecord:
-    """Base of a dataclass of arrays that is saved by field names; fields with a default may be missing in a file.
+    """Base of a dataclass of arrays that is saved by field names; fields with a default factory may be missing.
 
     ``Annotated[np.ndarray, dtype, *axes]`` declares the dtype of a field, or several, and the names of its axes.
     """

@@ -19,9 +19,9 @@ _NUMBER: Any = Real, Decimal, np.bool_
 def with_category_numbers(X: Any, categorical_features: Any) -> Any:
     """Replace labels in categorical columns of a data frame by numbers; return anything else unchanged.
 
-    Integers and flags keep their values in columns of any type. The number of another label is a hash of its text. It
-    is the same in every call and on every computer, for frames of any library. Dates and durations are rounded down to
-    microseconds. A missing label becomes NaN.
+    Flags and integers below 2^53 in magnitude keep their values in columns of any type. The number of another label is
+    a hash of its text. It is the same in every call and on every computer, for frames of any library. Dates and
+    durations are rounded down to microseconds. A missing label becomes NaN.
     """
     X = collected(X)
     if categorical_features is None or not is_frame(X):
@@ -51,7 +51,10 @@ def _numbered(column: nw.Series) -> nw.Series:
 
 
 def _text(label: Any, name: str) -> str:
-    """Return the text of a label: "" for a missing label, "=" and an integer for integers and flags.
+    """Return the text of a label.
+
+    It is "" for a missing label, "=" and the integer for flags and integers below 2^53 in magnitude, and "i" and the
+    integer for larger ones.
 
     Equal numbers, dates and durations have the same text, because data frames return objects of different types.
     TypeError for labels with different texts in other processes.

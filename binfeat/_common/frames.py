@@ -90,10 +90,11 @@ def require_distinct(names: Sequence[object], table: str) -> None:
 
 
 def unmasked(values: Any) -> Any:
-    """Convert masked arrays (or a sequence of them) to an array with NaN; return anything else unchanged.
+    """Convert masked arrays, and complete numbers of pandas' extension types, to arrays; return others unchanged.
 
-    Masked integers and bools become floats, masked strings objects, masked times NaT. Complete numbers and bools of
-    pandas' nullable, Arrow and categorical types get NumPy's dtype.
+    A sequence of masked arrays becomes one array. Masked values become NaN: masked integers and bools become floats,
+    masked strings objects, masked times NaT. Numbers and bools of pandas' nullable, Arrow and categorical types get
+    NumPy's dtype if none is missing.
     """
     if isinstance(values, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in values):
         values = np.ma.array(values)

@@ -108,7 +108,11 @@ def _row_numbers(pair: Iterable[Any], n_rows: int) -> tuple[np.ndarray, np.ndarr
 def _random_part(
     estimator: BaseEstimator, y: np.ndarray, groups: np.ndarray | None, share: float
 ) -> "BaseShuffleSplit":
-    """Splitter with one random validation set of at least two rows, and at least one row per class."""
+    """Return a splitter with one random validation set.
+
+    It contains whole groups, or at least two rows. These are stratified by class if each class has two rows, and enough
+    rows are left for training.
+    """
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
     share = check_share(estimator.get_params(deep=False).get("validation_fraction", share), "validation_fraction")
@@ -155,7 +159,7 @@ def n_independent(rows: np.ndarray, groups: np.ndarray | None) -> int:
 def of_random_groups(
     rows: np.ndarray, groups: np.ndarray, share: float, rng: np.random.Generator, least: int = 2
 ) -> np.ndarray:
-    """Return the rows in a random share of their groups, and in at least so many groups if there are more."""
+    """Return the rows in a random share of their groups, but in at least `least` groups if there are more."""
     every = rng.permutation(np.unique(groups[rows]))
     return rows[np.isin(groups[rows], every[: max(least, int(share * every.size))])]
 

@@ -143,12 +143,12 @@ class LabelColumns:
 
     @property
     def places(self) -> list[slice]:
-        """Yield the slice of targets of each column."""
+        """Return the slice of targets of each column."""
         bounds = np.cumsum([0, *(own.n_targets for own in self.columns)])
         return [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
 
     def _with(self, scores: np.ndarray) -> list[tuple[Labels, np.ndarray]]:
-        """Yield the labels of each column with the scores of their targets."""
+        """Return the labels of each column with the scores of their targets."""
         return [(own, scores[:, place]) for own, place in zip(self.columns, self.places, strict=True)]
 
 

@@ -11,7 +11,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def memory_limit() -> int | None:
-    """Return the bytes available to this process: the memory, or the limit of its cgroup; None if unknown."""
+    """Return the memory of the computer in bytes, or the limit of the container (cgroup) if lower; None if unknown."""
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -29,11 +29,11 @@ def check_arrays(
     order: str = "C",
     infinite: Container[str] = (),
 ) -> None:
-    """Raise ValueError for arrays with unexpected dtype, shape or memory order ("C", "C or Fortran", "any").
+    """Raise TypeError or ValueError for arrays with unexpected dtype, shape or memory order.
 
-    `layout` contains, for each required array, its dtypes and the names of its axes. `sizes` contains the
-    lengths of axes by name; missing lengths are added to it. The magnitude of numbers must be at most 1e100,
-    except that arrays named in `infinite` may contain NaN and infinity.
+    `order` is "C", "C or Fortran" or "any". `layout` contains, for each required array, its dtypes and the names of its
+    axes. `sizes` contains the lengths of axes by name; missing lengths are added to it. The magnitude of numbers must
+    be at most 1e100, except that arrays named in `infinite` may contain NaN and infinity.
     """
     for name, (dtypes, *axes) in layout.items():
         array = arrays[name]
@@ -84,7 +84,7 @@ def check_increasing(values: np.ndarray, starts: np.ndarray, name: str) -> None:
 
 
 def check_numbers_of(state: dict, **kinds: type) -> None:
-    """Raise ValueError for attributes of the wrong type; `int` and `float` must be finite and non-negative."""
+    """Raise TypeError for attributes of the wrong type; `int` and `float` must be finite and non-negative."""
     for name, kind in kinds.items():
         value = state[name]
         if kind is bool:
@@ -107,7 +107,7 @@ def check_word(state: dict, name: str, words: Iterable[str]) -> str:
 
 
 def check_keys(record: object, names: Iterable[str], optional: Iterable[str], what: str) -> None:
-    """Raise ValueError unless a record is a dict with these names."""
+    """Raise TypeError unless a record is a dict, and ValueError unless it has these names."""
     if type(record) is not dict:
         raise TypeError(f"{what} should be a dict, got {type(record).__name__}.")
     missing, foreign = set(names) - set(record), set(record) - set(names) - set(optional)
@@ -139,7 +139,7 @@ def check_classes(classes: Any, fewest: int = 2) -> int:
 
 
 def refuse_foreign(value: Any) -> None:
-    """Raise ValueError for unsafe values anywhere in a state.
+    """Raise TypeError or ValueError for unsafe values anywhere in a state.
 
     Unsafe are sparse matrices, because readers do not check indices; masked arrays and other subclasses; object arrays
     except labels and names; random generators with a position outside of their buffer; compiled objects of

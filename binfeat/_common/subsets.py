@@ -38,12 +38,12 @@ def places_in(blocks: Iterable[Any], wanted: np.ndarray) -> Iterator[tuple[Any, 
 
 
 def slices(stop: int, step: int, start: int = 0) -> list[slice]:
-    """Yield slices of `step` rows from `start` to `stop`; the last slice may be shorter."""
+    """Return slices of `step` rows from `start` to `stop`; the last slice may be shorter."""
     return [slice(i, min(i + step, stop)) for i in range(start, stop, step)]
 
 
 def cached_parts(n_rows: int, n_values: int) -> list[slice]:
-    """Yield slices of rows with `n_values` numbers each that fit in a cache."""
+    """Return slices of rows with `n_values` numbers each that fit in a cache."""
     return slices(n_rows, max(_FEWEST_ROWS, _VALUES // max(1, n_values)))
 
 

@@ -94,10 +94,10 @@ def _column_at_fault(X: Any, error: Exception) -> str | None:
 
 
 def checked_rows(estimator: BaseEstimator, X: Any, /, **checks: Any) -> CheckedRows:
-    """Call `validate_data` without these warnings; it stores or checks the number and names of inputs.
+    """Call scikit-learn's `validate_data` without NumPy's warnings about infinite sums.
 
-    TypeError for a source of blocks, and for dates and durations, as in `checked_array`. A damaged sparse matrix is
-    refused before scikit-learn or SciPy read it.
+    It stores or checks the number and names of inputs. TypeError for a source of blocks, and for dates and durations,
+    as in `checked_array`. A damaged sparse matrix is refused before scikit-learn or SciPy read it.
     """
     if is_source(X):
         raise TypeError("X must be rows in memory, and is a source of blocks. Call the method for each block.")

@@ -27,7 +27,7 @@ _ENDINGS = ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq"  # in lower o
 
 
 def require_output(path: Path, *inputs: Path | None) -> None:
-    """OSError or ValueError if a file cannot be written, or would replace a file that the command reads."""
+    """Raise OSError if a file cannot be written, and ValueError if it would replace a file that the command reads."""
     require_writable(path)
     for name in chain.from_iterable(_files_of(given) for given in inputs if given is not None):
         if path.exists() and name.exists() and os.path.samefile(path, name):
