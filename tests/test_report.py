@@ -308,6 +308,16 @@ def test_what_limits_the_error():
     assert set(seen) == {"Time", "Random features", "Rows"}  # training residuals do not show noise
 
 
+@pytest.mark.parametrize("loss", ["log", "squared_hinge"])
+def test_the_share_of_noise_is_unknown_if_scores_do_not_estimate_the_labels(loss):
+    X = np.linspace(-1, 1, 120)[:, np.newaxis]
+    options = {"loss": loss, "features": "exact", "gamma": "scale", "alpha": 0.01, "random_state": 0}
+    model = KernelMachineClassifier(**options).fit(X[::2], X[::2, 0] > 0)
+    assert limits(model, X[1::2], X[1::2, 0] > 0)["Noise"] == bottlenecks.Limit(
+        "Noise", f"The share of noise is unknown with loss={loss!r}.", False
+    )
+
+
 @pytest.mark.parametrize("loss", ["poisson", "squared_hinge"])
 def test_squares_that_stand_for_a_loss_tell_nothing_of_more_rows(table, loss):
     X, y, labels = table

@@ -9,7 +9,7 @@ from binfeat.kernels.families import Laplacian
 from binfeat.length_scales.leave_one_out import SingularKernelError
 from binfeat.length_scales.matrices import Standardizer, kernel_matrix
 from binfeat.models.fitted.kernel_function import KernelFunction
-from binfeat.models.kernel_algebra.loss import SQUARES
+from binfeat.models.kernel_algebra.loss import MARGINS, SQUARES
 from binfeat.models.served.estimator import ServedModelBase
 from binfeat.report.errors import Evaluation
 from binfeat.report.learning import FEWEST, gain_of_twice_the_rows
@@ -88,6 +88,8 @@ def _noise(model: ServedModelBase, evaluation: Evaluation) -> Limit:
     Half the mean squared difference of neighboring residuals estimates the variance of the noise from above
     (Rice 1984), because the function may differ between neighbors, too.
     """
+    if model.loss in MARGINS:  # scores do not estimate the targets -1 and 1, so residuals are not errors
+        return Limit("Noise", f"The share of noise is unknown with loss={model.loss!r}.", False)
     chosen = evenly_spaced(len(evaluation.table), 1000)
     R = np.ascontiguousarray(evaluation.residuals[chosen], np.float32)
     squares = (R**2).mean(dtype=np.float64)
