@@ -1,5 +1,6 @@
 """The same results on Dask as in memory, for any chunks and dataframes; test_distributed_cluster.py uses processes."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -331,6 +332,24 @@ def test_widths_from_a_sample_that_does_not_depend_on_chunks(rows):
     for other in small[1:]:
         np.testing.assert_array_equal(other, small[0])
     assert (small[0] != expected.gamma).any()
+
+
+def test_masked_values_are_missing_in_samples_of_several_chunks(rows):
+    X, y, _ = rows
+    options = {"max_steps": 3, "random_state": 0}
+    expected = binfeat.learn_gamma(X, y, **options)
+    for chunks in CHUNKS[:2]:
+        masked = da.ma.masked_equal(chunked(np.where(np.isnan(X), -999.0, X), chunks), -999.0)
+        learned = remote.learn_gamma(masked, y, **options)
+        np.testing.assert_array_equal(learned.gamma, expected.gamma)
+
+
+@pytest.mark.parametrize("kind", [np.ma.asarray, partial(da.from_array, chunks=500)])
+def test_masked_groups_of_ridge_models_are_missing(rows, kind):
+    X, y, _ = rows
+    groups = kind(np.ma.masked_equal(np.arange(N) // 10, 3))
+    with pytest.raises(ValueError, match="groups must not contain missing values, but 10 of 1,200 rows have one"):
+        remote.CGRidge(alphas=[1.0, 0.1]).fit(chunked(np.nan_to_num(X), CHUNKS[1]), y, groups=groups)
 
 
 def test_traffic_is_one_block_out_and_one_sum_back(rows):

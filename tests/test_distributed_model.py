@@ -212,6 +212,13 @@ def test_frames(rows, small_sample):
         model.predict(inputs.rename(columns={"number": "count"}))
 
 
+def test_masked_values_are_missing_for_any_chunks(rows, few_steps):
+    X, y = rows[0][:200], rows[1][:200]
+    masked = da.ma.masked_equal(chunked(np.where(np.isnan(X), -999.0, X), (100, 100)), -999.0)
+    model = remote.KernelMachineRegressor(random_state=0).fit(masked, y)
+    assert_same_state(model, binfeat.KernelMachineRegressor(random_state=0).fit(X, y))
+
+
 @pytest.mark.parametrize("kind", [int, str])
 def test_categories_that_differ_among_chunks(rng, kind):
     """Numbers and strings of digits stay categories; one chunk has no categories at all."""

@@ -250,11 +250,12 @@ def _take(chunk: Any, rows: np.ndarray, length: int) -> Any:
 
 
 def joined(parts: Sequence[Any]) -> Any:
+    """Concatenate chunks; masked values become NaN."""
     if hasattr(parts[0], "iloc"):
         import pandas as pd
 
         return pd.concat(with_the_same_categories(parts))
-    return sources.joined(parts)
+    return sources.joined([unmasked(part) for part in parts])  # NumPy would drop the masks
 
 
 def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:

@@ -79,9 +79,10 @@ class _OnDask(DaskScorer, CGRidgeBase):
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
         self._check_parameters()
+        groups = compute([groups])[0] if is_chunked(groups) else groups
         rows, y, weights, flat = self._rows_of(X, y, sample_weight)
         try:
-            self._fit_linear(X, rows, y, None if groups is None else np.asarray(groups), weights, flat)
+            self._fit_linear(X, rows, y, groups, weights, flat)
         finally:
             self.traffic_ = np.array(rows.traffic, dtype=np.int64).reshape(-1, 2)
         return self
