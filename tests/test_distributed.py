@@ -405,6 +405,30 @@ def test_errors_name_the_chunk(parts, meta, kind, message):
         binnings(categorical_features=[0])[1].fit(lying(parts, meta))
 
 
+def test_a_chunk_of_targets_with_two_dimensions_is_named():
+    parts = [da.from_delayed(delayed(np.ones)(shape), (5,), meta=np.empty(0)) for shape in (5, (5, 1))]
+    with pytest.raises(ValueError, match=r"Chunk 1 of y: it must have the shape \(n_rows\), got \(5, 1\)"):
+        remote.CGRidge().fit(da.ones((10, 2), chunks=(5, 2)), da.concatenate(parts))
+
+
+@pytest.mark.parametrize("X", [da.ones(10, chunks=5), dd.from_pandas(pd.Series(np.ones(10)), npartitions=2)])
+def test_rows_of_one_dimension_are_refused(X):
+    for model in (remote.KernelMachineRegressor(), remote.CGRidge(), remote.RandomFourier(gamma=1.0), binnings()[1]):
+        with pytest.raises(ValueError, match=r"X must have two dimensions, \(n_rows, n_inputs\), got one. Pass"):
+            model.fit(X, X)
+
+
+@pytest.mark.parametrize(("y", "kind"), [("target", "str"), (5, "int"), ({1, 2}, "set")])
+def test_a_scalar_instead_of_targets_or_groups_is_refused(rows, y, kind):
+    X = chunked(np.nan_to_num(rows[0]), CHUNKS[1])
+    message = f" must have at least one value per row of X, got {kind}"
+    for model in (remote.CGRidge(), remote.KernelMachineRegressor()):
+        with pytest.raises(ValueError, match=f"y{message}"):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match=f"groups{message}"):
+        remote.KernelMachineRegressor().fit(X, rows[1], groups=y)
+
+
 def test_errors_of_features_and_targets_name_the_chunk(rows):
     X, y, weights = rows
     Z, y = frame(X[:, ::2][:, [0, 1, 1]], 2), y.copy()

@@ -82,7 +82,8 @@ class Chunks:
 
 def _check_array(shape: tuple, dtype: np.dtype, chunk: Any) -> None:
     if chunk.shape[1:] != shape:
-        raise ValueError(f"it must have the shape (n_rows, {shape[0]}), got {chunk.shape}.")
+        wanted = ", ".join(["n_rows", *map(str, shape)])
+        raise ValueError(f"it must have the shape ({wanted}), got {chunk.shape}.")
     if chunk.dtype != dtype and not chunk.dtype.kind == dtype.kind in "SU":
         raise TypeError(f"it must have the dtype of the collection, {dtype}; got {chunk.dtype}.")
 
@@ -166,9 +167,9 @@ def split_like(chunks: Chunks, values: Any, name: str) -> Chunks:
 
     Unknown lengths are computed on demand.
     """
-    if np.ndim(values) == 0 and not is_chunked(values):
-        return Chunks([values] * len(chunks.blocks), name)
     if not is_chunked(values):
+        if values is None or (np.ndim(values) == 0 and name == "sample_weight"):
+            return Chunks([values] * len(chunks.blocks), name)
         rows = np.asarray(unmasked(values))
         if rows.ndim == 0:
             raise ValueError(
@@ -261,6 +262,8 @@ def joined(parts: Sequence[Any]) -> Any:
 def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
     """Return the chunks of X; check `n_features_in_` and `feature_names_in_`, or set them if `reset`."""
     chunks = chunks_of(X, "X")
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError("X must have two dimensions, (n_rows, n_inputs), got one. Pass X[:, None] or X.to_frame().")
     rows = X._meta if hasattr(X, "columns") else np.empty((0, chunks.width))
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
     return chunks
