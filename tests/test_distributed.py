@@ -103,6 +103,21 @@ def test_csr_chunks(rows):
         assert made.compute().dtype == np.float32
 
 
+def test_unseen_shares(rows):
+    X = rows[0]
+    here, there = (binning.fit(X[:100]) for binning in binnings())
+    shares = there.unseen_shares(chunked(X, CHUNKS[2]))
+    assert (shares.chunks[0], shares.dtype) == (CHUNKS[2], np.float64)
+    np.testing.assert_array_equal(shares.compute(), here.unseen_shares(X))
+
+
+def test_methods_are_available_as_in_memory():
+    for options in ({"gamma": "scale"}, {"gamma": 1.0}, {"gamma": 1.0, "n_features": 10}):
+        for method in ("partial_fit", "unseen_shares"):
+            here, there = (hasattr(binning, method) for binning in binnings(**options))
+            assert here == there
+
+
 def test_columns_in_chunks(rows):
     X = rows[0]
     here, there = binnings()

@@ -10,6 +10,7 @@ from dask.delayed import Delayed
 from dask.sizeof import sizeof
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.sparse_tables import csr_container
 from binfeat._common.validation import CheckedRows, check_categorical, is_word
@@ -25,9 +26,10 @@ from binfeat.distributed._chunks import (
     persist,
     reduce_in_tree,
     require_rows,
+    results_of,
 )
 from binfeat.distributed.relevance import checked_sample
-from binfeat.features.binning.base import as_output
+from binfeat.features.binning.base import as_output, lacks_bins, lacks_gamma
 from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
@@ -168,7 +170,7 @@ class RandomBinning(InMemory):
         blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
         return as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist(), self.output)
 
-    @all_or_nothing
+    @unavailable_if(lacks_gamma)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Append bins as in `binfeat.RandomBinning.partial_fit`. A Dask collection raises a TypeError."""
         if is_chunked(X):
@@ -183,6 +185,14 @@ class RandomBinning(InMemory):
         chunks = inputs_of(self, X, reset=False)
         blocks = chunks.each(_encode, on_worker(self, InMemory), chunks.dtype)
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
+
+    @unavailable_if(lacks_bins)
+    def unseen_shares(self, X: Any) -> Any:
+        """Return shares as in `binfeat.RandomBinning.unseen_shares`; for a Dask collection, a lazy Dask array."""
+        if not is_chunked(X):
+            return super().unseen_shares(X)
+        check_is_fitted(self)
+        return results_of(inputs_of(self, X, reset=False), on_worker(self, InMemory), "unseen_shares", (), np.float64)
 
     def _begin_chunks(self, X: Any, y: Any, sample_weight: Any) -> Chunks:
         """Check parameters, draw the grids, and return the chunks of X."""
