@@ -286,6 +286,15 @@ def test_classes(rows, class_weight, n_classes):
     assert predicted.dtype == labels.dtype
 
 
+@pytest.mark.parametrize("kind", [np.asarray, partial(da.from_array, chunks=700)])
+def test_scores_of_labels_that_are_objects(rows, kind):
+    X, y, _ = rows
+    X, labels = np.nan_to_num(X), (y > 0).astype(int).astype(object)
+    expected = binfeat.CGRidgeClassifier().fit(X, labels).score(X, labels)
+    dX = chunked(X, CHUNKS[1])
+    assert remote.CGRidgeClassifier().fit(dX, kind(labels)).score(dX, kind(labels)) == expected
+
+
 def test_declared_dtypes_of_predictions_for_float32_features(rows):
     X, y, _ = rows
     blocks = chunked(X[:, [0, 2]].astype(np.float32), CHUNKS[1])

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import DTypeLike
+from binfeat._common.frames import typed_objects, unmasked
 from binfeat._common.validation import require_y
 from binfeat._rows.scored import score_of
 from binfeat.distributed._chunks import compute, inputs_of, is_chunked, results_of
@@ -53,4 +54,4 @@ class DaskScorer:
             return self._in_memory.score(self, X, y, sample_weight)
         require_y(f"{type(self).__name__}.score", y)
         predicted, y, sample_weight = (compute([values])[0] for values in (self.predict(X), y, sample_weight))
-        return float(score_of(self, y, predicted, sample_weight))
+        return float(score_of(self, typed_objects(unmasked(y)), predicted, unmasked(sample_weight)))
