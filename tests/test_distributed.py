@@ -477,6 +477,24 @@ def test_errors_of_features_and_targets_name_the_chunk(rows):
         remote.learn_gamma(frame(X, 2), short)
 
 
+@pytest.mark.parametrize("gamma", ["scale", 1.0, "learn"])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (0.0, "sample_weight is zero for every row"),
+        (np.zeros(N), "sample_weight is zero for every row"),
+        (np.ones(N - 1), "X has 1200 rows, sample_weight has 1199"),
+        (-np.ones(N), "sample_weight must be finite and non-negative"),
+        ("one", "sample_weight must be numbers"),
+    ],
+)
+def test_maps_check_weights(rows, weights, message, gamma):
+    X, y, _ = rows
+    for kind in (remote.RandomBinning, remote.RandomFourier):
+        with pytest.raises((TypeError, ValueError), match=message):
+            kind(gamma=gamma).fit(chunked(np.nan_to_num(X), CHUNKS[1]), y, weights)
+
+
 def test_other_bad_input(rows):
     X, y, _ = rows
     dX = chunked(X, CHUNKS[1])

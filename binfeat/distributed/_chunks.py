@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add, attrgetter
 from traceback import clear_frames
-from typing import Any, Self
+from typing import Any, Self, cast
 from uuid import uuid4
 
 import dask
@@ -26,7 +26,7 @@ from binfeat._common.frames import unmasked, with_the_same_categories
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.persistence import Unfinished
 from binfeat._common.sparse_tables import check_sparse
-from binfeat._common.validation import canonical, check_weights, flat
+from binfeat._common.validation import canonical, check_weights, is_word
 from binfeat._rows import sources
 
 _FLOAT64 = np.dtype(np.float64)
@@ -269,18 +269,33 @@ def inputs_of(estimator: BaseEstimator, X: Any, reset: bool) -> Chunks:
     return chunks
 
 
-def moments_of(chunks: Chunks, twin: Delayed, sample_weight: Any = None) -> Moments:
-    """Return the `Moments` of all rows, checked by the estimator `twin`, with weights."""
-    weights = [] if sample_weight is None else [split_like(chunks, sample_weight, "sample_weight").blocks]
-    lengths, moments = zip(*compute(chunks.each(_moments, twin, own=weights)))
-    require_rows(sum(lengths), chunks.name)
-    return reduce(add, moments)
+def moments_for_gamma(chunks: Chunks, estimator: BaseEstimator, kind: Any, sample_weight: Any) -> Moments | None:
+    """Return the `Moments` of all rows for ``gamma="scale"``, otherwise None; check the weights for any gamma."""
+    weights = [] if sample_weight is None else [split_like(chunks, sample_weight, "sample_weight")]
+    if is_word(estimator.gamma, "scale"):
+        own = [each.blocks for each in weights]
+        lengths, totals, moments = zip(*compute(chunks.each(_moments, on_worker(estimator, kind), own=own)))
+        require_rows(sum(lengths), chunks.name)
+    else:  # X is not read
+        moments, totals = (), tuple(total for each in weights for total in compute(each.each(_total)))
+    if weights:
+        check_weights(totals, len(totals))
+    return reduce(add, moments) if moments else None
 
 
-def _moments(X: Any, *own: Any) -> tuple[int, Moments]:
+def _moments(X: Any, *own: Any) -> tuple[int, float, Moments]:
     *weights, twin = own
     X = canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1]))
-    return X.shape[0], Moments.of(X, *(flat(check_weights(each, X.shape[0], some=False)) for each in weights))
+    checked = [_flat_weights(each, X.shape[0]) for each in weights]
+    return X.shape[0], sum(each.sum() for each in checked), Moments.of(X, *checked)
+
+
+def _total(weights: Any) -> float:
+    return _flat_weights(weights, np.size(weights)).sum()
+
+
+def _flat_weights(weights: Any, n_rows: int) -> np.ndarray:
+    return cast(np.ndarray, check_weights(weights, n_rows, some=False))[:, 0]
 
 
 def require_rows(n_rows: int, name: str = "X") -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.sparse_tables import csr_container
-from binfeat._common.validation import CheckedRows, check_categorical, is_word
+from binfeat._common.validation import CheckedRows, check_categorical
 from binfeat._engine.bin_tables import recode
 from binfeat.distributed._chunks import (
     Chunks,
@@ -21,7 +21,7 @@ from binfeat.distributed._chunks import (
     compute,
     inputs_of,
     is_chunked,
-    moments_of,
+    moments_for_gamma,
     on_worker,
     persist,
     reduce_in_tree,
@@ -201,7 +201,7 @@ class RandomBinning(InMemory):
             raise TypeError("warm_start=True takes rows in memory or a source of blocks; set it to False on Dask.")
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_word(self.gamma, "scale") else None
+        moments = moments_for_gamma(chunks, self, InMemory, sample_weight)
         self._draw(self._chosen_gamma(None, moments, checked_sample, self, X, y, sample_weight))
         return chunks
 

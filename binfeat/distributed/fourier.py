@@ -5,8 +5,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.validation import is_word
-from binfeat.distributed._chunks import inputs_of, is_chunked, moments_of, on_worker, results_of
+from binfeat.distributed._chunks import inputs_of, is_chunked, moments_for_gamma, on_worker, results_of
 from binfeat.distributed.relevance import checked_sample
 from binfeat.features.fourier.random_fourier import RandomFourier as InMemory
 
@@ -40,7 +39,7 @@ class RandomFourier(InMemory):
             return super().fit(X, y, sample_weight)
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
-        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_word(self.gamma, "scale") else None
+        moments = moments_for_gamma(chunks, self, InMemory, sample_weight)
         self._draw(chunks.dtype, self._chosen_gamma(chunks.dtype, moments, checked_sample, self, X, y, sample_weight))
         return self
 
