@@ -286,6 +286,14 @@ def test_classes(rows, class_weight, n_classes):
     assert predicted.dtype == labels.dtype
 
 
+@pytest.mark.parametrize("kind", [remote.CGRidgeClassifier, remote.KernelMachineClassifier])
+def test_labels_that_are_numbers_in_some_chunks_and_strings_in_others_are_refused(kind):
+    X = da.from_array(np.arange(40.0).reshape(20, 2), chunks=(10, 2))
+    y = da.from_array(np.array([1, 2] * 5 + ["1", "b"] * 5, dtype=object), chunks=10)
+    with pytest.raises(TypeError, match="y must have labels of one kind, all numbers or all strings, but some chunks"):
+        kind().fit(X, y)
+
+
 @pytest.mark.parametrize("kind", [np.asarray, partial(da.from_array, chunks=700)])
 def test_scores_of_labels_that_are_objects(rows, kind):
     X, y, _ = rows

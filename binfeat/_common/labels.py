@@ -319,8 +319,16 @@ def _given_weights(class_weight: dict, classes: list[Any]) -> np.ndarray:
 
 
 def unite_classes(counted: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Merge classes and counts (or weights) of parts; ValueError if there is only one class."""
+    """Merge classes and counts (or weights) of the chunks of y.
+
+    TypeError if only some chunks have numbers as labels; ValueError if there is only one class.
+    """
     parts, counts_of_parts = zip(*counted, strict=True)
+    if len({part.dtype.kind in "biuf" for part in parts}) > 1:  # NumPy would convert the numbers to strings
+        raise TypeError(
+            "y must have labels of one kind, all numbers or all strings, but some chunks have numbers and others have "
+            "strings. Convert y to numbers or to strings."
+        )
     classes, places = np.unique(np.concatenate(parts), return_inverse=True)
     require_two(classes)
     counts = np.concatenate(counts_of_parts)
