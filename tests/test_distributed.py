@@ -384,6 +384,15 @@ def test_masked_groups_of_ridge_models_are_missing(rows, kind):
         remote.CGRidge(alphas=[1.0, 0.1]).fit(chunked(np.nan_to_num(X), CHUNKS[1]), y, groups=groups)
 
 
+@pytest.mark.parametrize("name", ["RandomBinning", "RandomFourier"])
+def test_maps_that_learn_draw_from_a_random_state_as_in_memory(rows, name):
+    X, y = np.nan_to_num(rows[0][:100]), rows[1][:100]
+    here, there = (
+        getattr(module, name)(gamma="learn", random_state=np.random.RandomState(3)) for module in (binfeat, remote)
+    )
+    assert_same_map(there.fit(chunked(X, (60, 40)), y), here.fit(X, y))
+
+
 def test_traffic_is_one_block_out_and_one_sum_back(rows):
     X, y, _ = rows
     blocks = binnings()[1].fit_transform(chunked(X, CHUNKS[1]))
