@@ -566,6 +566,14 @@ def test_parameters_are_checked_before_the_first_chunk_is_computed(options, mess
         kind(**options).fit(X, np.arange(N) % 2)
 
 
+def test_a_flag_of_numpy_is_a_flag(rows):
+    X, y, _ = rows
+    X, labels = np.nan_to_num(X), y > 0
+    model = remote.CGRidgeClassifier(probability=np.False_, early_stopping=np.False_)
+    expected = binfeat.CGRidgeClassifier().fit(X, labels)
+    assert_same_model(model.fit(chunked(X, CHUNKS[1]), labels), expected, rtol=1e-9)
+
+
 def test_traffic_is_of_the_last_fit(rows):
     X, y, _ = rows
     X = np.nan_to_num(X)

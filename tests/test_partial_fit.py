@@ -145,6 +145,7 @@ def test_bad_parts(table):
     for options in ({"alphas": [1.0]}, {"early_stopping": True}):
         with pytest.raises(AttributeError, match=f"{next(iter(options))} needs a validation set"):
             CGRidge(**options).partial_fit(Z, y)
+    assert hasattr(CGRidge(early_stopping=np.False_), "partial_fit")
     sums = CGRidge().partial_fit(dense, y)
     with pytest.raises(ValueError, match="fit_intercept must be True"):
         sums.set_params(fit_intercept=False).partial_fit(dense, y)

@@ -106,7 +106,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         if self.loss == "squared_hinge":
             raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
         for name, neutral in (("n_posterior_samples", None), ("probability", False)):
-            if (value := getattr(self, name)) is not neutral:
+            if not np.array_equal(value := getattr(self, name), cast(Any, neutral)):
                 raise ValueError(
                     f"{name}={value!r} needs rows in memory or a source of blocks; set it to {neutral} on Dask."
                 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -224,7 +224,7 @@ def _kept_if_interrupted(estimator: CGRidgeBase, flat: bool) -> Iterator[None]:
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
     """Return the reason why `partial_fit` is unavailable, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False), ("probability", False)):
-        if getattr(estimator, name) is not neutral:
+        if not np.array_equal(getattr(estimator, name), cast(Any, neutral)):
             return f"{name} needs a validation set, which partial_fit does not have; set it to {neutral}."
     if estimator.n_posterior_samples is not None:
         return "partial_fit does not support n_posterior_samples; set it to None."
