@@ -148,6 +148,16 @@ def test_dataframes(rows, dtype):
     assert model.score(Z, y) == pytest.approx(expected.score(Z, y), abs=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "bool", "float16", "float64"])
+def test_float_types_of_frames_with_several_types_are_those_of_memory(rows, dtype):
+    table = pd.DataFrame({"a": rows[0][:, 0].astype(np.float32), "b": (rows[1] > 0).astype(dtype)})
+    for name in ("RandomFourier", "RandomBinning"):
+        here, there = (getattr(module, name)(gamma=1.0, random_state=0) for module in (binfeat, remote))
+        features = there.fit_transform(dd.from_pandas(table, npartitions=2))
+        expected = here.fit_transform(table)
+        assert features.dtype == features.compute().dtype == expected.dtype
+
+
 def test_columns_of_files(rows, tmp_path):
     """Dask reads several files together if it needs few of their columns."""
     X, y, weights = rows

@@ -1,6 +1,6 @@
 """Rows of Dask collections as delayed chunks, with checks, errors that name the chunk, and tree sums."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from binfeat._common.frames import unmasked, with_the_same_categories
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.persistence import Unfinished
 from binfeat._common.sparse_tables import check_sparse
-from binfeat._common.validation import canonical, check_weights, is_word
+from binfeat._common.validation import canonical, check_weights, float_dtype, is_word
 from binfeat._rows import sources
 
 _FLOAT64 = np.dtype(np.float64)
@@ -52,7 +52,7 @@ class Chunks:
     check: Callable[[Any], None] | None = None  # raises an error for a wrong chunk; None for checked chunks
     lengths: tuple[int, ...] | None = None  # None if unknown
     width: int = 1  # number of columns; 1 for one-dimensional chunks
-    dtype: np.dtype = _FLOAT64  # float32 if the whole collection has this dtype
+    dtype: np.dtype = _FLOAT64  # float32 if NumPy's common dtype of all columns is float32
 
     def each(
         self, function: Callable[..., Any], *arguments: Any, own: Iterable[Sequence] = (), common: tuple = ()
@@ -152,8 +152,10 @@ def chunks_of(X: Any, name: str) -> Chunks:
     return Chunks(blocks, name, check, None, len(columns), _float_type(dtypes.values()))
 
 
-def _float_type(dtypes: Iterable[Any]) -> np.dtype:
-    return np.dtype(np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64)
+def _float_type(dtypes: Collection[Any]) -> np.dtype:
+    """Return the dtype of computations, float32 or float64, as scikit-learn selects it for the whole table."""
+    are_numbers = all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes)
+    return float_dtype(np.result_type(np.bool_, *dtypes)) if are_numbers else _FLOAT64
 
 
 def require_live(collection: Any, name: str) -> None:
