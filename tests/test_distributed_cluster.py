@@ -118,6 +118,14 @@ def test_maps_and_ridge_models(rows, client):
     assert_same_ridge(remote.CGRidgeClassifier().fit(features, y > 0), expected)
 
 
+def test_a_failed_ridge_fit_keeps_nothing_on_workers(rows, client):
+    X, y, _ = rows
+    with pytest.raises(ValueError, match="at least two classes") as error:
+        remote.CGRidgeClassifier().fit(chunked(X), y > np.inf)
+    assert error.value is not None  # a debugger keeps the traceback, too
+    client.run_on_scheduler(_wait_until_empty)
+
+
 @pytest.mark.hard
 def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
     X, y, _ = rows

@@ -25,6 +25,7 @@ from binfeat.distributed._chunks import (
     inputs_of,
     is_chunked,
     persist,
+    releasing_data,
     shared,
     values_beside,
     weights_of_chunk,
@@ -80,11 +81,12 @@ class _OnDask(DaskScorer, CGRidgeBase):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
         self._check_parameters()
         groups = compute([groups])[0] if is_chunked(groups) else groups
-        rows, y, weights, flat = self._rows_of(X, y, sample_weight)
-        try:
-            self._fit_linear(X, rows, y, groups, weights, flat)
-        finally:
-            self.traffic_ = np.array(rows.traffic, dtype=np.int64).reshape(-1, 2)
+        with releasing_data():
+            rows, y, weights, flat = self._rows_of(X, y, sample_weight)
+            try:
+                self._fit_linear(X, rows, y, groups, weights, flat)
+            finally:
+                self.traffic_ = np.array(rows.traffic, dtype=np.int64).reshape(-1, 2)
         return self
 
     @unavailable_if(holds_rows_out)
