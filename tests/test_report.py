@@ -206,6 +206,16 @@ def test_a_transformed_target_is_reported_in_its_own_units(table):
     assert effects.effects_of(model, own.table, list("abcd"))[0].means.min() > 0
 
 
+def test_equal_targets_have_no_variance_to_explain(table):
+    X, y, _ = table
+    model = KernelMachineRegressor(**FIXED).fit(X, y)
+    equal = np.full(20, 0.1)
+    assert [own.name for own in evaluated(model, X[:20], equal).measures] == [
+        "Root mean squared error",
+        "Mean absolute error",
+    ]
+
+
 def test_standard_errors_are_the_spread_over_other_rows():
     """200 tables of 100 rows: a standard deviation of 200 numbers has an error of 5 %; four of these are allowed."""
     X, y = frame_of(20_300)
@@ -406,6 +416,13 @@ def test_growth_is_of_grids_or_trees(table, tmp_path, features, grown):
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"Number of {grown}" in page
     assert f">{grown}<" in page or f"<!-- {grown} -->" in page
+
+
+def test_the_gain_from_more_fourier_features_is_unknown(table):
+    X, y, _ = table
+    model = KernelMachineRegressor(**{**FIXED, "features": "fourier", "kernel": "rbf"}).fit(X, y)
+    found = {limit.title: limit.text for limit in bottlenecks.limits_of(model, None)}
+    assert found["Random features"] == "The gain from more Fourier features is unknown."
 
 
 @pytest.mark.parametrize(("limit", "share"), [(1.0, "9.1%"), (-0.9, "12.5%")])

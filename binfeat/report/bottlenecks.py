@@ -45,6 +45,8 @@ def _grids(model: ServedModelBase) -> Limit:
     curve = model.learning_curve_
     if model.features_ == "exact":
         return Limit("Random features", "The model is exact and uses no random features.", False)
+    if model.features_ == "fourier":
+        return Limit("Random features", "The gain from more Fourier features is unknown.", False)
     title, many_of = ("Trees", "trees") if model.features_ == "local" else ("Random features", "grids")
     if len(curve) < 2 or curve[-1, 0] == curve[-2, 0]:
         return Limit(title, f"The gain from more {many_of} is unknown, because only one number was fitted.", False)

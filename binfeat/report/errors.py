@@ -91,11 +91,12 @@ class RegressionEvaluation(Evaluation):
             squares, deviations = (own - guess) ** 2, (own - own.mean()) ** 2
             mean = _mean("", squares)
             root = np.sqrt(mean.value)
-            variance = deviations.mean() or 1.0
-            share = mean.value / variance
-            spread = _mean("", (squares - share * deviations) / variance).spread  # delta method for a ratio
+            # The mean of equal targets is rounded, so their deviations may be slightly above 0.
+            if np.ptp(own) > 0 and (variance := deviations.mean()):
+                share = mean.value / variance
+                spread = _mean("", (squares - share * deviations) / variance).spread  # delta method for a ratio
+                found.append(Measure(f"Unexplained variance{suffix}", share, spread, is_share=True))
             found += [
-                Measure(f"Unexplained variance{suffix}", share, spread, is_share=True),
                 Measure(f"Root mean squared error{suffix}", root, mean.spread / (2 * root) if root else 0.0),
                 _mean(f"Mean absolute error{suffix}", np.abs(own - guess)),
             ]
