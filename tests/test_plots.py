@@ -84,7 +84,7 @@ def test_bars_take_options_and_a_figure_of_their_own():
 @pytest.mark.parametrize(
     ("display", "options", "error", "message"),
     [
-        (RelevanceDisplay([0.5, 0.5], ["a"]), {}, ValueError, "feature_names must have one name per relevance; got 1"),
+        (RelevanceDisplay([0.5, 0.5], ["a"]), {}, ValueError, "must have one name per relevance, 2; got 1"),
         (RelevanceDisplay([[0.5]]), {}, ValueError, r"relevances must have one dimension, got shape \(1, 1\)"),
         (RelevanceDisplay([0.5]), {"max_features": 0}, ValueError, "max_features must be at least 1, got 0"),
         (RelevanceDisplay([0.5]), {"max_features": 1.5}, TypeError, "max_features must be an integer"),

@@ -86,6 +86,8 @@ def test_bad_values():
             ShapleyDisplay(values, base).plot(ax=Figure().subplots())
     with pytest.raises(ValueError, match="values must have at least one row"):
         ShapleyDisplay(np.empty((0, 3)), []).plot(ax=Figure().subplots())
+    with pytest.raises(ValueError, match="feature_names must have one name per input, 3; got 2"):
+        ShapleyDisplay(VALUES, [3.0, 3.0], feature_names=["a", "b"]).plot(ax=Figure().subplots())
     for data in (VALUES[:1], [row[:2] for row in VALUES]):
         with pytest.raises(ValueError, match=r"data must have the shape of values, \(2, 3\); got"):
             ShapleyDisplay(VALUES, [3.0, 3.0], data).plot(ax=Figure().subplots())

@@ -47,5 +47,5 @@ def names_of(feature_names: ArrayLike | None, values: np.ndarray, what: str) -> 
         return [f"x{j}" for j in range(len(values))]
     names = [str(name) for name in np.atleast_1d(np.asarray(feature_names, dtype=object))]
     if len(names) != len(values):
-        raise ValueError(f"feature_names must have one name per {what}; got {len(names)} for shape {values.shape}.")
+        raise ValueError(f"feature_names must have one name per {what}, {len(values)}; got {len(names)}.")
     return names
