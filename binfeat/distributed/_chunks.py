@@ -31,6 +31,7 @@ from binfeat._rows import sources
 
 _FLOAT64 = np.dtype(np.float64)
 _FAN = 8  # inputs of a task in a tree; neighbors rarely share a worker, so pairs are no better
+_NOT_SENT = "_skl_", "_kept", "_posterior"  # prefixes of attributes: callbacks, sums of partial_fit, error bars
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
 _LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
@@ -325,9 +326,10 @@ def _call_method(X: Any, twin: BaseEstimator, method: str, tail: tuple[int, ...]
 
 
 def on_worker(estimator: BaseEstimator, kind: Any) -> Delayed:  # kind: the class in memory
-    """Return the in-memory estimator with the same attributes and one thread, sent to workers once."""
+    """Return the in-memory estimator with the attributes that its methods need and one thread, sent to workers once."""
     twin = kind.__new__(kind)
-    vars(twin).update(vars(estimator), n_jobs=1, _unfinished=Unfinished())
+    sent = {name: value for name, value in vars(estimator).items() if not name.startswith(_NOT_SENT)}
+    vars(twin).update(sent, n_jobs=1, _unfinished=Unfinished())
     return shared(twin)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
-from dask.delayed import Delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,7 +10,7 @@ from binfeat._common.array_types import DTypeLike
 from binfeat._common.frames import typed_objects, unmasked
 from binfeat._common.validation import require_y
 from binfeat._rows.scored import score_of
-from binfeat.distributed._chunks import compute, inputs_of, is_chunked, results_of
+from binfeat.distributed._chunks import compute, inputs_of, is_chunked, on_worker, results_of
 
 Kind: TypeAlias = tuple[tuple[int, ...], DTypeLike]  # shape and dtype of the result for a row
 
@@ -23,16 +22,12 @@ class DaskScorer:
     _needs: ClassVar[str]  # attribute of a fitted model
     predict: Callable[..., Any]
 
-    def _on_worker(self) -> Delayed:
-        """Return the in-memory model, sent to workers once."""
-        raise NotImplementedError
-
     def _by_chunk(self, method: str, X: Any, kind: Callable[[], Kind], needs: str = "") -> Any:
         """Call a method of the fitted model for rows in memory, or for each chunk."""
         if not is_chunked(X):
             return getattr(self._in_memory, method)(self, X)
         check_is_fitted(self, needs or self._needs)
-        return results_of(inputs_of(self, X, reset=False), self._on_worker(), method, *kind())
+        return results_of(inputs_of(self, X, reset=False), on_worker(self, self._in_memory), method, *kind())
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of predicted numbers, or accuracy of predicted labels.

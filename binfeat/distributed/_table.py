@@ -148,7 +148,8 @@ class DaskTable:
 
     def extremes(self) -> np.ndarray:
         """Return minimum and maximum of all targets, (2, n_targets)."""
-        return reduce_in_tree(self.given.each(_extremes), _joined_extremes)
+        ends = np.array(compute(self.given.each(_extremes)))
+        return np.array([ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)])
 
     def moments(self, transform: TargetTransform) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted mean and standard deviation of all transformed targets, each of shape (n_targets,)."""
@@ -193,11 +194,6 @@ def _weighed(given: Given, classes: np.ndarray, of_class: np.ndarray) -> Given:
 def _extremes(given: Given) -> np.ndarray:
     Y = as_columns(given.y)
     return np.array([Y.min(axis=0), Y.max(axis=0)])
-
-
-def _joined_extremes(parts: list[np.ndarray]) -> np.ndarray:
-    ends = np.array(list(parts))
-    return np.array([ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)])
 
 
 def _sums(given: Given, transform: TargetTransform) -> np.ndarray:

@@ -5,14 +5,13 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from dask.delayed import Delayed
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import AnyLabels, Labels
 from binfeat._common.validation import require_y
 from binfeat.distributed._all_rows import AllDaskRows
-from binfeat.distributed._chunks import is_chunked, releasing_data, shared
+from binfeat.distributed._chunks import is_chunked, releasing_data
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
 from binfeat.models import classifier, regressor
@@ -98,11 +97,6 @@ class _OnDask(DaskScorer, KernelMachineBase):
                 "memory, for example X.compute()."
             )
         return super()._rows_and_scores(X, note)
-
-    def _on_worker(self) -> Delayed:
-        models = self.to_local()
-        models.n_jobs = 1
-        return shared(models)
 
     def _look_at(self, table: DaskTable) -> None:
         """Check all targets, and change weights accordingly."""

@@ -8,7 +8,6 @@ from typing import Any, Self, TypeAlias, cast
 import dask.array as da
 import numpy as np
 from dask import delayed
-from dask.delayed import Delayed
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, is_classifier
 
@@ -16,7 +15,6 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, one_against_rest, unite_classes, weights_of_classes
-from binfeat._common.persistence import Unfinished
 from binfeat._common.validation import check_flag, require_y
 from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
@@ -24,9 +22,9 @@ from binfeat.distributed._chunks import (
     compute,
     inputs_of,
     is_chunked,
+    on_worker,
     persist,
     releasing_data,
-    shared,
     values_beside,
     weights_of_chunk,
 )
@@ -121,7 +119,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
         held_out = self.early_stopping or self.alphas is not None
         chunks = inputs_of(self, X, reset=True)
         own = values_beside(chunks, y, sample_weight)
-        parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=own))
+        parts = persist(chunks.each(_part, on_worker(self, self._in_memory), chunks.dtype, own=own))
         facts = compute([delayed(_facts)(part, is_classifier(self)) for part in parts])
         filled = places_of_rows(facts)
         parts, facts = [parts[place] for place in filled], [facts[place] for place in filled]
@@ -133,13 +131,6 @@ class _OnDask(DaskScorer, CGRidgeBase):
         parts = persist([delayed(encode)(part) for part in parts])
         lengths = [fact.n_rows for fact in facts]
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, weights, flat
-
-    def _on_worker(self) -> Delayed:
-        """Return the same model for rows in memory, with the attributes fitted so far."""
-        twin = self._in_memory(**self.get_params(deep=False))
-        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        vars(twin).update(fitted, _unfinished=Unfinished())
-        return shared(twin)
 
 
 class CGRidge(_OnDask, regressor.CGRidge):

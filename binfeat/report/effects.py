@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from sklearn.base import is_classifier
 
-from binfeat._common.labels import LabelColumns, Labels
+from binfeat._common.labels import Labels
 from binfeat._common.subsets import thinned
 from binfeat.models.served.estimator import ServedModelBase
 from binfeat.models.served.shapley import background_of, contributions, in_units_of
@@ -62,19 +62,12 @@ def _effect(model: ServedModelBase, table: np.ndarray, j: int, name: str) -> Eff
 
 
 def _outputs(model: ServedModelBase) -> tuple[Callable[[np.ndarray], np.ndarray], str, list[str]]:
-    """Return a function from scores to outputs (n_rows, n_outputs), their label, and the names of their columns.
-
-    For several columns of labels, the outputs are the probabilities of the last class of each column.
-    """
+    """Return a function from scores to outputs (n_rows, n_outputs), their label, and the names of their columns."""
     if not is_classifier(model):
         targets = cast(Targets, model._fitted.targets)
         words = [f"target {k}" for k in range(targets.mean.size)]
         return (lambda scores: as_columns(targets.decode(scores))), "prediction", words
-    classes = model.classes_
-    if isinstance(classes, list):
-        words, columns = [str(own[-1]) for own in classes], cast(LabelColumns, model._fitted.targets)
-        return (lambda scores: np.column_stack([p[:, -1] for p in columns.probabilities(scores)])), "probability", words
-    labels = cast(Labels, model._fitted.targets)
+    classes, labels = model.classes_, cast(Labels, model._fitted.targets)
     chosen = [1] if classes.size == 2 else list(range(min(classes.size, 4)))
     words = [str(classes[k]) for k in chosen]
     label = f"probability of {words[0]}" if len(words) == 1 else "probability"
