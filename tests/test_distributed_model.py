@@ -359,7 +359,7 @@ def test_other_bad_input(rows, small_sample):
         model.to_local()
     model.fit(X[:100], y[:100])
     for call in (model.predict_interval, model.sample_y, partial(model.predict, return_std=True)):
-        with pytest.raises(TypeError, match=r"For a Dask collection, only predict, .* Pass rows in memory"):
+        with pytest.raises(TypeError, match=r"requires rows in memory, got a Dask collection\. Pass rows in memory"):
             call(dX)
     with pytest.raises(ValueError, match="X has 2 features, but KernelMachineRegressor is expecting 3"):
         model.predict(dX[:, :2])

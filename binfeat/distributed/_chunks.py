@@ -30,11 +30,13 @@ from binfeat._common.validation import canonical, check_weights, float_dtype, is
 from binfeat._rows import sources
 
 _FLOAT64 = np.dtype(np.float64)
-_FAN = 8  # inputs of a task in a tree; neighbors rarely share a worker, so pairs are no better
+# Values combined by one task of a tree. Neighboring values are rarely on one worker, so pairs would not reduce traffic.
+_FAN = 8
 _NOT_SENT = "_skl_", "_kept", "_posterior"  # prefixes of attributes: callbacks, sums of partial_fit, error bars
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
-_LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
+# Older versions of Dask have no ClosedClientError.
+_LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)
 _GONE = (
     "{} was stored on the workers of a distributed.Client that is closed or has lost it{}. Connect a client, create "
     "the collection again from its source, and persist it there."

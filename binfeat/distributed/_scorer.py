@@ -38,7 +38,8 @@ class DaskScorer:
         ----------
         X : as in `predict`, or a source of blocks of its rows
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            It is fetched to this process, and so are the predictions. None for a source only.
+            Targets or labels. They and the predictions are fetched to this process. None is accepted only for a source
+            of blocks.
         sample_weight : Dask array or series, or array-like of shape (n_rows,), default=None
 
         Returns

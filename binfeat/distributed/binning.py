@@ -134,6 +134,7 @@ class RandomBinning(InMemory):
     Each worker counts the bins of its chunks, with one thread per task, and the bins of chunks are merged in a tree.
     ``gamma="scale"`` reads the rows one more time. Hashed columns (an int `n_features`) need no pass over the rows.
     `fit_transform` hashes each row once, and keeps the codes on the workers: 2 or 4 bytes per row and grid.
+    `max_bytes` has no effect for Dask collections.
 
     Examples
     --------
@@ -198,7 +199,7 @@ class RandomBinning(InMemory):
         """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
         if self.warm_start:
-            raise TypeError("warm_start=True takes rows in memory or a source of blocks; set it to False on Dask.")
+            raise TypeError("warm_start=True requires rows in memory or a source of blocks; set it to False on Dask.")
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         moments = moments_for_gamma(chunks, self, InMemory, sample_weight)

@@ -93,8 +93,8 @@ class _OnDask(DaskScorer, KernelMachineBase):
     def _rows_and_scores(self, X: Any, note: Report) -> tuple[np.ndarray, np.ndarray]:
         if is_chunked(X):
             raise TypeError(
-                "For a Dask collection, only predict, predict_proba and decision_function are available. Pass rows in "
-                "memory, for example X.compute()."
+                "This method, or return_std=True, requires rows in memory, got a Dask collection. Pass rows in memory, "
+                "for example X.compute()."
             )
         return super()._rows_and_scores(X, note)
 

@@ -39,9 +39,9 @@ def learn_gamma(
     max_steps : int, default=60
         Number of gradient steps, at most 10,000.
     max_rows : int, default=500
-        Maximum number of rows of a step; the sample has at most as many rows as all steps together.
+        Maximum number of rows per step. The sample has at most ``max_steps * max_rows`` rows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the sample and of the choice of rows.
+        Seed of the sample, and of the rows of each step.
     **options
         Other parameters of `binfeat.learn_gamma`.
 

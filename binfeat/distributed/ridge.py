@@ -48,7 +48,7 @@ class _OnDask(DaskScorer, CGRidgeBase):
 
     @fit_method
     def fit(  # type: ignore[override]
-        self, X: Design, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
+        self, X: Design, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> Self:
         """Fit the model.
 
@@ -61,8 +61,8 @@ class _OnDask(DaskScorer, CGRidgeBase):
             pass over X.
         sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
             Non-negative weights, not all zero.
-        groups : array-like of shape (n_rows,), default=None
-            Group of each row. All rows of a group are in the same split.
+        groups : Dask array or series, or array-like of shape (n_rows,), default=None
+            Group of each row. All rows of a group are in the same split. A Dask collection is fetched to this process.
 
         Returns
         -------

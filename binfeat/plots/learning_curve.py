@@ -96,7 +96,10 @@ class LearningCurveDisplay:
         return cls(**_curve_of(estimator)).plot(ax, **line_kwargs)
 
     def plot(self, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
-        """Draw the curve, and return the display. Axes are logarithmic if values span a factor of 8 or more.
+        """Draw the curve, and return the display.
+
+        Without `steps` and `x_labels`, the horizontal axis is logarithmic if `x` spans a factor of 8 or more. With
+        `steps`, the vertical axis is logarithmic if the errors span this factor.
 
         Parameters
         ----------

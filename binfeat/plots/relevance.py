@@ -1,4 +1,4 @@
-"""Plots of fitted models and maps, in scikit-learn's Display convention."""
+"""The display of relevances of inputs."""
 
 from dataclasses import dataclass
 from typing import Any, Self

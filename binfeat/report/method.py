@@ -24,8 +24,8 @@ class Reporting:
         path : str or path
             Output file.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), default=None
-            Test rows. If they are training rows, the report warns that errors are too low. With None, the report has no
-            test error, no effects of inputs and no residuals.
+            Test rows. If they are training rows, the report warns that errors are too low. With None, the report
+            contains no test errors, effects of inputs, Shapley values or residuals.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets or labels of the test rows.
 
@@ -34,7 +34,8 @@ class Reporting:
         ImportError
             If Matplotlib is not installed.
         ValueError
-            If only one of X and y is given, they do not match each other or the model, or have fewer than 10 rows.
+            If only one of X and y is given, if they do not match each other or the model, if X has fewer than 10 rows,
+            or if X is given and the model predicts several labels per row.
         OSError
             If the file cannot be written.
         """
