@@ -122,7 +122,7 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
 
 @parallel_jit(work="hashes")
 def find_ragged(hashes, starts, slots, slot_starts, keys, key_starts, none, codes):
-    """Look up the numbers of bins in each grid, of which grids have different numbers.
+    """Look up the numbers of bins, for a different number of hashes in each grid.
 
     Parameters
     ----------

@@ -70,7 +70,8 @@ def gaussian_values(products, A_squares, B_squares):
     Parameters
     ----------
     products : (n, m) float32, updated; -2 times the inner products of rows
-    A_squares, B_squares : (n,) and (m,) float32; the squares of the rows, which make distances of the products
+    A_squares, B_squares : (n,) and (m,) float32; squared norms of the rows. A squared distance is the product plus both
+        norms
     """
     for i in range(products.shape[0]):
         row, square = products[i], A_squares[i]
@@ -107,9 +108,9 @@ def _matern_twice(row, square, squares, falls):
 
 @jit
 def matern_values(products, A_squares, B_squares, smoothness, falls):
-    """Values of Matern's kernel at squared distances, and how fast they fall with these.
+    """Values of Matern's kernel at squared distances, and minus their derivatives by these.
 
-    With nu 1/2 that is infinite for rows that do not differ, and 0 is told: what it is multiplied by is 0.
+    For nu 1/2 the derivative at distance 0 is infinite; 0 is written, because its factor is 0.
 
     Parameters
     ----------

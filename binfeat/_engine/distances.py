@@ -80,7 +80,7 @@ def weighted_distances(A, B, gamma, categorical, out):
 
 @parallel_jit(work="out")
 def laplacian_values(X, gamma, categorical, out):
-    """``exp(-t)`` of the distances t of all pairs of rows, as `weighted_distances` has them; each pair is made once.
+    """``exp(-t)`` of the distances t of all pairs of rows, as in `weighted_distances`; each pair is computed once.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def laplacian_values(X, gamma, categorical, out):
 
 @parallel_jit(work="out")
 def squared_distances(A, B, out):
-    """Squared distances of all pairs, by differences: those of rows that nearly agree have all digits.
+    """Squared distances of all pairs, from differences, so that distances of nearly equal rows are accurate.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def profile_products(A, B, steps, table, out):
     ----------
     A : (n_inputs, n) float32
     B : (n_inputs, m) float32
-    steps : (n_inputs,) float32; entries of the table for a distance of 1; inputs where it is 0 are passed over
+    steps : (n_inputs,) float32; number of table entries per unit of distance; inputs with 0 are skipped
     table : (n_entries,) float32; the profile at evenly spaced distances from 0 on, constant beyond the last
     out : (n, m) float32, updated
     """

@@ -142,7 +142,7 @@ def add_expansions(kinds, shares, bounds, jumps, Q, Q_codes, S, S_codes, coef, o
     bounds : (n_kernels + 1,) int64
         Where the coordinates of each kernel begin and end: multiples of `LANES`.
     jumps : (n_kernels, n_categories) float32
-        What rows that differ in a category are further apart by.
+        Distance that a mismatch in each category adds.
     Q : (n, n_coordinates) float32
     Q_codes : (n, n_categories) float32
     S : (n_coordinates, n_support) float32; n_support is a multiple of `SUMS`
@@ -182,9 +182,9 @@ def _table(values, start, stop, n_rows):
 
 @jit
 def add_cells(kinds, shares, bounds, jumps, Q, Q_codes, X, cells, starts, S, S_codes, coef, slopes, intercepts, out):
-    """Add what the cells of each row say of it: an intercept, a linear function, kernel values times coefficients.
+    """Add the predictions of each row's cells: an intercept, a linear function, and kernel values times coefficients.
 
-    Neighboring rows of one cell are taken together. What is added to a row, tree by tree, is the same alone.
+    Consecutive rows of one cell are computed together. The sum of a row does not depend on the other rows.
 
     Parameters
     ----------

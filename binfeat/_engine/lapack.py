@@ -171,9 +171,10 @@ def subtract_product(A, B, C, gemm):
 
 @jit
 def pair_weights(B, c, g, shares, probes, trmm, syr2k):
-    """What pairs of rows weigh in the slopes of a leave-one-out error, in place of B: ``M_ab + M_ba`` for ``a > b``.
+    """Replace B by the weights of pairs of rows in the slopes of a leave-one-out error.
 
-    Of `leave_one_out`'s M; on the diagonal there is its own, and above there are zeros.
+    M is defined in `leave_one_out`. Entries below the diagonal are ``M_ab + M_ba``, the diagonal is ``M_aa``, and
+    entries above are 0.
 
     Parameters
     ----------

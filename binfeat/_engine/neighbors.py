@@ -18,8 +18,8 @@ def list_rows(codes, none, starts, order, places, begins, rows):
     none : uint32; code for "no bin"
     starts : (n_grids + 1,) int64; first column of each grid
     order : (n_rows,) int64; all rows
-    places : (n_rows,) int32; what to list a row as
-    begins : (n_columns + 1,) int64; where the room of each bin begins in `rows`; bins that are left out have no room
+    places : (n_rows,) int32; number that is written to `rows` for each row
+    begins : (n_columns + 1,) int64; first place of each bin in `rows`; excluded bins have no places
     rows : (n_listed,) int32, written
     """
     for p in prange(codes.shape[0]):

@@ -33,9 +33,9 @@ def project_fastfood(X, signs, order, normals, norms, first, second, out):
     ----------
     X : (n_rows, n_inputs) float32 or float64
     signs : (n_blocks, n_inputs) of the type of X; B times the factor of each input
-    order : (n_blocks, length) int32; P, the place that each element comes from. `length` is a power of two
+    order : (n_blocks, length) int32; P: source index of each element; `length` is a power of two
     normals : (n_blocks, length) of the type of X; G
-    norms : (n,) of the type of X; S of all blocks, the last of which may be cut: ``n <= n_blocks * length``
+    norms : (n,) of the type of X; S of all blocks; the last block may be incomplete: ``n <= n_blocks * length``
     first, second : (length,) of the type of X, scratch
     out : (n_rows, n) of the type of X, written
     """

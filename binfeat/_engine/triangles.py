@@ -8,7 +8,7 @@ _SIDE = 16  # side of a tile; its rows share cache lines
 
 @jit
 def clear_below_diagonal(A):
-    """Set what is below the diagonal to zero.
+    """Set the entries below the diagonal to zero.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def clear_below_diagonal(A):
 
 @jit
 def mirror_below_diagonal(A):
-    """Copy what is below the diagonal to what is above it.
+    """Copy the lower triangle to the upper one.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def squared_row_norms(U, out):
     Parameters
     ----------
     U : (n, n) float32 or float64
-        What is below the diagonal is not read.
+        Entries below the diagonal are not read.
     out : (n,) float64, written
     """
     for i in range(U.shape[0]):

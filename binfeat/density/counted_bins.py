@@ -119,7 +119,10 @@ class Counts:
         return cls(unite_bins([part.bins for part in parts]), *rows)
 
     def places(self, hashes: np.ndarray) -> np.ndarray:
-        """Return places of distinct counted rows with these increasing hashes; ValueError if there are none."""
+        """Return places of distinct counted rows with these increasing hashes.
+
+        ValueError if a hash has fewer counted rows than copies in `hashes`.
+        """
         nth = np.arange(hashes.size) - np.searchsorted(hashes, hashes)
         places = np.searchsorted(self.hashes, hashes) + nth
         if (places >= self.hashes.size).any() or (self.hashes[places] != hashes).any():

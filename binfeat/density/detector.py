@@ -346,7 +346,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Returns
         -------
         drift : Drift
-            With attributes `squared_mmd`, `p_value`, `input_shares` and `feature_names`. Prints as a summary.
+            Result with the attributes `squared_mmd`, `p_value`, `is_significant`, `input_shares`, `input_p_values` and
+            `feature_names`. ``print(drift)`` shows a summary.
 
         Raises
         ------
