@@ -189,22 +189,14 @@ def _settle(keys, counts, order):
 
 
 @jit
-def _count_levels(largest):
-    """Return the number of digits of the sort key: two for the hash, and the digits of the largest count."""
-    levels = 2
-    while largest > 0:
-        largest //= _RADIX
-        levels += 1
-    return levels
-
-
-@jit
 def _rank_grid(keys, counts, order, spare):
     largest = np.int64(0)
     for b in range(counts.shape[0]):
         largest = max(largest, counts[b])
-    for level in range(_count_levels(largest)):
+    level = 0
+    while level < 2 or largest >> (11 * (level - 2)) > 0:  # two digits of the hash, and those of the largest count
         _sort_by_digit(keys, counts, largest, level, order, spare)
+        level += 1
     _settle(keys, counts, order)
 
 

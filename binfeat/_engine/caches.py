@@ -59,12 +59,6 @@ class _FilledFirst:
     def save_overload(self, signature, compiled):
         self._own.save_overload(signature, compiled)
 
-    def enable(self):
-        self._own.enable()
-
-    def disable(self):
-        self._own.disable()
-
     def flush(self):
         self._own.flush()
 

@@ -42,16 +42,12 @@ def _renamed(function, suffix):
     return copy
 
 
-def _compile(function, suffix="", **options):
+def jit(function, suffix="", **options):
+    """Compile a serial kernel, or one with other options and a suffix of its name."""
     function = _renamed(function, f"{suffix}_{_digest_of_sources()}")
     kernel = numba.njit(**_OPTIONS, **options)(function)
     kernel._cache = cache_of(function)  # as njit(cache=True) sets it
     return kernel
-
-
-def jit(function):
-    """Compile a serial kernel."""
-    return _compile(function)
 
 
 def parallel_jit(work):
@@ -67,8 +63,8 @@ def parallel_jit(work):
     """
 
     def decorate(function):
-        serial = _compile(function)
-        threaded = _compile(function, "_threaded", parallel=True)
+        serial = jit(function)
+        threaded = jit(function, "_threaded", parallel=True)
         measure = list(inspect.signature(function).parameters).index(work)
 
         @functools.wraps(function)

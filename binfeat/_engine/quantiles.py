@@ -38,14 +38,13 @@ def _interpolate(x, places, knots, values):
 
 
 @parallel_jit(work="X")
-def interpolate_columns(X, columns, starts, knots, values, column, places, out):
-    """Map some columns by linear interpolation between knots, constant outside of them, and copy the others.
+def interpolate_columns(X, starts, knots, values, column, places, out):
+    """Map columns by linear interpolation between knots, constant outside of them.
 
     Parameters
     ----------
     X : (n_rows, n_inputs) float64, no NaN
-    columns : (n_mapped,) int64
-    starts : (n_mapped + 1,) int64; first knot of each mapped column, at least two knots per column
+    starts : (n_inputs + 1,) int64; first knot of each column, at least two knots per column
     knots : (n_knots,) float64, strictly increasing within a column
     values : (n_knots,) float64; values at the knots, not decreasing within a column
     column : (n_tasks, ROWS) float64, scratch
@@ -58,11 +57,8 @@ def interpolate_columns(X, columns, starts, knots, values, column, places, out):
         for block in range(task, n_blocks, n_tasks):
             start = block * ROWS
             x = column[task, : min(ROWS, n_rows - start)]
-            for i in range(start, start + x.shape[0]):
-                for j in range(X.shape[1]):
-                    out[i, j] = X[i, j]
-            for k in range(columns.shape[0]):
-                j, its_knots = columns[k], slice(starts[k], starts[k + 1])
+            for j in range(X.shape[1]):
+                its_knots = slice(starts[j], starts[j + 1])
                 for i in range(x.shape[0]):
                     x[i] = X[start + i, j]
                 _interpolate(x, places[task], knots[its_knots], values[its_knots])

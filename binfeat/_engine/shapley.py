@@ -21,9 +21,7 @@ def _copy_columns(B, begin, n, out):
 def _factors(x, S, gamma, squares, categorical, players, begin, end, out):
     """Compute the factors of a row for terms from begin to end: decays of the summed distances of each player."""
     n = end - begin
-    for p in range(out.shape[0]):
-        for i in range(n):
-            out[p, i] = _ZERO
+    out[:, :n] = _ZERO
     for j in range(S.shape[0]):
         own, value, rate = out[players[j]], x[j], gamma[j]
         if rate == _ZERO:
@@ -71,13 +69,10 @@ def mean_factors(Z, S, gamma, squares, categorical, players, out):
 @jit
 def _others(a, b, n, nodes, weights, product, out):
     """Integrate products of ``t a + (1 - t) b`` over all other players, for each player."""
-    for p in range(a.shape[0]):
-        for i in range(n):
-            out[p, i] = _ZERO
+    out[:, :n] = _ZERO
     for k in range(nodes.size):
         t, weight = nodes[k], weights[k]
-        for i in range(n):
-            product[i] = weight
+        product[:n] = weight
         for p in range(a.shape[0]):
             for i in range(n):
                 value = product[i] * (b[p, i] + t * (a[p, i] - b[p, i]))
@@ -123,8 +118,7 @@ def product_values(x, S, gamma, squares, categorical, players, B, coef, nodes, w
 @jit
 def _without_two(a, b, p, q, products, nodes, n, out):
     """Integrate products of all players except two, from the products of all players at each node."""
-    for i in range(n):
-        out[i] = _ZERO
+    out[:n] = _ZERO
     for k in range(nodes.size):
         t = nodes[k]
         for i in range(n):
@@ -153,8 +147,7 @@ def product_interactions(x, S, gamma, squares, categorical, players, B, coef, no
         _factors(x, S, gamma, squares, categorical, players, begin, end, a)
         _copy_columns(B, begin, n, b)
         for k in range(nodes.size):
-            for i in range(n):
-                products[k, i] = weights[k]
+            products[k, :n] = weights[k]
             for p in range(n_players):
                 for i in range(n):
                     value = products[k, i] * (b[p, i] + nodes[k] * (a[p, i] - b[p, i]))

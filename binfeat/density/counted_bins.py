@@ -21,7 +21,6 @@ from binfeat.kernels.base import Kernel
 
 Level = tuple[Kernel, np.ndarray]  # the kernel and the gamma (n_inputs,) of a part of a mixture
 
-_FEW_ROWS = 64  # evaluated one by one
 _BLOCK_BYTES = 2**26
 _ORDERS = 2**64
 _N_TYPICAL = 16
@@ -155,10 +154,6 @@ class CountedBins:
         sizes = np.diff(starts_of(bins.counts)[bins.starts])
         return cls(grids, turns, Counts(bins, counts.hashes[sequence], counts.orders[sequence]), sizes, *others)
 
-    @property
-    def n_grids(self) -> int:
-        return len(self.grids) - 1
-
     def plus(self, X: CheckedRows, orders: np.ndarray) -> "CountedBins":
         """Add training rows."""
         more = Counts.of(self.grids, self.turns, [(X, orders)], X.shape[0], self.n_jobs)
@@ -197,7 +192,7 @@ class CountedBins:
     def weights(self) -> np.ndarray:
         """Return ``log(1 + n)`` and ``log(n)`` for the count n of each bin; the second excludes one row."""
         counts = self.counts.bins.counts
-        logs = np.log(np.maximum(np.arange(counts.max(initial=0) + 2), 1)) / self.n_grids
+        logs = np.log(np.maximum(np.arange(counts.max(initial=0) + 2), 1)) / self.turns.n_grids
         return np.stack([logs[1:][counts], logs[counts]])
 
     @cached_property
@@ -238,9 +233,10 @@ class CountedBins:
     def densities(self, X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean share of training rows in a row's bins, and its standard error over grids."""
         means, variances = (np.zeros((self.n_levels, X.shape[0])) for _ in range(2))
-        bins, sizes = self.counts.bins, np.bincount(np.arange(self.n_grids) % self.n_levels)[:, None]
+        bins, n_grids = self.counts.bins, self.turns.n_grids
+        sizes = np.bincount(np.arange(n_grids) % self.n_levels)[:, None]
         shares = bins.counts / np.repeat(np.maximum(self.sizes, 1), bins.sizes)
-        for rows in slices(X.shape[0], max(_FEW_ROWS, _BLOCK_BYTES // (4 * self.n_grids))):
+        for rows in slices(X.shape[0], max(1, _BLOCK_BYTES // (4 * n_grids))):
             codes = find_codes(self._tables, self.grids[:-1], X[rows], self.n_jobs, code_dtype(bins.sizes.max()))
             for p, grid_codes in enumerate(codes):
                 own = np.append(shares[bins.starts[p] : bins.starts[p + 1]], 0.0)

@@ -130,7 +130,7 @@ class CountingEstimator(WithKernel, Persistent):
         self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may exist
         self._sample_arrays, self._n_seen = sample.arrays(), n_seen
         threshold = self._threshold(counted.scores(sample.rows)) if sample.orders.size else self.offset_
-        step = np.log(2) / counted.n_grids  # from the lowest score to the next one, with another row in one bin
+        step = np.log(2) / counted.turns.n_grids  # from the lowest score to the next one, with another row in one bin
         self.offset_ = float(max(threshold, counted.lowest_score + step / 2))
 
     def _threshold(self, scores: np.ndarray) -> float:

@@ -195,7 +195,7 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))
         result = cg.solve(system, np.ones(Y.shape[1]), options)
         self._keep_map(made)
-        self._keep(graph, system.scores(result.solution), places, result, options.tol)
+        self._keep(graph, result.solution + system.known, places, result, options.tol)
         if clamp:  # also if copies of a row have different labels
             self.transduction_[labeled] = labels
             self.label_distributions_[labeled] = labels[:, None] == self.classes_
@@ -281,8 +281,8 @@ class _SpreadingSystem:
     def __init__(self, graph: Graph, alpha: float, Y: np.ndarray, held: np.ndarray | None) -> None:
         self._graph, self._alpha, self._free = graph, alpha, None if held is None else ~held[:, None]
         self.diagonal = np.zeros((len(Y), 1))
-        self._known = np.zeros_like(Y) if held is None else Y * held[:, None]
-        self.right = np.asfortranarray(Y if held is None else -self.apply(self._known, slice(None)))
+        self.known = np.zeros_like(Y) if held is None else Y * held[:, None]
+        self.right = np.asfortranarray(Y if held is None else -self.apply(self.known, slice(None)))
 
     def apply(self, V: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
         """Return ``-alpha S V`` in the rows that are not held."""
@@ -294,6 +294,3 @@ class _SpreadingSystem:
 
     def intercept(self, V: np.ndarray) -> np.ndarray:
         return np.zeros(V.shape[1])
-
-    def scores(self, solution: np.ndarray) -> np.ndarray:
-        return solution + self._known

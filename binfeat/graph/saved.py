@@ -74,7 +74,12 @@ def _check_graph(state: dict[str, Any]) -> dict[str, int]:
         sizes["values"] = sizes["values with a weight"] - 1
     else:
         check_keys(means, (*_MEMBERS, "begins"), (), "_means")
-        _check_members(means, sizes)
+        check_arrays(means, _MEMBERS, sizes)
+        check_starts(means, "begins", sizes["bins"], sizes["listed"])
+        check_bounds(means, "rows", least=0, most=sizes["rows"] - 1)
+        check_bounds(means, "weights", least=0.0)
+        if not (means["weights"][np.diff(means["begins"]) > 0] > 0).all():
+            raise ValueError("weights should be above 0 where rows are listed.")
         if not is_word(getattr(made, "output", "codes"), "codes"):
             raise ValueError("features_ should have the output 'codes'.")
         sizes["columns"] = sizes["bins"]
@@ -83,12 +88,3 @@ def _check_graph(state: dict[str, Any]) -> dict[str, int]:
     if n_features != sizes["columns"]:
         raise ValueError(f"features_ should have {sizes['columns']} features, got {n_features}.")
     return sizes
-
-
-def _check_members(means: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    check_arrays(means, _MEMBERS, sizes)
-    check_starts(means, "begins", sizes["bins"], sizes["listed"])
-    check_bounds(means, "rows", least=0, most=sizes["rows"] - 1)
-    check_bounds(means, "weights", least=0.0)
-    if not (means["weights"][np.diff(means["begins"]) > 0] > 0).all():
-        raise ValueError("weights should be above 0 where rows are listed.")

@@ -46,8 +46,7 @@ def gamma_by_occupancy(binning: RandomBinning, X: CheckedRows) -> np.ndarray:
     """
     pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
     first = _one_gamma(X, pilot._categorical)
-    pilot.set_params(gamma=first).fit(X)
-    wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(pilot.bin_counts_.sum() / _PILOT_GRIDS))
+    wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(X.shape[0]))
 
     def is_fine(exponent: float) -> bool:
         counts = pilot.set_params(gamma=first * 2.0**exponent).fit(X).bin_counts_

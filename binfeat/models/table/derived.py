@@ -56,8 +56,8 @@ class Quantiles(ArrayRecord):
         rows.flags.writeable = False  # read-only, so that one compiled signature is enough
         tasks = 1 if len(rows) <= ROWS else min(thread_count(n_jobs), -(-len(rows) // ROWS))
         scratch = np.empty((tasks, ROWS)), np.empty((tasks, ROWS), np.uint64)
-        out, places = np.empty(rows.shape), np.arange(self.columns.size)
-        interpolate_columns(rows, places, self.starts, self.knots, self.ranks, *scratch, out, n_jobs=n_jobs)
+        out = np.empty(rows.shape)
+        interpolate_columns(rows, self.starts, self.knots, self.ranks, *scratch, out, n_jobs=n_jobs)
         return out
 
 
