@@ -521,6 +521,19 @@ def test_refused_parameters(parameters, error, message, X):
         OutlierDetector(**parameters).fit(X)
 
 
+def test_each_kernel_of_the_mixture_has_a_grid(rng):
+    """The default shares of inputs depend on the number of inputs."""
+    X = rng.normal(size=(30, 5))
+    with pytest.raises(ValueError, match="n_grids must be at least 2, got 1"):
+        OutlierDetector(n_grids=1).fit(X)
+    with pytest.raises(ValueError, match="n_grids must be at least 4, got 3"):
+        OutlierDetector(n_grids=3, fineness=(1.0, 2.0)).fit(X)
+    assert np.isfinite(OutlierDetector(n_grids=4).fit(X).density(X)[1]).all()
+    density, standard_error = OutlierDetector(n_grids=1).fit(X[:, :4]).density(X[:, :4])
+    assert (density >= 1 / 30).all()
+    assert np.isnan(standard_error).all()
+
+
 def test_refused_rows(X):
     X[3, 1] = np.inf
     with pytest.raises(ValueError, match="Input X contains infinity"):

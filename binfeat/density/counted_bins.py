@@ -231,7 +231,7 @@ class CountedBins:
         return known, np.append(orders, np.uint64(0))[np.where(known, codes, orders.size)]
 
     def densities(self, X: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean share of training rows in a row's bins, and its standard error over grids."""
+        """Return the mean share of training rows in a row's bins, and its standard error over grids, or NaN."""
         means, variances = (np.zeros((self.n_levels, X.shape[0])) for _ in range(2))
         bins, n_grids = self.counts.bins, self.turns.n_grids
         sizes = np.bincount(np.arange(n_grids) % self.n_levels)[:, None]
@@ -244,7 +244,7 @@ class CountedBins:
                 means[p % self.n_levels, rows] += found
                 variances[p % self.n_levels, rows] += found**2
         means /= sizes
-        variances = np.maximum(variances / sizes - means**2, 0.0) / np.maximum(sizes - 1, 1)
+        variances = np.maximum(variances / sizes - means**2, 0.0) / np.where(sizes > 1, sizes - 1, np.nan)
         return means.mean(axis=0), np.sqrt(variances.sum(axis=0)) / self.n_levels
 
 

@@ -299,7 +299,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
             `input_share` of ``Skip(kernel, 1 - input_share)`` with the inverse length scales
             ``fineness * gamma_ / input_share``. A training row is not left out.
         standard_error : ndarray of shape (n_rows,)
-            Standard error of the estimate over the grids.
+            Standard error of the estimate over the grids. NaN if a kernel of the mixture has a single grid.
 
         Raises
         ------

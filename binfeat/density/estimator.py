@@ -105,7 +105,8 @@ class CountingEstimator(WithKernel, Persistent):
 
     def _learn(self, count: Callable[[Grids, Turns], Counts], n_rows: int, sample: RowSample, seed: int) -> None:
         """Draw the grids for a sample of the rows, count the rows by `count`, and set all attributes."""
-        n_grids, n_inputs = int(self.n_grids), self.n_features_in_
+        n_inputs = self.n_features_in_
+        n_grids = check_integer(self.n_grids, "n_grids", len(self._levels(1.0, np.ones(n_inputs), n_inputs)))
         require_grids_memory(n_grids, n_inputs)
         turns = Turns.of(n_grids, None if self.max_samples is None else int(self.max_samples), n_rows)
         self.gamma_ = (
