@@ -149,6 +149,14 @@ def test_partial_fit_adds_and_forget_removes(most, rng, monkeypatch):
         assert window.offset_ == last.offset_
 
 
+def test_sparse_and_dense_rows_can_be_added_to_each_other(X):
+    expected = OutlierDetector(**EXACT).fit(X[:40]).partial_fit(X[40:])
+    for first, second in ((np.asarray, sparse.csr_array), (sparse.csr_array, np.asarray)):
+        detector = OutlierDetector(**EXACT).fit(first(X[:40])).partial_fit(second(X[40:]))
+        assert detector.offset_ == expected.offset_
+        np.testing.assert_array_equal(detector.score_samples(X), expected.score_samples(X))
+
+
 def counting(n_rows, n_grids, most):
     """Return the rows that each grid counts, with Python integers: an interval of the cycle of all orders."""
     orders = [int(order) for order in row_sample.orders_of(n_rows, SEED)]

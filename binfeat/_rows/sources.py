@@ -356,4 +356,4 @@ def joined(parts: Sequence[Table]) -> Table:
     """Concatenate arrays or sparse matrices vertically."""
     if len(parts) == 1:
         return parts[0]
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return sparse.vstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.concatenate(parts)
