@@ -520,7 +520,8 @@ def test_damaged_sparse_samples_are_refused(name, X):
         ({"max_samples": 0}, ValueError, "max_samples must be at least 1, got 0"),
         ({"max_samples": 0.5}, TypeError, "max_samples must be an integer of at least 1, got 0.5"),
         ({"contamination": 0.6}, ValueError, "contamination must be 'auto' or above 0 and at most 0.5, got 0.6"),
-        ({"contamination": "few"}, TypeError, "contamination must be numbers, got 'few'"),
+        ({"contamination": "few"}, TypeError, "contamination must be 'auto' or a number, got 'few'"),
+        ({"contamination": [0.1]}, TypeError, r"contamination must be 'auto' or a number, got \[0.1\]"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None, a positive integer"),
     ],
 )

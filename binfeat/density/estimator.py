@@ -1,5 +1,6 @@
 """Base of the outlier detector: its parameters, its counts as attributes, and its threshold."""
 
+import numbers
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -61,6 +62,9 @@ class CountingEstimator(WithKernel, Persistent):
             check_integer(self.max_samples, "max_samples", 1)
         thread_count(self.n_jobs)
         if not is_word(self.contamination, "auto"):
+            is_number = isinstance(self.contamination, numbers.Real)
+            if not is_number:
+                raise TypeError(f"contamination must be 'auto' or a number, got {self.contamination!r}.")
             _positive(self.contamination, "contamination", 0.5)
 
     def _levels(self, n_rows: float, gamma: float | np.ndarray, n_inputs: int) -> list[Level]:
