@@ -14,6 +14,8 @@ from sklearn.neighbors import KernelDensity
 import binfeat
 from binfeat import OutlierDetector, kernels
 from binfeat._rows import row_sample
+from binfeat._threads import thread_count
+from binfeat.density import counted_bins
 from binfeat.features.binning import two_samples
 
 D, SEED = 4, 3
@@ -400,6 +402,27 @@ def test_drift_is_found_and_attributed(rng):
     assert str(found).startswith("The table has drifted: p = 0.005")
     assert "x2: " in str(found)
     assert detector.drift(rng.normal(size=(500, 5))).p_value > 0.01
+
+
+def test_contributions_and_drift_are_computed_in_parts(X, monkeypatch):
+    """Each part takes less than a second, so Ctrl-C is never ignored for long."""
+    detector, calls = OutlierDetector(**EXACT).fit(X), []
+    whole, drift = detector.contributions(X), detector.drift(X + 0.1)
+    for module, name in ((counted_bins, "replace_inputs"), (two_samples, "squared_distances")):
+        kernel = getattr(module, name)
+
+        def call(*arguments, kernel=kernel, name=name, **options):
+            calls.append(name)
+            kernel(*arguments, **options)
+
+        monkeypatch.setattr(module, name, call)
+    monkeypatch.setattr(counted_bins, "_LOOK_UPS", 1)
+    monkeypatch.setattr(two_samples, "_ROWS_AT_A_TIME", 1)
+    np.testing.assert_array_equal(detector.contributions(X), whole)
+    assert calls.count("replace_inputs") >= 60 // thread_count(None)
+    assert detector.drift(X + 0.1).squared_mmd == drift.squared_mmd
+    np.testing.assert_array_equal(detector.drift(X + 0.1).input_p_values, drift.input_p_values)
+    assert calls.count("squared_distances") == 2 * 200 * (1 + D)
 
 
 def test_drift_of_a_categorical_input_among_others_is_found(rng):

@@ -13,6 +13,7 @@ from binfeat._common.validation import CheckedRows
 from binfeat._engine.bin_tables import EMPTY, rank
 from binfeat._engine.evaluate import add_weights, score_rows
 from binfeat._engine.replacements import replace_inputs
+from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import code_dtype
 from binfeat.features.binning.bins import Bins, starts_of, unite_bins
 from binfeat.features.binning.grids import Grids, hash_blocks
@@ -22,6 +23,7 @@ from binfeat.kernels.base import Kernel
 Level = tuple[Kernel, np.ndarray]  # the kernel and the gamma (n_inputs,) of a part of a mixture
 
 _BLOCK_BYTES = 2**26
+_LOOK_UPS = 2**22  # of a thread in one call, which takes less than a second
 _ORDERS = 2**64
 _N_TYPICAL = 16
 
@@ -254,6 +256,9 @@ def rises(counted_bins: CountedBins, X: np.ndarray, sample: CheckedRows) -> np.n
     typical = dense(sample[sequence[evenly_spaced(sequence.size, _N_TYPICAL)]])
     known, orders = counted_bins.find(X)
     counted = known[:, None] & (orders[:, None] - counted_bins.turns.firsts <= counted_bins.turns.last)
-    grids, tables, out = counted_bins.grids[:-1].arrays, counted_bins._tables.arrays, np.empty(X.shape)
-    replace_inputs(X, typical, *grids, *tables, counted_bins.weights, counted, out, n_jobs=counted_bins.n_jobs)
+    others = *counted_bins.grids[:-1].arrays, *counted_bins._tables.arrays, counted_bins.weights
+    out, n_jobs = np.empty(X.shape), counted_bins.n_jobs
+    step = max(1, _LOOK_UPS // (typical.size * counted_bins.turns.n_grids))
+    for rows in slices(X.shape[0], thread_count(n_jobs) * step):  # Ctrl-C works between the slices
+        replace_inputs(X[rows], typical, *others, counted[rows], out[rows], n_jobs=n_jobs)
     return out / len(typical)

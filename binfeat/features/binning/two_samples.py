@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from binfeat._common.arrays import quotients
+from binfeat._common.subsets import slices
 from binfeat._engine.two_samples import squared_distances
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
@@ -20,6 +21,7 @@ _GRIDS_PER_INPUT = 8
 _MULTIPLE_OF_AN_INPUT = 2.0
 _N_SHOWN = 5
 _LEVEL = 0.01
+_ROWS_AT_A_TIME = 2**27  # rows of grids and assignments that are counted in one call, which takes less than a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,7 @@ def _distances(
     grids, store = Grids.draw(kernel, gamma, n_grids, seed, categorical), CodeStore(len(rows), n_grids)
     bins = count_bins(grids, [rows], len(rows), codes=store, n_jobs=n_jobs)
     out = np.empty((len(assignments), n_grids))
-    counts = bins.counts, bins.starts
-    squared_distances(store.array, *counts, assignments, np.empty_like(bins.counts), out, n_jobs=n_jobs)
+    arrays, scratch = (store.array, bins.counts, bins.starts), np.empty_like(bins.counts)
+    for part in slices(len(assignments), max(1, _ROWS_AT_A_TIME // store.array.size)):  # Ctrl-C works between the parts
+        squared_distances(*arrays, assignments[part], scratch, out[part], n_jobs=n_jobs)
     return out.mean(axis=1)
