@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hard import easy, hard
+from numba import typeof
 from scipy import sparse, stats
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KernelDensity
@@ -123,6 +124,23 @@ def test_scores_do_not_depend_on_the_form_of_the_rows(rng, threads):
         assert detector.offset_ == reference.offset_
     one_by_one = np.concatenate([reference.score_samples(row[None]) for row in new])
     np.testing.assert_array_equal(one_by_one, scores)
+
+
+def test_read_only_rows_use_the_same_kernels(X, monkeypatch):
+    detector, types = OutlierDetector(**EXACT).fit(X), set()
+    for name in ("score_rows", "replace_inputs"):
+        kernel = getattr(counted_bins, name)
+
+        def call(X, *arguments, kernel=kernel, **options):
+            types.add(typeof(X))
+            return kernel(X, *arguments, **options)
+
+        monkeypatch.setattr(counted_bins, name, call)
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    for method in (detector.score_samples, detector.contributions):
+        np.testing.assert_array_equal(method(fixed[:3]), method(X[:3]))
+    assert len(types) == 1
 
 
 @pytest.mark.parametrize("block_rows", [70, 1000])

@@ -41,9 +41,10 @@ def draw_grids(levels: list[Level], n_grids: int, seed: int, categorical: np.nda
 
 
 def dense(X: CheckedRows) -> np.ndarray:
-    if type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous:
-        return X
-    return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    """Return a read-only array of float64 in C order, so that one compiled signature is enough."""
+    rows = np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64).view()
+    rows.flags.writeable = False
+    return rows
 
 
 @dataclass(frozen=True)
@@ -210,9 +211,9 @@ class CountedBins:
         return -float(np.log(np.maximum(self.sizes, 1)).mean())
 
     def scores_of_few(self, X: np.ndarray) -> np.ndarray | None:
-        """Return scores of rows, float64 in C order; None if rows have infinite values."""
+        """Return scores of rows, an array; None if rows have infinite values."""
         scores = np.empty(X.shape[0])
-        return scores + self.lowest_score if score_rows(X, *self._arrays, scores) else None
+        return scores + self.lowest_score if score_rows(dense(X), *self._arrays, scores) else None
 
     def scores(self, X: CheckedRows) -> np.ndarray:
         """Return the mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
