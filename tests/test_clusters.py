@@ -313,6 +313,14 @@ def test_same_from_blocks_and_sparse_rows(rng):
     np.testing.assert_array_equal(SpectralClustering(2, random_state=0).fit(sparse.csr_array(X)).labels_, whole.labels_)
 
 
+def test_categories_of_sparse_rows_have_no_order(rng):
+    X = np.column_stack([rng.normal(size=300), rng.integers(1, 10, 300)])
+    features = RandomBinning(n_grids=20, categorical_features=[1], random_state=0)
+    embedding = SpectralEmbedding(3, features=features, gamma=1.0, random_state=0)
+    expected = embedding.fit_transform(X)
+    np.testing.assert_array_equal(embedding.fit_transform(sparse.csr_matrix(X)), expected)
+
+
 def test_median_replaces_missing_numbers_of_training_rows_and_of_new_rows(rng):
     z = rng.choice(3, 600)
     X = 10 * np.eye(3, 5)[z] + rng.normal(size=(600, 5))

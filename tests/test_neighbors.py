@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from scipy import sparse
 
 from binfeat import BinMatrix, RandomBinning
 from binfeat.graph import neighbors, wider_grids
@@ -85,6 +86,20 @@ def test_last_grids_are_2_4_8_and_16_times_as_wide():
     ]
     widths = np.repeat([1, 2, 4, 8, 16], [56, 2, 2, 2, 2])
     np.testing.assert_allclose(scales[0] / scales[1], np.tile(widths[:, None], 2), rtol=1e-8)
+
+
+def test_distances_of_categories_are_those_of_dense_rows(rng):
+    rows = np.column_stack([rng.normal(size=40), rng.integers(0, 9, 40), rng.choice([0.0, 2.0], 40)])
+    gamma, categorical, others = np.array([0.5, 2.0, 1.0]), np.array([False, True, False]), rng.integers(0, 40, (40, 7))
+    found = [
+        neighbors.ScaledRows.of(own, gamma, categorical).squares(np.arange(40), others)
+        for own in (rows, sparse.csr_array(rows), sparse.csr_matrix(rows))
+    ]
+    apart = rows[:, None] - rows[others]
+    expected = (apart[:, :, 0] / 4) ** 2 + (apart[:, :, 1] != 0) + (apart[:, :, 2] / 2) ** 2
+    np.testing.assert_allclose(found[0], expected, atol=1e-12)
+    for own in found[1:]:
+        np.testing.assert_array_equal(own, found[0])
 
 
 @pytest.mark.engine

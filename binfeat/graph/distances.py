@@ -21,7 +21,7 @@ class ScaledRows:
     """
 
     numbers: np.ndarray | sparse.csr_array  # (n_numbers, n_rows), or sparse rows (n_rows, n_inputs)
-    categories: np.ndarray  # (n_categories, n_rows)
+    categories: np.ndarray  # (n_categories, n_rows); 0 in sparse `numbers`
     weights: np.ndarray  # (n_categories,): squares of the scales
 
     @classmethod
@@ -29,8 +29,10 @@ class ScaledRows:
         """Scale rows of X, without NaN, by one gamma per input; `categorical` is a mask of the categorical inputs."""
         scale = gamma / gamma.max()
         if sparse.issparse(X):
-            numbers = sparse.csr_array((X.data * scale[X.indices], X.indices, X.indptr), shape=X.shape)
-            return cls(numbers, np.empty((0, X.shape[0])), np.empty(0))
+            own = np.where(categorical, 0.0, scale)
+            numbers = sparse.csr_array((X.data * own[X.indices], X.indices, X.indptr), shape=X.shape)
+            categories = np.ascontiguousarray(X[:, np.flatnonzero(categorical)].toarray().T)
+            return cls(numbers, categories, scale[categorical] ** 2)
         numeric = np.flatnonzero(~categorical)
         numbers = np.empty((numeric.size, len(X)))
         for own, j in zip(numbers, numeric):  # without copies of all rows
@@ -43,16 +45,18 @@ class ScaledRows:
         return type(self)(numbers, self.categories[:, rows], self.weights)
 
     def squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        if sparse.issparse(self.numbers):
-            return self._sparse_squares(rows, others)
+        squares = (self._sparse_squares if sparse.issparse(self.numbers) else self._dense_squares)(rows, others)
+        for column, weight in zip(self.categories, self.weights):
+            squares += weight * (column[rows, None] != column[others])
+        return squares
+
+    def _dense_squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         squares = np.zeros(others.shape)
         for column in self.numbers:
             difference = column[others]
             difference -= column[rows, None]
             difference *= difference
             squares += difference
-        for column, weight in zip(self.categories, self.weights):
-            squares += weight * (column[rows, None] != column[others])
         return squares
 
     def _sparse_squares(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
