@@ -244,6 +244,13 @@ def test_gamma_scale_fills_bins_with_three_rows(rng, unit):
     assert np.exp((counts * np.log(counts)).sum() / counts.sum()) == pytest.approx(3.0, rel=0.25)
 
 
+@pytest.mark.filterwarnings("ignore:Grids are too")
+def test_gamma_scale_of_a_map_with_a_warm_start_is_the_same(rng):
+    X = rng.normal(size=(200, 3))
+    found = [scale.gamma_by_occupancy(RandomBinning(warm_start=own, random_state=0), X) for own in (False, True)]
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("offsets", [[0.0, 1e4], [0.0, 1.7e9], [1e6, -1e6]])
 def test_inputs_far_from_each_other_have_the_length_scale_of_their_spread(offsets):
     X, moon = make_moons(300, noise=0.05, random_state=0)

@@ -44,7 +44,8 @@ def gamma_by_occupancy(binning: RandomBinning, X: CheckedRows) -> np.ndarray:
     Finer grids have fewer rows per bin, so this is a bisection, with 16 grids of the map, which is not fitted. No grid
     is fine enough for copies of a row, so exclude them.
     """
-    pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
+    few = {"n_grids": _PILOT_GRIDS, "min_count": 1, "n_features": None, "warm_start": False}
+    pilot = clone(binning).set_params(gamma="scale", **few).fit(X)
     first = _one_gamma(X, pilot._categorical)
     wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(X.shape[0]))
 
