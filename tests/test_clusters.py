@@ -18,7 +18,7 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from binfeat import (
     RandomBinning,
@@ -169,6 +169,23 @@ def test_a_pipeline_as_map(blobs):
         clusters = SpectralClustering(3, features=features, gamma=None, random_state=0).fit(X)
         assert adjusted_rand_score(clusters.labels_, direct.labels_) == 1.0
         np.testing.assert_array_equal(clusters.predict(X), clusters.labels_)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        FunctionTransformer(sparse.csc_array, accept_sparse=True),
+        FunctionTransformer(pd.DataFrame),
+        FunctionTransformer(np.ndarray.tolist),
+    ],
+)
+def test_any_table_as_the_result_of_the_first_step_of_a_pipeline(blobs, first):
+    X, _ = blobs
+    found = []
+    for step in (first, StandardScaler(with_mean=False, with_std=False)):
+        features = make_pipeline(step, RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0))
+        found.append(SpectralEmbedding(3, features=features, gamma=None, random_state=0).fit_transform(X))
+    np.testing.assert_array_equal(*found)
 
 
 def test_clusters_with_a_clear_gap_are_not_linked():

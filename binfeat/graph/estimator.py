@@ -132,7 +132,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         """Return the graph of rows in bins; rows of a source are kept for distances."""
         while isinstance(made, Pipeline):
             X, made = made[:-1].transform(X) if len(made) > 1 else X, made[-1]
-        X = joined([block for _, block, _ in read_blocks(X)]) if is_source(X) else X
+        X = joined([block for _, block, _ in read_blocks(X)]) if is_source(X) else made._check(X)
         rows = ScaledRows.of(X, made.gamma_, made._categorical)
         return NeighborGraph(Z, rows, seed_of(self.random_state), stages_of(made, len(Z.codes)), self._equal_weights)
 
