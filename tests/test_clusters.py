@@ -325,6 +325,8 @@ def test_union_has_its_own_gammas(blobs):
         ValueError, match=r"gamma must be None for features without a parameter gamma.*RandomFeatureUnion"
     ):
         SpectralClustering(3, features=union).fit(X)
+    with pytest.raises(ValueError, match=r"gammas must be None for features without a parameter gamma.*got \[0.1, 1\]"):
+        SpectralClustering(3, features=union, gamma=None, gammas=[0.1, 1]).fit(X)
 
 
 def test_same_from_blocks_and_sparse_rows(rng):

@@ -62,10 +62,12 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             return
         if not (hasattr(self.features, "get_params") and hasattr(self.features, "fit_transform")):
             raise TypeError(f"features must be a map, such as RandomBinning(), or None, got {self.features!r}.")
-        if self.gamma is not None and "gamma" not in self.features.get_params(deep=False):
+        name = "gamma" if getattr(self, "gammas", None) is None else "gammas"
+        given = getattr(self, name)
+        if given is not None and "gamma" not in self.features.get_params(deep=False):
             raise ValueError(
-                f"gamma must be None for features without a parameter gamma, {type(self.features).__name__}; "
-                f"got {self.gamma!r}."
+                f"{name} must be None for features without a parameter gamma, {type(self.features).__name__}; "
+                f"got {given!r}."
             )
 
     def _check(self, X: Any, reset: bool = False) -> CheckedRows:
