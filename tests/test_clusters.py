@@ -391,6 +391,12 @@ def test_same_for_any_number_of_threads(rng, threads, least_sample, least_rows):
     np.testing.assert_array_equal(*found)
 
 
+def test_the_map_has_the_number_of_threads_of_the_estimator_unless_it_has_its_own(blobs):
+    for features, expected in ((None, 2), (MAP, 2), (clone(MAP).set_params(n_jobs=1), 1)):
+        clusters = SpectralClustering(3, features=features, n_jobs=2, random_state=0).fit(blobs[0])
+        assert clusters.features_.n_jobs == expected
+
+
 def test_a_long_curve_has_the_order_of_its_rows():
     r = np.random.default_rng(0)
     t = np.sort(r.random(1500))

@@ -85,18 +85,15 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     def _map(self, gamma: Any) -> Any:
         """Return the map before its fit, with a seed; a binning map returns codes."""
         seed = seed_of(self.random_state)
-        if self.features is None:
-            made = RandomBinning(n_grids=_N_GRIDS, min_count=2, n_jobs=self.n_jobs)
-        else:
-            made = clone(self.features)
+        made = RandomBinning(n_grids=_N_GRIDS, min_count=2) if self.features is None else clone(self.features)
         known = made.get_params(deep=False)
         own: dict[str, Any] = {"output": "codes"}
         if gamma is not None:
             own["gamma"] = gamma
         if known.get("categorical_features") is not None:  # arrays have no names of columns
             own["categorical_features"] = check_categorical(known["categorical_features"], self)
-        if known.get("random_state", 0) is None:
-            own["random_state"] = seed
+        defaults = {"random_state": seed, "n_jobs": self.n_jobs}
+        own |= {name: value for name, value in defaults.items() if known.get(name, 0) is None}
         return made.set_params(**{name: value for name, value in own.items() if name in known})
 
     def _sample(self, X: Any) -> CheckedRows:
