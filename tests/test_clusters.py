@@ -2,6 +2,7 @@
 
 import copy
 import multiprocessing
+import pickle
 import sys
 import warnings
 from functools import partial
@@ -17,7 +18,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from binfeat import (
@@ -169,6 +170,14 @@ def test_a_pipeline_as_map(blobs):
         clusters = SpectralClustering(3, features=features, gamma=None, random_state=0).fit(X)
         assert adjusted_rand_score(clusters.labels_, direct.labels_) == 1.0
         np.testing.assert_array_equal(clusters.predict(X), clusters.labels_)
+
+
+def test_a_pipeline_without_a_first_step(blobs):
+    X, _ = blobs
+    pipeline = Pipeline([("none", "passthrough"), ("bins", clone(MAP).set_params(output="codes"))])
+    clusters = SpectralClustering(3, features=pipeline, gamma=None, random_state=0).fit(X)
+    assert clusters.n_features_in_ == 2
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(clusters)).predict(X), clusters.labels_)
 
 
 @pytest.mark.parametrize(

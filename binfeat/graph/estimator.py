@@ -136,7 +136,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         return NeighborGraph(Z, rows, seed_of(self.random_state), stages_of(made, len(Z.codes)), self._equal_weights)
 
     def _keep_map(self, made: Any) -> None:
-        self.features_, self.n_features_in_ = made, made.n_features_in_
+        self.features_ = made
         self.__dict__.pop("gamma_", None)  # of an earlier fit
         if hasattr(made, "gamma_"):
             self.gamma_ = made.gamma_

@@ -66,7 +66,8 @@ def _check_graph(state: dict[str, Any]) -> dict[str, int]:
     if "_typical" in state:
         check_arrays(state, {"_typical": (np.float64, "inputs")}, sizes)
     made, means = state["features_"], state["_means"]
-    if not isinstance(made, BaseEstimator) or getattr(made, "n_features_in_", None) != sizes["inputs"]:
+    n_inputs = getattr(made, "n_features_in_", sizes["inputs"])  # a pipeline may not know it
+    if not isinstance(made, BaseEstimator) or n_inputs != sizes["inputs"]:
         raise ValueError(f"features_ should be a map of {sizes['inputs']} inputs.")
     if type(means) is dict and "columns" in means:
         check_keys(means, _COLUMNS, (), "_means")
