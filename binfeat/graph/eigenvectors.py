@@ -7,6 +7,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from scipy import linalg
 
+from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
 from binfeat._threads import one_blas_thread, side_by_side
 
@@ -109,7 +110,9 @@ class _KrylovSpace:
     def __init__(self, multiply: Multiply, known: np.ndarray, block: np.ndarray, n_jobs: int | None) -> None:
         self._multiply, self._known, self._width, self._n_jobs = multiply, known, block.shape[1], n_jobs
         self._rows = slices(len(known), _ROWS_AT_A_TIME)
-        self._basis = np.empty((len(known), (_DEPTH + 1) * self._width), order="F")
+        shape = len(known), (_DEPTH + 1) * self._width
+        require_memory(8 * shape[0] * shape[1], "the search for eigenvectors", "Use fewer components or clusters.")
+        self._basis = np.empty(shape, order="F")
         self._projection = np.zeros(2 * (self._basis.shape[1],))  # upper triangle of S in the basis
         self._size = 0
         self._append(np.asfortranarray(block))
