@@ -79,6 +79,14 @@ def test_only_rows_with_too_few_neighbors_are_compared_in_wider_grids(rows_met_i
     assert set(used) >= {56, 58}
 
 
+def test_few_grids_are_searched_once(monkeypatch):
+    calls, nearest = [], neighbors.nearest
+    monkeypatch.setattr(neighbors, "nearest", lambda *own, **options: (calls.append(own), nearest(*own, **options)))
+    Z = bins_of(X, 100.0)  # most rows have too few neighbors
+    neighbors.BinMembers.of(Z, np.arange(60), 0).nearest(Z, np.arange(60), 60, wider_grids._stages(20))
+    assert len(calls) == 1
+
+
 def test_last_grids_are_2_4_8_and_16_times_as_wide():
     scales = [
         RandomBinning(kernel=k, n_grids=64, random_state=0).fit(X)._scale

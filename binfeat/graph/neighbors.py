@@ -69,7 +69,7 @@ class BinMembers(ArrayRecord):
         sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
         none, members = no_bin(codes.dtype), (self.weights, self.begins, self.rows)
         lacking = np.arange(shape[0])
-        for n_grids in (*stages, len(codes)):
+        for n_grids in dict.fromkeys((*stages, len(codes))):
             bins = codes[:n_grids], none, Z.offsets[: n_grids + 1]
             for some in slices(lacking.size, _ROWS_AT_A_TIME):
                 rows = lacking[some]
