@@ -454,6 +454,7 @@ def two_clusters():
         ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None, a positive integer"),
         ({"features": 3}, TypeError, r"features must be a map, such as RandomBinning\(\), or None, got 3"),
+        ({"features": RandomBinning}, TypeError, r"features must be a map, such as RandomBinning\(\), or None, got <"),
         (
             {"gamma": "large"},
             TypeError,
@@ -462,6 +463,7 @@ def two_clusters():
         ({"gamma": [1.0, 2.0, 3.0]}, ValueError, "gamma must be a number or have one value per input, 2 of them"),
         ({"gamma": 1e9}, ValueError, "gamma is too large: no two rows of X share a bin. Decrease gamma"),
         ({"gammas": []}, ValueError, "gammas must be a sequence of at least one gamma, or None"),
+        ({"gammas": np.array(3)}, ValueError, "gammas must be a sequence of at least one gamma, or None, got array"),
         ({"gammas": "scale"}, ValueError, "gammas must be a sequence of at least one gamma, or None"),
     ],
 )

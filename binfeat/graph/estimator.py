@@ -60,7 +60,8 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         thread_count(self.n_jobs)
         if self.features is None:
             return
-        if not (hasattr(self.features, "get_params") and hasattr(self.features, "fit_transform")):
+        is_map = hasattr(self.features, "get_params") and hasattr(self.features, "fit_transform")
+        if not is_map or isinstance(self.features, type):
             raise TypeError(f"features must be a map, such as RandomBinning(), or None, got {self.features!r}.")
         name = "gamma" if getattr(self, "gammas", None) is None else "gammas"
         given = getattr(self, name)

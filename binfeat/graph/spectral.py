@@ -86,7 +86,8 @@ class SpectralEstimator(GraphEstimator):
     def _candidates(self) -> Sequence[Any]:
         if self.gammas is None:
             return [self.gamma]
-        if isinstance(self.gammas, str) or not hasattr(self.gammas, "__len__") or not len(self.gammas):
+        is_sequence = hasattr(self.gammas, "__len__") and not isinstance(self.gammas, str)
+        if not is_sequence or getattr(self.gammas, "shape", None) == () or not len(self.gammas):
             raise ValueError(f"gammas must be a sequence of at least one gamma, or None, got {self.gammas!r}.")
         return self.gammas
 
