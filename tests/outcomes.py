@@ -27,6 +27,7 @@ _ALSO = {
     "n_grids": "grids",
     "n_features": "features|grids",
     "n_components": "components|frequencies",
+    "input_share": "share",
 }
 
 

@@ -233,6 +233,7 @@ PARAMETRISED = {
     "CGRidge, alphas": binfeat.CGRidge(alphas=[0.1, 1.0]),
     "CGRidgeClassifier": binfeat.CGRidgeClassifier(),
     "CGRidgeClassifier, hinge": binfeat.CGRidgeClassifier(loss="squared_hinge"),
+    "OutlierDetector": binfeat.OutlierDetector(n_grids=4, random_state=0),
 }
 
 

@@ -76,11 +76,12 @@ class CountingEstimator(WithKernel, Persistent):
             shares = (1.0, 0.5) if n_inputs > _FEW_INPUTS else 1.0
         fineness, shares = _positive(fineness, "fineness", np.inf), _positive(shares, "input_share", 1.0)
         law: Any = binning_kernel(self.kernel)
-        return [
-            (law if share == 1 else Skip(law, 1 - share), multiple * gamma / share)
-            for multiple in fineness
-            for share in shares
-        ]
+        with np.errstate(over="ignore"):  # infinite values are replaced when grids are drawn
+            return [
+                (law if share == 1 else Skip(law, 1 - share), multiple * gamma / share)
+                for multiple in fineness
+                for share in shares
+            ]
 
     def _check(self, X: Table, reset: bool = False) -> CheckedRows:
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
