@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from hard import easy, hard
-from kernel_models import BINS, FIXED, with_options
+from kernel_models import BINS, FIXED, decisions, with_options
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.datasets import load_wine, make_friedman1
@@ -431,6 +431,26 @@ def test_scores_choose(table, monkeypatch):
     model = KernelMachineClassifier(**FIXED, scoring="accuracy", refit=False, cv=[(range(300), range(300, 400))])
     model.fit(X, labels)
     assert model.learning_curve_[-1, 1] == -model.score(X[300:], labels[300:])
+
+
+@pytest.mark.parametrize(("features", "kernel"), [("exact", "rbf"), ("fourier", "auto"), *hard(("local", "laplacian"))])
+def test_a_constant_in_a_score_changes_no_penalty(table, rng, features, kernel):
+    X, y = table[0], table[1] + rng.normal(size=400)
+    options = {"features": features, "kernel": kernel, "gamma": "scale", "random_state": 0}
+    alphas = [
+        KernelMachineRegressor(**options, scoring=lambda model, X, y, c=c: model.score(X, y) - c).fit(X, y).alpha_
+        for c in (0.0, 10.0)
+    ]
+    assert alphas[0] == alphas[1]
+
+
+def test_few_fourier_features_are_enough_for_a_positive_score(rng, limits):
+    limits(n_fourier=32)
+    X = rng.normal(size=(400, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=400)
+    model = KernelMachineRegressor(features="fourier", gamma=0.05, scoring="r2", random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert ("Fourier features", "32") in decisions(model)
 
 
 @pytest.mark.parametrize("features", ["exact", *hard("local", "binning", "fourier")])

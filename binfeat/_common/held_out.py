@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 HELD_OUT_SHARE = 0.1  # for estimators without `validation_fraction`
 
 
+def less_by(share: float, error: float) -> float:
+    """Return an error decreased by a share of its size: minus a score is often negative."""
+    return error - share * abs(error)
+
+
 def splits(
     estimator: BaseEstimator, n_rows: int, y: np.ndarray, groups: ArrayLike | None, share: float = HELD_OUT_SHARE
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -101,7 +101,7 @@ _MOST_STEPS = 6  # maximum of Newton steps of a loss
 # second.
 _SMALL_STEP, _LARGE_STEP = 0.01, 0.1
 _STATUSES = "converged", "budget", "stopped"  # in the order of their priority
-_WORSE = 1.01  # a larger ratio of leave-one-out errors is not rounding
+_WORSE = 0.01  # a larger relative increase of leave-one-out errors is not rounding
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
@@ -132,7 +132,7 @@ def reweighted(
         start, quiet = run.clock.used, run.quiet(0)
         near = problem.at(scores, solution.predict(run.settings.n_jobs))
         following = solver_again(solution, near, kernels, quiet).solve(rows(near, quiet), quiet)
-        if run.settings.alpha is None and following.error > _WORSE * solution.error:
+        if run.settings.alpha is None and following.error > solution.error + _WORSE * abs(solution.error):
             moved = 0.0
             break
         before, problem, solution = scores, near, following

@@ -99,8 +99,8 @@ class Problem:
 
     @cached_property
     def negligible(self) -> float:
-        """Mean squared error below which no gain is possible; 0 with another criterion."""
-        return _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min()) if self.uses_squared_errors else 0.0
+        """Mean squared error below which no gain is possible; minus infinity with another criterion."""
+        return _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min()) if self.uses_squared_errors else -np.inf
 
     def losses(self, rows: np.ndarray) -> Losses:
         """Return the validation losses of predicted targets for some rows."""

@@ -6,6 +6,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from binfeat._common.arrays import quotients
+from binfeat._common.held_out import less_by
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import thinned
 from binfeat._threads import one_blas_thread
@@ -127,7 +128,7 @@ class ExactSolver(KernelCandidate):
         ensemble.grow()
         predictions = ensemble.predictions(rows.all)
         error = float(problem.losses(rows.all)(predictions).mean())
-        if error > (1 - self.level_gain) * plain.error:
+        if error > less_by(self.level_gain, plain.error):
             return plain
         run.note("categories", f"additive effects, share {found[1].share:.2g}", error)
         return Solution(

@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 
+from binfeat._common.held_out import less_by
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
@@ -274,7 +275,7 @@ class Sizing:
         n_grids, before = self.curve[-1]
         model = self._solved(alpha, tol)
         error = self._losses(model[2]).mean()
-        gains = error < before - least * abs(before)
+        gains = error < less_by(least, before)
         if gains:
             self.model, self.alpha, self._tol, self.curve[-1] = model, alpha, tol, (n_grids, error)
         return bool(gains)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from binfeat._common.held_out import less_by
 from binfeat._common.subsets import evenly_spaced
 from binfeat.length_scales.kernel_sum import KernelSum
 from binfeat.length_scales.search import MOST_ALPHA
@@ -187,7 +188,7 @@ class LocalSolver(KernelCandidate):
         """Return the first tree with effects, unless it is hardly better than a plain tree."""
         kernel, self._trees.levels = found
         joint = self._trees.first(kernel, most)
-        if plain is not None and joint.error > (1 - self.gain) * plain.error:
+        if plain is not None and joint.error > less_by(self.gain, plain.error):
             self._trees.levels = None
             return plain
         self._keep(joint)
@@ -216,7 +217,7 @@ class LocalSolver(KernelCandidate):
         goes_on = run.step()
         while goes_on and may_gain(best):
             larger = self._trees.first(best.kernel, 2 * best.most)
-            if larger.error > (1 - self.gain) * best.error:
+            if larger.error > less_by(self.gain, best.error):
                 break
             self._keep(larger)
             run.note("rows of a cell", f"{larger.most:,} at most", larger.error)

@@ -6,6 +6,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from binfeat._common.held_out import less_by
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
@@ -188,7 +189,7 @@ class BinsSolver(FeatureSolver):
 
 class FourierSolver(FeatureSolver):
     features: ClassVar[str] = "fourier"
-    enough_error = 0.98  # twice as many Fourier features must have at most this share of the error
+    enough_gain = 0.02  # share of the error that twice the Fourier features must remove
 
     def validate(self, run: Run) -> np.ndarray:
         kernel = self._kernels.radial
@@ -217,7 +218,7 @@ class FourierSolver(FeatureSolver):
             more = self._sized(fourier, sizing.alpha, rows, run)
             if more.error < before:
                 self._sizing = sizing = more
-            if more.error > self.enough_error * before:
+            if more.error > less_by(self.enough_gain, before):
                 break
         return sizing
 
