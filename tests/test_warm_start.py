@@ -12,7 +12,7 @@ from kernel_models import assert_same_state, with_options
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat.models.solvers import growth
 
 WARM = {"warm_start": True, "random_state": 0}
@@ -269,3 +269,17 @@ def test_columns_that_were_constant(rng):
     y = X[:, 0] + 3 * X[:, 1]
     assert model.fit(X, y).score(X, y) > 0.95
     assert "none: a column is not constant for the first time" in model.summary()
+
+
+@pytest.mark.parametrize(
+    ("features", "kernel", "is_constant"),
+    [("local", "rbf", True), ("fourier", kernels.Matern(2.5), False), *hard(("local", kernels.Matern(2.5), True))],
+)
+@pytest.mark.filterwarnings("ignore:All rows of X are equal")
+def test_given_kernels_are_kept(few_steps, table, features, kernel, is_constant):
+    X, y, _ = table
+    X = np.ones((400, 1)) if is_constant else X
+    model = KernelMachineRegressor(features=features, kernel=kernel, **WARM)
+    before = model.fit(X, y).kernel_
+    assert model.fit(X, y).kernel_ == before
+    assert "warm start" in model.summary()

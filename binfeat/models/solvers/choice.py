@@ -294,10 +294,9 @@ def _solver(function: Function, known: Trial, problem: Problem, kernels: ScaledK
 def _known_kernel(previous: Fitted, problem: Problem, run: Run) -> KernelSum:
     alpha, function = previous.alpha / problem.mean_weight, previous.function
     if not isinstance(function, KernelFunction):
-        given = run.settings.kernel
-        known = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
-        kernel = known[previous.kernel] if given is None or previous.features == "fourier" else given
-        return KernelSum([KernelPart(kernel, previous.gamma, linear_map=previous.linear_map)], alpha)
+        kernels = run.settings.kernel or RBF(), RBF(), Laplacian(), *KERNELS, Matern(1.5)
+        known = {repr(kernel): kernel for kernel in kernels}
+        return KernelSum([KernelPart(known[previous.kernel], previous.gamma, linear_map=previous.linear_map)], alpha)
     maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
     parts = [
         KernelPart(kernel, gamma / function.unit**kernel.power, share, linear_map)
