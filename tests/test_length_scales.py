@@ -51,6 +51,8 @@ def test_where_it_begins(rows):
     np.testing.assert_allclose(one.gamma @ means, 0.3, rtol=0.15)
     assert by_input.alpha == pytest.approx(0.5)
     assert search(X, y, alpha=0.07).run(5, 150).alpha == pytest.approx(0.07)
+    none, least = (search(X, y, alpha=alpha).run(5, 150) for alpha in (0.0, 1e-12))
+    np.testing.assert_array_equal(none.gamma, least.gamma)
 
 
 @pytest.mark.parametrize("kernel", easy(KINDS, KINDS[2], KINDS[3]), ids=repr)

@@ -226,7 +226,7 @@ class LengthScaleSearch:
         self._steps = KernelSteps(
             gamma[np.newaxis],
             np.ones(1),
-            alpha or 0.5,
+            0.5 if alpha is None else max(alpha, np.finfo(float).tiny),
             prior=prior,
             least_alpha=LEAST_ALPHA,
             learns_alpha=alpha is None,
