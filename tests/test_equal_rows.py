@@ -92,6 +92,13 @@ def test_weights_are_rows(rng):
     np.testing.assert_allclose(model.predict(new), again.predict(new), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["squared", *hard("log", "squared_hinge")])
+def test_cells_of_many_equal_rows_without_penalty(loss):
+    X, y = places(300, [100, 200])
+    model = KernelMachineClassifier(**LOCAL, loss=loss, kernel="laplacian", gamma=1.0, alpha=0.0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]])[:, 1], [1 / 3, 2 / 3], atol=0.01)
+
+
 def test_few_rows_that_differ_from_very_many_are_cells_of_their_own(rng, few_steps):
     X, y = np.zeros((1000, 2)), 0.1 * rng.normal(size=1000)
     X[[7, 501, 723]], y[[7, 501, 723]] = 5.0, 10.0

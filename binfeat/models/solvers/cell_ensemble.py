@@ -1,6 +1,7 @@
 """Trees of cells, with an exact model of the rows of each cell."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from binfeat._common.held_out import is_significantly_less
 from binfeat._common.subsets import evenly_spaced
 from binfeat.length_scales.kernel_sum import KernelSum
+from binfeat.length_scales.leave_one_out import LEAST_PRECISE_ALPHA
 from binfeat.models.fitted.cell_trees import CellTrees
 from binfeat.models.fitted.kernel_function import KernelFunction
 from binfeat.models.fitted.local import LocalFunction
@@ -34,6 +36,7 @@ class CellEnsemble:
         each_cell: EachCell | None,  # None solves cells in this process
         columns: LevelColumns | None = None,  # levels with effects shared by all cells
     ) -> None:
+        kernel = replace(kernel, alpha=max(kernel.alpha, LEAST_PRECISE_ALPHA))
         self._rows, self.kernel, self._seed = rows, kernel, seed
         self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
