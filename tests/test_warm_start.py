@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat.models.solvers import growth
+from binfeat.models.solvers import exact, growth
 
 WARM = {"warm_start": True, "random_state": 0}
 FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "solver_params": {"n_grids": 20}}
@@ -283,3 +283,14 @@ def test_given_kernels_are_kept(few_steps, table, features, kernel, is_constant)
     before = model.fit(X, y).kernel_
     assert model.fit(X, y).kernel_ == before
     assert "warm start" in model.summary()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_earlier_scores_are_no_squared_errors(table, monkeypatch):
+    """They are not used for the tolerance of a solution for more rows than the hyperparameters are learned from."""
+    monkeypatch.setattr(exact, "TUNING_ROWS", 200)
+    X, y, _ = table
+    given = {"features": "exact", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1}
+    model = KernelMachineRegressor(**given, **WARM, scoring="r2").fit(X, y)
+    before = model.predict(X)
+    np.testing.assert_allclose(model.fit(X, y).predict(X), before, atol=1e-3)

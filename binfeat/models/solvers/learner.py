@@ -91,7 +91,8 @@ class Learner:
         rows, is_few = self._rows, not self._plan.takes_cells
         is_open = known is None and not rows.is_high_dimensional  # steps with many inputs take long
         start = self._start(is_open) if known is None else known
-        kernel, error, cells = start.kernel, start.error, self._cells(start.kernel)
+        kernel, cells = start.kernel, self._cells(start.kernel)
+        error = start.error if known is None else np.nan  # earlier errors can be minus a score
         is_open &= self._run.limits.mechanisms.fine_tuning and (self._kernels.learned or len(kernel.parts) > 1)
         if not self._kernels.is_perfect and (is_open or (self._learns_alpha and not is_few)):
             kernel, error = self._stepped(start, cells, is_open, seconds)
