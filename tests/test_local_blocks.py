@@ -86,6 +86,16 @@ def test_rows_without_weight(noisy):
     assert abs(np.log(errors[0] / errors[1])) < 0.2  # cells differ
 
 
+def test_validation_rows_without_weight_decrease_no_standard_deviations(noisy):
+    X, y, _ = noisy
+    weights = np.where(np.arange(N_ROWS) % 4, 0.0, 1.0)
+    stds = []
+    for n_rows, given in ((N_SAMPLED, [blocks(X, y, weights, block_rows=330)]), (N_ROWS, [X, y, weights])):
+        model = KernelMachineRegressor(**GIVEN, cv=[np.split(np.arange(n_rows), [n_rows // 2])]).fit(*given)
+        stds.append(model.predict(X, return_std=True)[1].mean())
+    assert stds[0] == pytest.approx(stds[1], rel=0.2)
+
+
 @pytest.mark.parametrize("loss", [*hard("poisson"), "huber"])
 def test_other_losses(noisy, loss):
     """Their targets or weights follow from a model of the sample, by one pass over the blocks."""

@@ -148,8 +148,9 @@ class LocalSolver(KernelCandidate):
         every, of_table = KernelRows.of(problem, run, X, self._rows.standardizer), self._rows.all
         known = np.intersect1d(problem.train, every.all) if self._holds_out else np.sort(every.all)
         self._rows, self._on_workers = replace(every, known=known), each_cell is not None
-        held_out, given = self._problem.held_out if self._holds_out else None, (numbers, each_cell)
-        self._trees = _Trees(self._problem, run, self._kernels, self._rows, *given, held_out, of_table)
+        held_out = self._problem.held_out[self._problem.weighty(self._problem.held_out)]
+        given = numbers, each_cell, held_out if self._holds_out else None
+        self._trees = _Trees(self._problem, run, self._kernels, self._rows, *given, of_table)
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
     def _begin(self, run: Run) -> CellEnsemble:
