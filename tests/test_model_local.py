@@ -542,6 +542,24 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
         np.testing.assert_array_equal(model.predict(X), free.predict(X))
 
 
+def test_time_for_a_refit_is_kept(table, clock_of_fits, monkeypatch):
+    """A tree takes 10 s, and is grown again for the refit."""
+    now, grow = [0.0], cell_ensemble.CellEnsemble.grow
+
+    def slow_grow(self):
+        now[0] += 10
+        grow(self)
+
+    clock_of_fits(lambda: now[0])
+    monkeypatch.setattr(cell_ensemble.CellEnsemble, "grow", slow_grow)
+    X, y, _ = table
+    options, cv = with_options(GIVEN, n_trees=4), [(np.arange(300), np.arange(300, 400))]
+    for refit, n_trees in ((True, 2), (False, 4)):
+        now[0] = 0.0
+        assert KernelMachineRegressor(**options, cv=cv, refit=refit, max_seconds=45).fit(X, y).n_trees_ == n_trees
+        assert now[0] <= 45
+
+
 def test_a_callback_stops_it_before_larger_cells(rng, limits):
     limits(n_steps=15, cell_rows=50)
     X = rng.normal(size=(300, 3))

@@ -232,7 +232,13 @@ class LocalSolver(KernelCandidate):
             is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
             wanted = self._worthwhile_trees() if run.limits.mechanisms.tree_choice else 4
             most = 1 if is_one else min(most, wanted)
-        while goes_on and ensemble.n_trees < most and run.may_continue(Phase.SOLUTION, ensemble.seconds):
+        refits = self._holds_out and run.settings.refits
+
+        def in_time() -> bool:
+            n_left = 1 + refits * (ensemble.n_trees + 1)  # a refit grows all trees again
+            return run.may_continue(Phase.SOLUTION, n_left * ensemble.seconds)
+
+        while goes_on and ensemble.n_trees < most and in_time():
             self._trees.grow(ensemble)
             self._curve = [*self._curve, (ensemble.n_trees, ensemble.error)]
             goes_on = run.step()
