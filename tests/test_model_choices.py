@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hard import hard
-from kernel_models import BINS, FIXED, GROWING, assert_same_state, with_options
+from kernel_models import BINS, FIXED, GROWING, assert_same_state, decisions, with_options
 from limits import current_limits
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSeriesSplit
@@ -193,6 +193,25 @@ def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
         assert max_seconds / 2 < clock.now <= max_seconds
     assert model.score(X, y) > 0.5
     assert model.decisions_["seconds"].max() <= clock.now
+
+
+@pytest.mark.parametrize(("max_seconds", "n_features", "status"), [(3, "32", "budget"), (50, "128", "converged")])
+def test_seconds_limit_the_fourier_features(rng, limits, monkeypatch, clock_of_fits, max_seconds, n_features, status):
+    """A solution takes a second."""
+    limits(n_fourier=32)
+    now, solve = [0.0], growth.Growth.solve
+
+    def slow_solve(self, *args):
+        now[0] += 1.0
+        return solve(self, *args)
+
+    clock_of_fits(lambda: now[0])
+    monkeypatch.setattr(growth.Growth, "solve", slow_solve)
+    X = rng.normal(size=(200, 2))
+    options = {"features": "fourier", "kernel": "rbf", "gamma": 1.0, "alpha": 1e-3, "random_state": 0}
+    model = KernelMachineRegressor(**options, max_seconds=max_seconds).fit(X, np.sin(2 * X).prod(axis=1))
+    assert (dict(decisions(model))["Fourier features"], model.status_) == (n_features, status)
+    assert now[0] <= max_seconds
 
 
 def test_an_ample_budget_changes_nothing(table):

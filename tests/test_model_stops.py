@@ -176,6 +176,14 @@ def test_callbacks_stop_a_fit(table):
         assert stopped.score(X, y) > 0.5
 
 
+@pytest.mark.parametrize("stop_at", [1, 2])
+def test_callbacks_stop_further_fourier_features(rng, limits, stop_at):
+    limits(n_fourier=32)
+    X, y = rng.normal(size=(200, 2)), rng.normal(size=200)
+    model = KernelMachineRegressor(features="fourier", kernel="rbf", gamma=1.0, alpha=1.0, random_state=0)
+    assert model.set_callbacks(Callback("step", stop_at=stop_at)).fit(X, y).status_ == "stopped"
+
+
 @pytest.mark.parametrize("features", ["exact", *hard("local", "binning")])
 def test_newton_steps_keep_the_status_of_a_stopped_fit(table, features):
     X, y, _ = table

@@ -210,16 +210,21 @@ class FourierSolver(FeatureSolver):
 
     def _doubled(self, fourier: FourierMap, rows: AllRows, run: Run) -> Sizing:
         """Double the number of features while the validation error falls enough."""
-        limits, n_rows = run.limits, len(self._problem.table)
-        sizing = self._sizing = self._sized(fourier, self._kernel.alpha, rows, run)
+        limits, n_rows, start = run.limits, len(self._problem.table), run.clock.used
+        sizing = more = self._sizing = self._sized(fourier, self._kernel.alpha, rows, run)
         most = min(n_rows, limits.fourier_bytes / (8 * n_rows), np.sqrt(limits.fourier_products / n_rows))
-        while 2 * fourier.n_components <= most and run.step():
-            fourier, before = _fourier_map(self._kernel.main, 2 * fourier.n_components, run), sizing.error
+        while 2 * fourier.n_components <= most and more.status != "stopped":
+            if not run.may_continue(Phase.SOLUTION, 4 * (run.clock.used - start)):  # products of pairs of features
+                run.cut_short = run.cut_short or "the Fourier features"
+                break
+            start, before = run.clock.used, sizing.error
+            fourier = _fourier_map(self._kernel.main, 2 * fourier.n_components, run)
             more = self._sized(fourier, sizing.alpha, rows, run)
             if more.error < before:
                 self._sizing = sizing = more
             if more.error > less_by(self.enough_gain, before):
                 break
+        sizing.status = more.status
         return sizing
 
     def _sized(self, fourier: FourierMap, alpha: float, rows: AllRows, run: Run) -> Sizing:
