@@ -45,8 +45,8 @@ class KernelPart:
 class KernelSum:
     """The kernel ``sum_p share_p k_p``, and the ridge penalty alpha.
 
-    `n_rows` is the number of rows that selected alpha, or 0 if any other rows are more informative. An exact model with
-    more rows selects alpha again.
+    `n_rows` is the number of rows that selected alpha. A warm start of an exact model with more rows selects alpha
+    again; with 0, it always does.
     """
 
     parts: list[KernelPart]

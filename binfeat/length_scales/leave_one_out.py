@@ -104,7 +104,10 @@ def precise_inverse_root(
 
 
 def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Solve, float]]:
-    """Return a function that solves for a penalty and weights, by products with the root of an inverse, in threads."""
+    """Return a function that solves for a penalty and weights, by products with the root of an inverse.
+
+    Several threads can call it.
+    """
 
     def factored(alpha: float, weights: Weights) -> tuple[Solve, float]:
         B, alpha = root(K, alpha, weights)
@@ -190,7 +193,7 @@ def constant_squares(alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarra
 def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:
     """Return probes of m rows for `leave_one_out`: columns of signs, or m unit vectors for an exact gradient.
 
-    Probes are used if there are at least as many parameters as rows.
+    Unit vectors are used for up to 32 rows, and if there are at least as many parameters as rows.
     """
     if max(_PROBES, n_parameters) >= m:
         return np.float32(np.sqrt(m)) * np.eye(m, dtype=np.float32)

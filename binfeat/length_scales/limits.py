@@ -11,7 +11,7 @@ class SearchLimits:
     """
 
     look_steps: int = 5  # steps between readings of the clock
-    step_rows: int = 300  # rows of a step: more steps of fewer rows have lower errors in the same time
+    step_rows: int = 300  # for tables of up to 12,000 rows: more steps of fewer rows have lower errors in the same time
     most_step_rows: int = 1000  # maximum rows of a step
     fewest_step_rows: int = 150  # minimum rows of a step
     step_work: float = 3e7  # pairs of rows times inputs of a step

@@ -60,7 +60,7 @@ class KernelSteps:
         *,
         prior: float,
         least_alpha: float,
-        alpha_rate: float = 1.0,  # over the rate of gammas
+        alpha_rate: float = 1.0,  # rate of the penalty, relative to the rate of gammas
         factor_rate: float = 1.0,  # rate of the common factors, relative to the rate of gammas
         keeps_proportions: bool = False,
         learns_gamma: bool = True,
@@ -276,7 +276,7 @@ class LengthScaleSearch:
     def run(self, n_steps: int, most_rows: int, until: int | None = None, progress: float = 0.0) -> Self:
         """Continue to step `until` of `n_steps`, with at most `most_rows` rows per step and a decreasing rate.
 
-        `progress` returns the used share of the time: if time ends the search earlier, the rate decreases earlier.
+        `progress` is the used share of the time. If it is ahead of the steps, the rate decreases earlier.
         """
         n_used, by_work = len(self.used), int(np.sqrt(SEARCH.step_work / max(1, self._distance.size)))
         affordable = max(SEARCH.fewest_step_rows, by_work)

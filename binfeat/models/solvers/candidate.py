@@ -28,7 +28,7 @@ from binfeat.models.solvers.sizes import TUNING_ROWS
 
 _LARGE = 0.01  # relative decrease by a further step, above which a loss has not converged
 _STANDARDIZER_ROWS = 1500  # rows for the origin and the unit of inputs
-_ROUNDING = 1e-6  # relative difference of penalties by conversion for other weights
+_ROUNDING = 1e-6  # relative rounding error of a penalty that is divided by the mean weight and multiplied again
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class KernelRows:
         standardizer: Standardizer | None = None,
         unseen: np.ndarray | None = None,
     ) -> Self:
-        """Return the rows of a model, given the settings: validation rows are used at the end, or not at all.
+        """Return the rows of a model. With ``refit=True``, the final model also uses the validation rows.
 
         Rows `unseen` by the search are the validation set for decisions, unless there are validation rows or groups.
         """

@@ -87,7 +87,10 @@ class CellSolver:
         return self._by_one_row(score, c, len(Y), v / alpha * (Y - score) / g, variances)
 
     def _minimized_of_equal(self, loss: Loss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
-        """Return the model of equal rows for another loss, by one row per label; leave-one-out scores are equal."""
+        """Return the model of equal rows for another loss, from one row per label.
+
+        Leaving out one of so many rows hardly changes the score, so it is also the leave-one-out score.
+        """
         labels, label = np.unique(Y, axis=0, return_inverse=True)
         v, c = np.bincount(label.ravel(), _column(weights, Y)[:, 0]), self._value_of_equal(X)
 

@@ -123,7 +123,10 @@ class SolverChoice:
         return BinsSolver(self.problem, kernels)
 
     def _rival(self, kernels: ScaledKernels) -> FeatureSolver | None:
-        """Return the alternatives to grids, unless the user selects grids."""
+        """Return Fourier features as the alternative to grids.
+
+        None if the user selects features, or they are not worth a trial.
+        """
         if self.run.settings.features is not None or not kernels.vary:
             return None
         tries_fourier = kernels.has_radial and may_search(kernels, self.run) and not self._may_be_exact

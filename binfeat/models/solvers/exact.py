@@ -61,7 +61,10 @@ class ExactSolver(KernelCandidate):
         return replace(self._rows, known=thinned(self._rows.known, TUNING_ROWS))
 
     def _can_use(self, predictions: np.ndarray | None) -> bool:
-        """Return True if leave-one-out predictions of the tuning are used, because others are impossible or slow."""
+        """Return True to keep the predictions of the tuning.
+
+        They are validation predictions, cover all rows, or there is no time for leave-one-out predictions of all rows.
+        """
         if predictions is None:
             return False
         n_known = 0 if self._rows.held_out.size else len(self._rows.all)
@@ -179,7 +182,7 @@ class ExactSolver(KernelCandidate):
         return HeldOutErrors.of(*known, weights=counts_of(problem, rows), is_robust=problem.loss.is_robust)
 
     def _errors_of_groups(self, solution: Solution) -> HeldOutErrors:
-        """Return the errors of predictions with each group left out, which were made for all rows of the model."""
+        """Return the errors of leave-one-group-out predictions; the solution has one for each row of the model."""
         problem, rows, function = self._problem, solution.rows, cast(ExactFunction, solution.function)
         with one_blas_thread():
             root, alpha = function.inverse_root(self._run.settings.n_jobs)

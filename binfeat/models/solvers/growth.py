@@ -260,7 +260,10 @@ class Sizing:
                 break
 
     def _try_fine_solution(self) -> None:
-        """Try a smaller tolerance for few rows: early stopping shrinks like a penalty, and either can be better."""
+        """For few rows, try a smaller tolerance, also with larger penalties.
+
+        Early stopping regularizes like a penalty; the validation error decides between them.
+        """
         if self.growth.rows.n_rows > self.precise_rows:
             return
         for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):

@@ -86,7 +86,8 @@ class Learner:
     def of(self, known: Trial | None, seconds: float) -> Trial:
         """Learn the kernel and the penalty, or only the penalty of a known kernel, leaving at least `seconds`.
 
-        The result has a squared error, and predictions if they are of all rows.
+        The error of the result is a mean squared error. The result contains predictions if the plan uses all rows
+        instead of cells.
         """
         rows, is_few = self._rows, not self._plan.takes_cells
         is_open = known is None and not rows.is_high_dimensional  # steps with many inputs take long
@@ -188,7 +189,11 @@ class Learner:
         )
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[np.ndarray]:
-        """Yield sets of rows for steps endlessly: all cells before any is repeated, or both ends of random orders."""
+        """Yield sets of rows without end.
+
+        These are all cells, once per round, and a random sample after each cell, if planned. Without cells, these are
+        the first and the last rows of random orders.
+        """
         plan, rows, rng = self._plan, self._rows.known, np.random.default_rng(self._run.settings.seed)
         n_rows = min(plan.set_rows, len(rows))
         while not plan.takes_cells:
