@@ -29,7 +29,6 @@ from binfeat.length_scales.matrices import Standardizer
 from binfeat.models.fitted.cell_trees import ColumnRows
 from binfeat.models.problem import Beyond, Problem
 from binfeat.models.run import Run
-from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.solvers.all_rows import AllRows, Whole
 from binfeat.models.solvers.cells import CellFunction
 from binfeat.models.solvers.growth import Map
@@ -70,7 +69,7 @@ class AllDaskRows(AllRows):
         twin._unfinished = Unfinished()
         return partial(self._problem.encoder.transform, twin)
 
-    def whole(self, kernels: ScaledKernels, standardizer: Standardizer) -> Whole:
+    def whole(self, standardizer: Standardizer) -> Whole:
         """Fetch all rows, with inputs in float32; the workers keep their rows, and solve cells."""
         problem, table = self._problem, self._table
         is_weighted = table.is_weighted or problem.beyond is not None
@@ -81,9 +80,9 @@ class AllDaskRows(AllRows):
         rows = ColumnRows(np.ascontiguousarray(Z.T), standardizer)
         whole = problem.of_all(rows, table.rows, y, learned, weights, own_weights)
         cells = DaskCells(parts, table.lengths, whole.mean_weight, self._task_jobs)
-        return whole, rows, table.rows, cells
+        return whole, table.rows, cells
 
-    def _training_rows(self, kernels: ScaledKernels) -> Any:  # with the methods of `TrainingRows`
+    def _training_rows(self) -> Any:  # with the methods of `TrainingRows`
         problem, table = self._problem, self._table
         encoding = self._encoding()
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)

@@ -3,10 +3,11 @@
 Its values are computed by tiles in threads, as whole or packed matrices, with derivatives for searches.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations_with_replacement, product
+from typing import cast
 
 import numpy as np
 
@@ -132,17 +133,12 @@ class KernelValues:
         return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
 
     def _tile(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> np.ndarray:
-        parts = self._parts(sides, rows, columns)
-        total = next(parts)
-        for K in parts:
-            total += K
-        return total
-
-    def _parts(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> Iterator[np.ndarray]:
+        total: np.ndarray | None = None
         for matrix, share, gamma, A, B in zip(self.matrices, self.shares, self.gammas, *sides, strict=True):
             K = matrix.of_prepared(_part(A, rows), _part(B, columns), gamma)
             K *= np.float32(share)
-            yield K
+            total = K if total is None else np.add(total, K, out=total)
+        return cast(np.ndarray, total)
 
 
 class SumWithSlopes:
@@ -166,7 +162,8 @@ class SumWithSlopes:
         """Return the kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of each parameter."""
         total, own_share = (square(scratch, name, X.shape[1]) for name in ("sum", "share"))
         total[...] = 0.0
-        gammas, shares = self._parted(gamma)
+        n_kernels = len(self._matrices)
+        gammas, shares = gamma[:-n_kernels].reshape(n_kernels, -1), gamma[-n_kernels:]
         values, slopes = list[np.ndarray](), list[Slopes]()
         for matrix, share, own, memory in zip(self._matrices, shares, gammas, self._scratches, strict=True):
             K, slopes_of = matrix.with_slopes(X, own, memory)
@@ -180,15 +177,12 @@ class SumWithSlopes:
             for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, shares, slopes, strict=True)):
                 by_share[k] = share * float(np.vdot(M, values[k]))
                 np.copyto(own_share, M)
-                by_gamma[k] = share * _by_gamma(matrix, slopes_of(own_share))
+                own, linear_map = slopes_of(own_share), matrix.linear_map if isinstance(matrix, RadialMatrix) else None
+                # Slopes by the linear map are slopes by roots of gamma.
+                by_gamma[k] = share * (own if linear_map is None else (linear_map * own).sum(axis=1) / 2)
             return np.append(by_gamma.ravel(), by_share)
 
         return total, all_slopes
-
-    def _parted(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return gammas (n_kernels, n_inputs), and shares."""
-        n_kernels = len(self._matrices)
-        return parameters[:-n_kernels].reshape(n_kernels, -1), parameters[-n_kernels:]
 
 
 class PackedKernel:
@@ -263,12 +257,6 @@ def _part(arrays: Prepared, place: slice) -> Prepared:
     return tuple(np.ascontiguousarray(array[..., place]) for array in arrays)
 
 
-def _by_gamma(matrix: DifferentiableMatrix, slopes: np.ndarray) -> np.ndarray:
-    """Return slopes by the logarithms of gamma, also for slopes by a linear map R of the roots of gamma."""
-    linear_map = matrix.linear_map if isinstance(matrix, RadialMatrix) else None
-    return slopes if linear_map is None else (linear_map * slopes).sum(axis=1) / 2
-
-
 def _fill(
     values: Callable[[slice, slice], np.ndarray], n_together: int, rows: slice, columns: slice, tile: np.ndarray
 ) -> None:
@@ -276,15 +264,12 @@ def _fill(
         for others in slices(columns.stop, n_together, columns.start):
             if others.start >= some.start:
                 place = _within(some, rows), _within(others, columns)
-                tile[place] = _packed(values(some, others))
+                K = values(some, others)
+                K *= _STEPS
+                K += np.float32(0.5)  # the conversion to integers truncates
+                tile[place] = K
                 if rows == columns and others.start > some.start:
                     tile[place[::-1]] = tile[place].T
-
-
-def _packed(values: np.ndarray) -> np.ndarray:
-    values *= _STEPS
-    values += np.float32(0.5)  # the conversion to integers truncates
-    return values
 
 
 def _within(some: slice, rows: slice) -> slice:

@@ -48,7 +48,7 @@ def noise_model_of(problem: Problem, kernels: ScaledKernels, solution: Solution,
     quiet, kernel = run.quiet(0, settings), _kernel_of(kernels, solution)
     tuned = ExactSolver(replace(own, train=some), quiet, kernel).tuned()
     logs = ExactSolver(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
-    expected = targets.decode(logs.predict(run.settings.n_jobs)(kernels.X[rows]))
+    expected = targets.decode(logs.predict(run.settings.n_jobs)(problem.table[rows]))
     places = np.full(len(problem.table), -1)
     places[rows] = np.arange(len(rows))
     sizes = np.exp(expected)
@@ -56,7 +56,7 @@ def noise_model_of(problem: Problem, kernels: ScaledKernels, solution: Solution,
     scaled, weights = residuals / np.exp(expected), counts_of(problem, rows)
 
     def changes() -> np.ndarray:
-        final = (problem.Y[rows] - solution.predict(run.settings.n_jobs)(kernels.X[rows])) / sizes
+        final = (problem.Y[rows] - solution.predict(run.settings.n_jobs)(problem.table[rows])) / sizes
         return sorted_residuals(np.abs(final - scaled), weights)
 
     differ, function = _differ(own, logs), cast(ExactFunction, logs.function)
@@ -116,4 +116,4 @@ def _kernel_of(kernels: ScaledKernels, solution: Solution) -> ScaledKernels:
         main = (kernels.radial if is_radial(main.kernel) else kernels.binning).main
     kernel = main.kernel if isinstance(main.kernel, RBF | Laplacian | Matern) else Laplacian()
     own = KernelSum([replace(main, kernel=kernel, share=1.0)], _START_ALPHA, _SPREAD_ROWS)
-    return ScaledKernels(kernels.X, [Trial(own, 1.0)])
+    return ScaledKernels([Trial(own, 1.0)])

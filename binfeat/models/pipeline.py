@@ -127,7 +127,7 @@ def reweighted(
     """
     if not problem.loss.has_link:
         return problem, solution
-    scores, moved, first = solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf, solution
+    scores, moved, first = solution.scores_of_all(problem.table, run.settings.n_jobs), np.inf, solution
     for _ in range(_MOST_STEPS):
         start, quiet = run.clock.used, run.quiet(0)
         near = problem.at(scores, solution.predict(run.settings.n_jobs))
@@ -136,7 +136,7 @@ def reweighted(
             moved = 0.0
             break
         before, problem, solution = scores, near, following
-        scores = solution.scores_of_all(kernels.X, run.settings.n_jobs)
+        scores = solution.scores_of_all(problem.table, run.settings.n_jobs)
         moved = _moved(problem, scores - before)
         if moved < _SMALL_STEP or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break
@@ -187,7 +187,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         samples=solution.samples,
         errors=solution.errors,
         noise_model=noise_model,
-        rises=None if is_short else _rises(problem, kernels, solution, run),
+        rises=None if is_short else _rises(problem, solution, run),
     )
 
 
@@ -248,7 +248,7 @@ def _near_small_model(start: Problem, run: Run) -> Problem:
         begun = run.clock.used
         known, solution = _small_model(near, kernels, known, quiet)
         predict = solution.predict(run.settings.n_jobs)
-        predictions = predict(kernels.X)
+        predictions = predict(start.table)
         predictions[solution.rows] = solution.predictions
         before, near = near, near.at(predictions, predict)
         in_time = run.may_continue(Phase.TARGETS, run.clock.used - begun)
@@ -309,7 +309,7 @@ def _error(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     return np.array([losses.mean(), standard_error])
 
 
-def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> np.ndarray | None:
+def _rises(problem: Problem, solution: Solution, run: Run) -> np.ndarray | None:
     """Return the increase of the loss when each input is shuffled, for a model that stores no rows."""
     function = solution.function
     if not isinstance(function, FeatureFunction):
@@ -317,5 +317,5 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     some = evenly_spaced(len(solution.rows), ROWS)
     rows = solution.rows[some]
     weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
-    own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights, counts_of(problem, rows)
+    own = problem.table[rows], residuals, np.ones(len(rows)) if weights is None else weights, counts_of(problem, rows)
     return rises_of_features(function, *own, problem.encoder.source, solution.kernel.main.gamma, run.settings.n_jobs)

@@ -156,8 +156,7 @@ class HighDimensionalSearch:
 
     def _kernels(self, found: Trial) -> ScaledKernels:
         is_perfect = found.error < self._negligible
-        known = self._problem.table, [found], True, is_perfect
-        return ScaledKernels(*known, histories=self._history, unseen=self._unseen)
+        return ScaledKernels([found], True, is_perfect, self._history, self._unseen)
 
 
 def _gamma(std: np.ndarray, is_standard: bool) -> np.ndarray:

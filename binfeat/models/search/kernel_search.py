@@ -29,9 +29,8 @@ from binfeat.models.search.linear_maps import LinearMapSearch
 
 @dataclass(frozen=True, eq=False)
 class ScaledKernels:
-    """Encoded inputs, and kernels with one gamma per input, with errors on the same rows."""
+    """Kernels with one gamma per input of the encoded table, with errors on the same rows."""
 
-    X: np.ndarray  # the encoded table, (n_rows, n_inputs)
     found: list[Trial]  # first the kernel of the grids, if any, then a radial one
     learned: bool = False  # True if length scales are learned from this table
     is_perfect: bool = False  # True if the error of a kernel is negligible
@@ -65,12 +64,13 @@ class ScaledKernels:
         own = [(errors, gammas) for known, errors, gammas in self.histories if known == kernel]
         if not is_radial(kernel):
             own += [(errors, gammas) for known, errors, gammas in self.histories if not is_radial(known)]
-        return own[0] if own else (np.empty(0), np.empty((0, self.X.shape[1])))
+        return own[0] if own else (np.empty(0), np.empty((0, self.binning.main.gamma.size)))
 
     def relevances(self, problem: Problem, part: KernelPart, n_rows: int, seed: int) -> np.ndarray:
         """Return the share of each input in the mean exponent of a kernel, on a limited number of rows."""
         rows, rng = problem.train[:n_rows], np.random.default_rng(seed)
-        return exponent_shares(part.gamma, mean_distances(self.X[rows], problem.categorical, rng, part.kernel.power))
+        distances = mean_distances(problem.table[rows], problem.categorical, rng, part.kernel.power)
+        return exponent_shares(part.gamma, distances)
 
 
 def _with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
@@ -231,8 +231,8 @@ class KernelSearch:
         return None
 
     def _kernels(self) -> ScaledKernels:
-        known = self._problem.table, self._found, self._run.settings.learns_gamma, self._is_perfect
-        return ScaledKernels(*known, histories_of(self._searches))
+        learned, histories = self._run.settings.learns_gamma, histories_of(self._searches)
+        return ScaledKernels(self._found, learned, self._is_perfect, histories)
 
     def _note(self) -> None:
         best = min(self._found, key=lambda own: own.error)

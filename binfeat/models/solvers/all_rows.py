@@ -11,11 +11,10 @@ from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.tables import count_bins
 from binfeat.features.fourier.features import FourierMap
 from binfeat.length_scales.matrices import Standardizer
-from binfeat.models.fitted.cell_trees import ColumnRows, ScaledTable
+from binfeat.models.fitted.cell_trees import ColumnRows
 from binfeat.models.kernel_algebra.loss import MARGINS
 from binfeat.models.problem import Problem, rows_of
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.settings import SIZES, Settings
 from binfeat.models.solvers.cells import EachCell
 from binfeat.models.solvers.growth import GridLaw, Growth, TrainingRows
@@ -24,9 +23,9 @@ from binfeat.models.table.findings import warn_of_few_grids
 
 RowsOf = Callable[[Problem, Run], "AllRows"]  # from a problem with all rows, or a sample of them
 
-# All rows with their scaled inputs, the numbers of the sample's rows among them, and a function that solves cells on
-# workers, or None for rows in this process.
-Whole = tuple[Problem, ScaledTable, np.ndarray, EachCell | None]
+# The problem of all rows, the numbers of the sample's rows among them, and a function that solves cells on workers, or
+# None for rows in this process.
+Whole = tuple[Problem, np.ndarray, EachCell | None]
 
 
 def first_grids(run: Run, n_rows: int) -> int:
@@ -59,36 +58,36 @@ class AllRows:
         of_row = 4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets)
         return 0 if self.in_memory else self.n_all * of_row
 
-    def whole(self, kernels: ScaledKernels, standardizer: Standardizer) -> Whole:
+    def whole(self, standardizer: Standardizer) -> Whole:
         """Return all rows with their inputs, possibly stored standardized."""
-        return self._problem, kernels.X, np.arange(len(self._problem.table)), None
+        return self._problem, np.arange(len(self._problem.table)), None
 
-    def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
+    def _training_rows(self) -> TrainingRows:
         """Return all rows for `Growth`."""
         problem, rows, held_out = self._problem, self._rows, slice(len(self._problem.train), None)
         given = problem.Y[rows], rows_of(problem.weights, rows), held_out, self._run.settings.n_jobs
-        return TrainingRows([kernels.X[rows]], *given, self._max_bytes // 2)
+        return TrainingRows([problem.table[rows]], *given, self._max_bytes // 2)
 
-    def new_growth(self, kernels: ScaledKernels, source: GridLaw | FourierMap) -> Growth:
+    def new_growth(self, source: GridLaw | FourierMap) -> Growth:
         """Return a model without grids, or of Fourier features; validation rows have weight 0."""
-        rows, X_out = self._training_rows(kernels), kernels.X[self._problem.held_out]
+        rows, X_out = self._training_rows(), self._problem.table[self._problem.held_out]
         return Growth(rows, X_out, source, self._run.settings.n_jobs, self._max_bytes)
 
-    def first_and_most_grids(self, kernels: ScaledKernels, law: GridLaw) -> tuple[int, int]:
+    def first_and_most_grids(self, law: GridLaw) -> tuple[int, int]:
         """Return the initial and the maximum number of grids."""
-        by_bins, wanted = self.most_grids(kernels, law), self._run.settings.max_grids
+        by_bins, wanted = self.most_grids(law), self._run.settings.max_grids
         most = int(np.clip(by_bins, 1, wanted))
         if by_bins < wanted:
             self._run.note_memory(f"{most} grids")
             warn_of_few_grids(most)
         return min(first_grids(self._run, self.n_all), most), most
 
-    def most_grids(self, kernels: ScaledKernels, law: GridLaw) -> float:
+    def most_grids(self, law: GridLaw) -> float:
         """Return the number of grids that should fit in memory: bins grow with a power of the rows.
 
         It is infinite if even grids with a bin for each row fit.
         """
-        most, X = partial(most_grids, self._max_bytes, self.n_all), kernels.X
+        most, X = partial(most_grids, self._max_bytes, self.n_all), self._problem.table
         of_targets = self._problem.n_targets, least_dtype(self.n_all)
         if most(self.n_all, *of_targets) >= self._run.settings.max_grids:
             return np.inf
@@ -135,15 +134,15 @@ class SourceRows(AllRows):
         parts = [problem.beyond(X, y[place], rows_of(weights, place)) for place, X in numbered(self._table())]
         self._Y, self._weights = map(np.concatenate, zip(*parts, strict=True))
 
-    def whole(self, kernels: ScaledKernels, standardizer: Standardizer) -> Whole:
-        columns = np.empty((kernels.X.shape[1], self.n_all), np.float32)
+    def whole(self, standardizer: Standardizer) -> Whole:
+        columns = np.empty((self._problem.table.shape[1], self.n_all), np.float32)
         for place, X in numbered(self._table()):
             columns[:, place] = standardizer.columns(X)
         rows, numbers = ColumnRows(columns, standardizer), self._source.rows
         given = self._y, self._Y, self._weights, self._own_weights
-        return self._problem.of_all(rows, numbers, *given), rows, numbers, None
+        return self._problem.of_all(rows, numbers, *given), numbers, None
 
-    def _training_rows(self, kernels: ScaledKernels) -> TrainingRows:
+    def _training_rows(self) -> TrainingRows:
         held_out, n_jobs = self._source.rows[self._problem.held_out], self._run.settings.n_jobs
         return TrainingRows(self._table(), self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
 

@@ -15,7 +15,7 @@ from binfeat.length_scales.kernel_sum import KernelSum, Trial
 from binfeat.length_scales.matrices import Standardizer
 from binfeat.length_scales.search import MOST_INPUTS, mean_distances
 from binfeat.linear.posterior import RidgePosterior
-from binfeat.models.fitted.cell_trees import CellTrees, ScaledTable, split_into_cells
+from binfeat.models.fitted.cell_trees import CellTrees, split_into_cells
 from binfeat.models.fitted.fitted import Function
 from binfeat.models.fitted.kernel_function import HeldOutErrors
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
@@ -81,7 +81,7 @@ class KernelCandidate(ABC):
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._earlier_levels = earlier_levels
-        self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
+        self._rows = KernelRows.of(problem, run, unseen=kernels.unseen)
 
     @abstractmethod
     def solve(self, rows: AllRows, run: Run) -> Solution:
@@ -114,7 +114,6 @@ class KernelRows:
     """
 
     problem: Problem
-    X: ScaledTable  # scaled, (n_rows, n_inputs)
     all: np.ndarray  # rows of the model
     known: np.ndarray  # rows for decisions, which trees split into cells
     held_out: np.ndarray  # validation rows
@@ -128,7 +127,6 @@ class KernelRows:
         cls,
         problem: Problem,
         run: Run,
-        X: ScaledTable,
         standardizer: Standardizer | None = None,
         unseen: np.ndarray | None = None,
     ) -> Self:
@@ -146,8 +144,8 @@ class KernelRows:
         elif unseen is not None and problem.groups is None:
             known, validated = np.setdiff1d(known, unseen), unseen
         if standardizer is None:
-            standardizer = Standardizer.of(X[thinned(known, _STANDARDIZER_ROWS)], problem.categorical)
-        return cls(problem, X, every, known, validated, standardizer)
+            standardizer = Standardizer.of(problem.table[thinned(known, _STANDARDIZER_ROWS)], problem.categorical)
+        return cls(problem, every, known, validated, standardizer)
 
     @property
     def validated(self) -> np.ndarray:
@@ -157,13 +155,13 @@ class KernelRows:
     @property
     def is_high_dimensional(self) -> bool:
         """True for so many inputs that the search starts from a linear model, which must not be better."""
-        return self.X.shape[1] > MOST_INPUTS
+        return self.problem.table.shape[1] > MOST_INPUTS
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Return rows with these numbers, (n_inputs, len(rows))."""
-        out = np.empty((self.X.shape[1], len(rows)), np.float32)
+        out = np.empty((self.problem.table.shape[1], len(rows)), np.float32)
         for place in cached_parts(len(rows), len(out)):
-            out[:, place] = self.standardizer.columns(self.X[rows[place]])
+            out[:, place] = self.standardizer.columns(self.problem.table[rows[place]])
         return out
 
     def part(self, rows: np.ndarray) -> Cell:
@@ -178,13 +176,13 @@ class KernelRows:
         counts = np.any([part.gamma > 0 for part in kernel.parts], axis=0)
 
         def spread(rows: np.ndarray) -> np.ndarray:
-            some = self.X[thinned(rows, self.spread_rows)]
+            some = self.problem.table[thinned(rows, self.spread_rows)]
             exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.kernel.power)
             if exponents.any():
                 return exponents ** (1 / main.kernel.power)
-            return (counts & (np.ptp(self.X[rows], axis=0) > 0)).astype(float)
+            return (counts & (np.ptp(self.problem.table[rows], axis=0) > 0)).astype(float)
 
-        return split_into_cells(self.X, self.known, spread, most, rng, self.disorder if tree else 0.0)
+        return split_into_cells(self.problem.table, self.known, spread, most, rng, self.disorder if tree else 0.0)
 
     def samples(self, kernel: KernelSum, most: int, seed: int) -> list[np.ndarray]:
         """Return known rows of the cells of a first tree, up to a maximum for each."""

@@ -48,9 +48,11 @@ class CellEnsemble:
         self._cell_rows: list[np.ndarray] = []  # their rows with coefficients
         self._totals: dict[int, float] = {}  # total weights of rows that represent equal rows
         self._sums = np.zeros(rows.problem.Y.shape)  # sums of leave-one-out residuals
-        self.variances = np.zeros(len(rows.X))  # of leave-one-out predictions of the first tree, relative to the noise
+        self.variances = np.zeros(
+            len(rows.problem.table)
+        )  # of leave-one-out predictions of the first tree, relative to the noise
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of predictions of trees for their rows
-        self._counts = np.zeros(len(rows.X))  # number of trees with the row
+        self._counts = np.zeros(len(rows.problem.table))  # number of trees with the row
         values, loss = kernel.values(rows.standardizer, rows.problem.categorical, 1), rows.problem.loss
         self._solver = CellSolver(values, kernel.alpha, loss if loss.needs_matrix else None, most)
         self._levels = None if columns is None else LevelSolver(rows, values, kernel.alpha, columns, n_jobs)
@@ -142,11 +144,11 @@ class CellEnsemble:
     def _joined(self) -> LocalFunction:
         rows, cells, cell_rows = self._rows, self._cells, self._cell_rows
         ordered = np.concatenate(cell_rows[: len(self._trees[0].inputs) + 1])  # neighboring rows are adjacent
-        apart = np.ones(len(rows.X), bool)
+        apart = np.ones(len(rows.problem.table), bool)
         apart[ordered] = False
         ordered = np.append(ordered, rows.known[apart[rows.known]])
         X, _, weights = rows.part(ordered)
-        numbers = np.zeros(len(rows.X), np.int32)
+        numbers = np.zeros(len(rows.problem.table), np.int32)
         numbers[ordered] = np.arange(len(ordered))
         if self._totals:
             weights = np.ones(len(ordered)) if weights is None else weights.copy()

@@ -259,7 +259,7 @@ def known_kernels(previous: Fitted, problem: Problem, run: Run) -> ScaledKernels
     run.note("warm start", "scaling, length scales and kernel", previous.held_out_error[0])
     kernel = _known_kernel(previous, problem, run)
     histories = [(part.kernel, previous.length_scale_errors, previous.length_scale_gammas) for part in kernel.parts]
-    return ScaledKernels(problem.table, [Trial(kernel, previous.held_out_error[0])], histories=histories)
+    return ScaledKernels([Trial(kernel, previous.held_out_error[0])], histories=histories)
 
 
 def known_solver(previous: Fitted, choice: SolverChoice, kernels: ScaledKernels) -> Candidate:

@@ -56,7 +56,7 @@ class LevelSearch:
         if self._columns is None:
             return None
         numbers = self._columns.level_inputs[self._columns.n_levels >= self._fewest_levels]
-        is_kept = np.ones(self._rows.X.shape[1])
+        is_kept = np.ones(self._rows.problem.table.shape[1])
         is_kept[numbers] = 0.0
         kernel = replace(start, parts=[replace(part, gamma=part.gamma * is_kept) for part in start.parts])
         return self._better(kernel, start, self.worth_instead, 0.0)
@@ -120,7 +120,7 @@ class LevelSearch:
         inputs = np.flatnonzero(self._rows.problem.categorical)
         if not inputs.size:
             return None
-        known, X = self._rows.known, self._rows.X
+        known, X = self._rows.known, self._rows.problem.table
         counts = [np.bincount(np.asarray(X[known, j]).astype(np.int64)) for j in inputs.tolist()]
         n_bytes = fit_bytes(self._run.settings.max_bytes) / self.memory_ratio
         most = min(self.most_columns, int(np.sqrt(n_bytes / self.pair_bytes)))
@@ -189,7 +189,7 @@ class LevelSolver:
         self, rows: KernelRows, kernel: KernelValues, alpha: float, columns: LevelColumns, n_jobs: int | None
     ) -> None:
         self._rows, self._kernel, self._alpha, self.columns, self._n_jobs = rows, kernel, alpha, columns, n_jobs
-        self._left = np.ones(len(rows.X))  # share of the diagonal of the inverse that remains with effects
+        self._left = np.ones(len(rows.problem.table))  # share of the diagonal of the inverse that remains with effects
         self.weights = np.zeros((columns.n_columns, rows.problem.n_targets))
 
     def first(self, cells: list[np.ndarray]) -> list[SolvedCell]:
@@ -203,7 +203,9 @@ class LevelSolver:
             part = self._part(rows) if part.V is None else part
             coef, diagonal = part.joint(effects)
             self._left[rows] = diagonal / part.diagonal
-            return self._solved(rows, coef, diagonal, part.alpha)
+            problem = self._rows.problem
+            Y, weights = problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
+            return SolvedCell.of(coef, diagonal, part.alpha, Y, weights)
 
         return side_by_side(finish, list(zip(cells, parts, strict=True)), self._n_jobs)
 
@@ -216,7 +218,7 @@ class LevelSolver:
             B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights, overwrite=True)
             effects = padded[self.columns.of_rows(X)].sum(axis=0)
             coef = times_square(B, Y - effects)
-            return self._solved(rows, coef, self._left[rows] * squared_row_norms(B), alpha)
+            return SolvedCell.of(coef, self._left[rows] * squared_row_norms(B), alpha, Y, weights)
 
         return side_by_side(solve, cells, self._n_jobs)
 
@@ -233,7 +235,3 @@ class LevelSolver:
     def _part(self, rows: np.ndarray) -> CellPart:
         X, Y, weights = self._rows.part(rows)
         return CellPart.of(self._kernel(X, X), self._alpha, weights, Y, self.columns.of_rows(X))
-
-    def _solved(self, rows: np.ndarray, coef: np.ndarray, diagonal: np.ndarray, alpha: float) -> SolvedCell:
-        _, Y, weights = self._rows.part(rows)
-        return SolvedCell.of(coef, diagonal, alpha, Y, weights)

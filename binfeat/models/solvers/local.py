@@ -15,7 +15,6 @@ from binfeat.models.fitted.local import LocalPosterior
 from binfeat.models.kernel_algebra.level_effects import LevelColumns
 from binfeat.models.problem import Problem, counts_of, without_scoring
 from binfeat.models.run import Phase, Run
-from binfeat.models.search.kernel_search import ScaledKernels
 from binfeat.models.solvers.all_rows import AllRows
 from binfeat.models.solvers.candidate import KernelCandidate, KernelRows, Solution, warn_of_steps
 from binfeat.models.solvers.cell_ensemble import CellEnsemble
@@ -34,14 +33,13 @@ class _Trees:
         self,
         problem: Problem,
         run: Run,
-        kernels: ScaledKernels,
         rows: KernelRows,
         numbers: np.ndarray,  # numbers of the table's rows among all rows
         each_cell: EachCell | None,
         held_out: np.ndarray | None,  # validation rows of the table; None for leave-one-out predictions of `every`
         every: np.ndarray,
     ) -> None:
-        self._problem, self._run, self._kernels, self._rows = problem, run, kernels, rows
+        self._problem, self._run, self._rows = problem, run, rows
         self.numbers, self._each_cell = numbers, each_cell
         self._leaves_out, self.validated_rows = held_out is None, every if held_out is None else held_out
         self.levels: LevelColumns | None = None  # levels with effects shared by all cells
@@ -89,13 +87,13 @@ class _Trees:
     def _predictions(self, ensemble: CellEnsemble, rows: np.ndarray) -> np.ndarray:
         if self._leaves_out:
             return ensemble.predictions(self.numbers[rows])
-        X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
+        X, intercept = self._problem.table[rows], np.zeros(self._problem.n_targets)
         return ensemble.function().scores(X, intercept, self._run.settings.n_jobs)
 
     def _variances(self, ensemble: CellEnsemble, rows: np.ndarray) -> np.ndarray:
         if self._leaves_out:
             return ensemble.variances[self.numbers[rows]]
-        return LocalPosterior(ensemble.function(), None, self._run.settings.n_jobs).variances(self._kernels.X[rows])
+        return LocalPosterior(ensemble.function(), None, self._run.settings.n_jobs).variances(self._problem.table[rows])
 
 
 class LocalSolver(KernelCandidate):
@@ -144,13 +142,13 @@ class LocalSolver(KernelCandidate):
 
     def _take(self, rows: AllRows, run: Run) -> None:
         """Get all rows (the table may be a sample of them), and the validation rows among them."""
-        problem, X, numbers, each_cell = rows.whole(self._kernels, self._rows.standardizer)
-        every, of_table = KernelRows.of(problem, run, X, self._rows.standardizer), self._rows.all
+        problem, numbers, each_cell = rows.whole(self._rows.standardizer)
+        every, of_table = KernelRows.of(problem, run, self._rows.standardizer), self._rows.all
         known = np.intersect1d(problem.train, every.all) if self._holds_out else np.sort(every.all)
         self._rows, self._on_workers = replace(every, known=known), each_cell is not None
         held_out = self._problem.held_out[self._problem.weighty(self._problem.held_out)]
         given = numbers, each_cell, held_out if self._holds_out else None
-        self._trees = _Trees(self._problem, run, self._kernels, self._rows, *given, of_table)
+        self._trees = _Trees(self._problem, run, self._rows, *given, of_table)
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
     def _begin(self, run: Run) -> CellEnsemble:

@@ -96,7 +96,7 @@ class FeatureSolver(ABC):
         rows = problem.held_out
         count, variances = problem.weighty(rows), np.broadcast_to(sizing.variances, len(rows))
         known = (problem.Y[rows] - predictions)[count], variances[count]
-        bins = features if isinstance(features, BinMap) else BinMap.none(self._kernels.X.shape[1])
+        bins = features if isinstance(features, BinMap) else BinMap.none(self._problem.table.shape[1])
         fourier = features if isinstance(features, FourierMap) else None
         return Solution(
             features=self.features,
@@ -139,7 +139,7 @@ class BinsSolver(FeatureSolver):
 
     def _fit(self, kernel: KernelSum, alphas: np.ndarray, run: Run) -> Trial:
         """Return the kernel with the best of some penalties, by a model of a sample."""
-        n_jobs, (X, X_out) = run.settings.n_jobs, (self._kernels.X[rows] for rows in self._sample(run))
+        n_jobs, (X, X_out) = run.settings.n_jobs, (self._problem.table[rows] for rows in self._sample(run))
         grids = self._law(kernel, run)(first_grids(run, len(X)))
         bin_map, Z = map_and_features(grids, BinningInput.of(X), n_jobs=n_jobs)
         return self._best(kernel, alphas, Z, bin_map(X_out, n_jobs=n_jobs), _BY_CG, run)
@@ -154,9 +154,9 @@ class BinsSolver(FeatureSolver):
         law = self._law(self._kernel, run)
         first, most = run.settings.n_grids, None
         if first is None:
-            first, most = rows.first_and_most_grids(self._kernels, law)
+            first, most = rows.first_and_most_grids(law)
             first = first if self._before is None else min(self._before.n_grids, most)
-        growth = rows.new_growth(self._kernels, law)
+        growth = rows.new_growth(law)
         with run.stage("grids", 1 if most is None else 1 + int(np.ceil(np.log2(most / first)))):
             self._sizing = sizing = Sizing(growth, self._problem, run, self._kernel.alpha)
             sizing.run(first, most)
@@ -172,9 +172,9 @@ class BinsSolver(FeatureSolver):
         with run.stage("overall length scale", len(self.factors)):
             for factor in self.factors:
                 start, law = run.clock.used, self._law(self._kernel.scaled(factor), run)
-                if rows.most_grids(self._kernels, law) < run.limits.few_grids and factor > 1:
+                if rows.most_grids(law) < run.limits.few_grids and factor > 1:
                     break
-                growth = rows.new_growth(self._kernels, law)
+                growth = rows.new_growth(law)
                 growth.grow(run.limits.few_grids)
                 _, _, predictions = growth.solve(self._kernel.alpha, self.factor_tol, Sizing.max_iter)
                 error = losses(predictions).mean()
@@ -194,7 +194,7 @@ class FourierSolver(FeatureSolver):
     def validate(self, run: Run) -> np.ndarray:
         kernel = self._kernels.radial
         fourier = _fourier_map(kernel.main, run.limits.n_fourier, run)
-        X, X_out = (self._kernels.X[rows] for rows in self._sample(run))
+        X, X_out = (self._problem.table[rows] for rows in self._sample(run))
         Z, Z_out = LazyFeatures(fourier, X, fourier.n_components), fourier(X_out)
         best = self._best(kernel, _penalties(run, self._problem.mean_weight * _ALPHAS), Z, Z_out, _BY_GRAM, run)
         self._kernel = best.kernel
@@ -228,7 +228,7 @@ class FourierSolver(FeatureSolver):
         return sizing
 
     def _sized(self, fourier: FourierMap, alpha: float, rows: AllRows, run: Run) -> Sizing:
-        sizing = Sizing(rows.new_growth(self._kernels, fourier), self._problem, run, alpha)
+        sizing = Sizing(rows.new_growth(fourier), self._problem, run, alpha)
         sizing.run_without_grids()
         return sizing
 
