@@ -92,6 +92,29 @@ def test_no_penalty_and_dependent_features(table):
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [100, 200_000])
+def test_no_penalty_and_a_constant_column(rng, dtype, n_rows):
+    x, weights = rng.normal(size=n_rows), rng.uniform(0.5, 2, n_rows)
+    Z, y = np.column_stack([x, np.full(n_rows, 0.1)]).astype(dtype), 2 * x + 3
+    halves = [(Z[rows], y[rows], weights[rows]) for rows in (slice(n_rows // 2), slice(n_rows // 2, None))]
+    for model in (
+        CGRidge(alpha=0.0).fit(Z, y),
+        CGRidge(alpha=0.0).fit(Z, y, weights),
+        CGRidge(alphas=[0.0, 1e4]).fit(Z, y, weights),
+        CGRidge(alpha=0.0).partial_fit(*halves[0]).partial_fit(*halves[1]),
+    ):
+        assert model.solver_ == "gram"
+        assert model.coef_[1] == 0
+        np.testing.assert_allclose(model.predict(Z), y, atol=1e-4)
+
+
+def test_a_flag_far_from_zero_is_no_constant(rng):
+    flags = rng.random(500) > 0.5
+    Z = (1e6 + flags[:, np.newaxis]).astype(np.float32)
+    np.testing.assert_allclose(CGRidge(alpha=0.0).fit(Z, flags).coef_, 1, rtol=1e-3)
+
+
 def test_path_by_either_factorization(table, monkeypatch):
     Z, Y = table
     system = gram.gram_system(ProcessRows(Z, Y), True)

@@ -1,7 +1,7 @@
 """Ridge from the Gram matrix of dense features: exact, and cheaper than iterations for few features."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
 
@@ -30,6 +30,7 @@ _DIGIT_ITERATIONS = 15  # iterations per digit of the residual
 _DEFAULT_DIGITS = 2.8  # for the default stopping rule: 42 iterations in the mean of 15 tables and 4 penalties
 _MEMORY_PART = 4  # the matrix and its factor may need a quarter of the memory
 _TINY = np.finfo(float).tiny
+_CONSTANT = 2.0  # roundings of the mean of a column; a smaller standard deviation is a rounding error
 
 
 def gram_fits(n_columns: int) -> bool:
@@ -90,11 +91,20 @@ class GramSystem:
     ) -> Iterator[Result]:
         """Yield the exact result for each penalty; see `solve_ridge`. Start and limits are not used."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
-        factors = self._eigen() if len(alphas) * _CHOLESKY_COST > _EIGEN_COST else None
+        system = self._without_constants()
+        factors = system._eigen() if len(alphas) * _CHOLESKY_COST > _EIGEN_COST else None
         for alpha in alphas:
             penalties = np.broadcast_to(alpha, self.right.shape[1:])
-            W = self._by_cholesky(penalties) if factors is None else self._by_eigen(*factors, penalties)
-            yield self._result(W, penalties)
+            W = system._by_cholesky(penalties) if factors is None else system._by_eigen(*factors, penalties)
+            yield system._result(W, penalties)
+
+    def _without_constants(self) -> "GramSystem":
+        """Return the system with 0 instead of rounding errors of constant columns, which a small penalty multiplies."""
+        deviations = np.sqrt(np.maximum(np.diag(self.matrix), 0.0) / max(self.total, _TINY))
+        varies = deviations >= _CONSTANT * np.finfo(self.dtype).eps * np.abs(self.means)
+        if varies.all():
+            return self
+        return replace(self, matrix=self.matrix * np.outer(varies, varies), right=self.right * varies[:, np.newaxis])
 
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         with threads_to_factorize(len(self.matrix)):
@@ -102,7 +112,7 @@ class GramSystem:
 
     def _by_eigen(self, values: np.ndarray, vectors: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         sums = np.maximum(values, 0.0)[:, None] + alpha
-        least = values[-1] * len(values) * np.finfo(float).eps
+        least = max(values[-1], 0.0) * len(values) * np.finfo(float).eps
         projected = vectors.T @ self.right
         return vectors @ np.divide(projected, sums, out=np.zeros_like(projected), where=sums > least)
 
@@ -163,11 +173,12 @@ def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
 
 
 def _mean_of(block: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the mean row with weights (n_rows,), or without if all are 0."""
+    """Return the mean row with weights (n_rows,), or without if all are 0; the values of constant columns are exact."""
     if weights is None or not weights.any():
-        return block.mean(axis=0)
-    shares = (weights / weights.sum()).astype(block.dtype)
-    return np.einsum("i,ij->j", shares, block)
+        mean = block.mean(axis=0, dtype=np.float64)
+    else:
+        mean = np.einsum("i,ij->j", weights / weights.sum(), block)
+    return mean.astype(block.dtype)
 
 
 def _pieces(block: np.ndarray) -> Iterable[slice]:
