@@ -189,6 +189,14 @@ def test_a_warm_start_has_the_type_of_the_new_features(rng, loss):
     np.testing.assert_allclose(ridge.coef_, expected.coef_, atol=1e-7)
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
+def test_a_warm_start_without_intercept_drops_the_earlier_one(table, loss):
+    Z, _, labels = table
+    model = CGRidgeClassifier(loss=loss, warm_start=True).fit(Z, labels == 0)
+    assert model.intercept_ != 0
+    assert model.set_params(fit_intercept=False).fit(Z, labels == 0).intercept_ == 0
+
+
 def test_features_without_columns_are_refused(rng):
     X = rng.normal(size=(200, 3))
     with pytest.warns(UserWarning, match="Grids are too fine"):

@@ -176,7 +176,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Return the result of an earlier fit as start, or None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        last, wanted = Result.of_attributes(self.coef_, self.intercept_), (rows.shape[1], rows.n_targets)
+        intercept = self.intercept_ if self.fit_intercept else np.zeros_like(self.intercept_)
+        last, wanted = Result.of_attributes(self.coef_, intercept), (rows.shape[1], rows.n_targets)
         if last.solution.shape != wanted:
             raise ValueError(
                 f"warm_start=True requires the features and targets of the earlier fit, {last.solution.shape}; "
