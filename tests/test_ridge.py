@@ -235,6 +235,22 @@ def test_warnings_point_to_the_callers_line(rng):
     assert seen[0].filename == __file__
 
 
+def test_unsorted_csr_of_the_caller_is_unchanged(rng):
+    X, y = rng.normal(size=(50, 4)), rng.normal(size=50)
+    indices, starts = np.tile([3, 1, 0, 2, 0], 50), np.arange(0, 251, 5)
+    values = X[:, [3, 1, 0, 2, 0]]
+    values[:, [2, 4]] /= 2  # entries of column 0 add up
+    arrays = values.ravel(), indices, starts
+    before = [array.copy() for array in arrays]
+    for array in arrays:
+        array.flags.writeable = False
+    Z = sparse.csr_matrix(arrays, shape=X.shape)
+    for model in (CGRidge(tol=1e-12).fit(Z, y), CGRidge(tol=1e-12).partial_fit(Z, y)):
+        np.testing.assert_allclose(model.coef_, Ridge().fit(X, y).coef_, atol=1e-9)
+    for own, array in zip((Z.data, Z.indices, Z.indptr), before, strict=True):
+        np.testing.assert_array_equal(own, array)
+
+
 def test_columns_of_float32_far_from_zero(rng):
     X = rng.normal(size=(3000, 6)).astype(np.float32)
     far = sparse.csr_matrix(X + np.float32(1000))

@@ -8,7 +8,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.validation import checked_rows, checked_targets, require_y
+from binfeat._common.validation import canonical, checked_rows, checked_targets, require_y
 from binfeat._rows.products import Design, Features
 from binfeat._rows.sources import Source, SourceSummary, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
@@ -33,12 +33,12 @@ def read_design(
 
 
 def check_design(estimator: BaseEstimator, Z: Design, reset: bool = False) -> Features:
-    """Return an operator unchanged, and anything else as a checked array or CSR matrix.
+    """Return an operator unchanged, and anything else as a checked array or canonical CSR matrix.
 
     ValueError if it is complex, or its number of features differs from `fit`, or is 0; `reset` sets the number instead.
     """
     if not isinstance(Z, LinearOperator):
-        return checked_rows(estimator, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return canonical(checked_rows(estimator, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]))
     if np.dtype(Z.dtype).kind == "c":
         raise ValueError(
             f"Complex data not supported: X must be real, got a LinearOperator with dtype {Z.dtype}. Pass its real and "
