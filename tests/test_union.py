@@ -134,6 +134,29 @@ def test_sources(table, output):
     np.testing.assert_allclose(coef, clone(ridge).fit(expected, y, weights).coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["fit_transform", "transform"])
+def test_features_in_files_become_csr_and_arrays(table, method):
+    """Codes in a scratch file after `fit_transform`, blocks of a source after `transform`."""
+    source = blocks(table[0], table[1], block_rows=70)
+    made = union("codes").set_params(bins__max_bytes=10, hashed__max_bytes=10)
+    Z = made.fit_transform(source) if method == "fit_transform" else made.fit(source).transform(source)
+    assert all(block.computed for block in Z.blocks)
+    for rows in (slice(None), slice(None, None, 3), slice(0)):
+        for got in (Z[rows].tocsr().toarray(), Z[rows].toarray()):
+            np.testing.assert_allclose(got, stacked(table[0])[rows], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [sparse.coo_matrix, sparse.csc_matrix, pd.DataFrame, "nullable"])
+def test_blocks_of_any_table(rng, kind):
+    X = rng.normal(size=(5000, 3)).astype(np.float32)
+    block = pd.DataFrame(X).convert_dtypes() if kind == "nullable" else kind(X)
+    Z = StackedFeatures([block, X], [2.0, 1.0])
+    expected = np.hstack([2 * X, X])
+    np.testing.assert_allclose(Z.T @ X, expected.T @ X, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(Z[4990:].tocsr().toarray(), expected[4990:])
+    np.testing.assert_allclose(Z.gram_diagonal(), (expected**2).sum(axis=0), rtol=1e-5)
+
+
 def test_features_computed_when_needed(table, rng, monkeypatch, bytes_computed_at_a_time):
     X = table[0]
     waves = RandomFourier(n_components=30, random_state=0).fit(X)

@@ -1,16 +1,18 @@
 """Concatenated features of several maps, as one operator."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 
 from binfeat._common.memory import require_memory
 from binfeat._common.sparse_tables import csr_container
 from binfeat._common.subsets import slices
-from binfeat._common.validation import check_row_weights
+from binfeat._common.validation import canonical, check_row_weights
 from binfeat._rows.products import (
+    Design,
     Features,
     RowMatrix,
     gram_diagonal,
@@ -20,6 +22,7 @@ from binfeat._rows.products import (
     transposed_product,
     unseen_shares,
 )
+from binfeat._rows.streamed import StreamedFeatures
 
 _BLOCK_BYTES = 2**26  # computed features in memory at a time
 _MOST_ROWS = 2**17
@@ -35,8 +38,8 @@ class StackedFeatures(RowMatrix):
 
     _instead = "output='csr' in all maps, or its tocsr() or toarray()"
 
-    def __init__(self, blocks: Iterable[Features], scales: Iterable[float]) -> None:
-        self.blocks, self.scales = list(blocks), [float(scale) for scale in scales]
+    def __init__(self, blocks: Iterable[Design], scales: Iterable[float]) -> None:
+        self.blocks, self.scales = list(map(_block, blocks)), [float(scale) for scale in scales]
         of_source = next((block for block in self.blocks if getattr(block, "y", None) is not None), None)
         self.y, self.sample_weight = getattr(of_source, "y", None), getattr(of_source, "sample_weight", None)
         self._starts = np.cumsum([0, *(block.shape[1] for block in self.blocks)])
@@ -55,12 +58,14 @@ class StackedFeatures(RowMatrix):
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Yield pairs of a slice of rows and their features; computed features stay in memory until the next pair."""
-        streamed = list(filter(_is_streamed, self.blocks))
+        streamed = [block for block in self.blocks if isinstance(block, StreamedFeatures)]
         step = min((block.step for block in streamed), default=0)
         passes = [block.in_steps(step).row_blocks() for block in streamed]
         for own in zip(*passes) if streamed else self._slices():
             rows, read = own[0][0], iter(own)
-            held = [next(read)[1] if _is_streamed(block) else _held(block[rows]) for block in self.blocks]
+            held = [
+                next(read)[1] if isinstance(block, StreamedFeatures) else _held(block[rows]) for block in self.blocks
+            ]
             yield rows, StackedFeatures(held, self.scales)
 
     def _slices(self) -> Iterator[tuple[tuple[slice, Any]]]:
@@ -88,7 +93,7 @@ class StackedFeatures(RowMatrix):
         """Return all features as one CSR matrix; its type follows scikit-learn's `sparse_interface` setting."""
         parts = []
         for block, scale, _ in self._parts():
-            block = block.toarray() if is_computed(block) else block
+            block = _held(block)
             parts.append((block.tocsr() if hasattr(block, "tocsr") else sparse.csr_array(block)) * scale)
         return csr_container()(sparse.hstack(parts, format="csr", dtype=self.dtype))
 
@@ -116,8 +121,14 @@ class StackedFeatures(RowMatrix):
             np.multiply(part, V.dtype.type(scale), out=out[columns])
 
 
-def _is_streamed(block: Features) -> TypeGuard[Any]:
-    return getattr(block, "streamed", False)
+def _block(Z: Design) -> Features:
+    """Return an operator unchanged, and anything else as an array or CSR."""
+    if isinstance(Z, LinearOperator):
+        return Z
+    if sparse.issparse(Z):
+        return canonical(Z.tocsr())
+    array = np.asarray(Z)
+    return array.astype(np.float64) if array.dtype.kind == "O" else array  # of data frames with nullable types
 
 
 def _held(block: Features) -> Features:

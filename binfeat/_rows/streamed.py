@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from binfeat._common.array_types import DTypeLike
 from binfeat._common.subsets import numbered, places_in
@@ -18,8 +19,6 @@ class StreamedFeatures(ComputedFeatures):
     `compute` converts a block of `rows` to an array, CSR or a BinMatrix; `dense` is True for arrays.
     Targets `y` and `sample_weight` are from the source; `selected` contains the numbers of the selected rows.
     """
-
-    streamed = True
 
     def __init__(
         self,
@@ -52,12 +51,24 @@ class StreamedFeatures(ComputedFeatures):
         given = rows, self._compute, self.shape[1], self.dtype, self.dense, self.y, self.sample_weight, self._selected
         return StreamedFeatures(*given)
 
-    def row_blocks(self) -> Iterator[tuple[slice, Features]]:
+    def row_blocks(self) -> Iterator[tuple[slice, Any]]:
         """Return pairs of a slice of rows and their features."""
         blocks: Iterable[Any] = self._rows
         if self._selected is not None:
             blocks = (X[places] for X, places in places_in(self._rows, self._selected) if places.size)
         return numbered(map(self._compute, blocks))
+
+    def toarray(self) -> np.ndarray:
+        """Read all features, which are dense."""
+        out = np.empty(self.shape, self.dtype)
+        for rows, Z in self.row_blocks():
+            out[rows] = Z
+        return out
+
+    def tocsr(self) -> sparse.csr_array:
+        """Read all features, which are not dense."""
+        none = sparse.csr_array((0, self.shape[1]), dtype=self.dtype)
+        return sparse.vstack([none, *(Z.tocsr() for _, Z in self.row_blocks())], format="csr")
 
     def take(self, rows: np.ndarray) -> "StreamedFeatures":
         """Select rows by increasing numbers."""
