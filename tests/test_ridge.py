@@ -1,14 +1,17 @@
 """Ridge models compared with dense least squares and scikit-learn."""
 
+import pickle
+
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from binfeat import BinMatrix, CGRidge, CGRidgeClassifier
+from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomFourier, blocks
 
 
 def problem(rng, n, d, rank=None, targets=1, empty=False, constant=False):
@@ -205,6 +208,17 @@ def test_operators_are_checked_for_width(rng):
     assert model.n_features_in_ == Z.shape[1]
     with pytest.raises(ValueError, match="X has 3 features, but CGRidge is expecting 43"):
         model.predict(aslinearoperator(np.ones((2, 3))))
+
+
+def test_operators_have_no_names_of_an_earlier_data_frame(rng):
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    source, y = blocks(frame.assign(y=frame["a"]), target="y"), frame["a"]
+    model, Z = CGRidge().fit(frame, y), binning_matrix(rng)
+    for operator in (Z, RandomFourier(random_state=0).fit_transform(source)):
+        model.fit(operator, y)
+        assert not hasattr(model, "feature_names_in_")
+        assert pickle.loads(pickle.dumps(model)).n_features_in_ == operator.shape[1]
+        assert list(model.fit(source).feature_names_in_) == list("abc")
 
 
 def test_complex_operators_are_refused():

@@ -27,6 +27,7 @@ def read_design(
         check_alone(y, sample_weight)
         summary = SourceSummary(X, partial(check_design, estimator))
         X = StreamedFeatures.of(summary, lambda rows: rows, summary.n_inputs, dense=not summary.sparse)
+        return X, summary.y, summary.sample_weight
     if y is None and sample_weight is None and isinstance(X, LinearOperator):
         y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
     return check_design(estimator, X, reset=True), y, sample_weight
@@ -49,6 +50,7 @@ def check_design(estimator: BaseEstimator, Z: Design, reset: bool = False) -> Fe
         if not Z.shape[1]:
             raise ValueError(f"X has no features, and {type(estimator).__name__} needs at least one.")
         estimator.n_features_in_ = Z.shape[1]
+        vars(estimator).pop("feature_names_in_", None)  # of an earlier fit to a data frame
     elif Z.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {Z.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
