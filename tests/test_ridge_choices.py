@@ -71,6 +71,14 @@ def test_chosen_penalty(table, cv):
     np.testing.assert_array_equal(model.coef_, alone.coef_)
 
 
+@pytest.mark.parametrize("kind", [CGRidge, CGRidgeClassifier])
+def test_a_fit_without_path_forgets_that_of_the_last(table, kind):
+    Z, _, labels = table
+    model = kind(alphas=ALPHAS).fit(Z, labels).set_params(alphas=None).fit(Z, labels)
+    assert not hasattr(model, "alphas_")
+    assert not hasattr(model, "path_scores_")
+
+
 def test_scoring_and_given_rows_choose(table):
     Z, _, labels = table
     rows = [(np.arange(400), np.arange(400, 600))]

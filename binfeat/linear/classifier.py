@@ -151,7 +151,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     calibration_coef_: np.ndarray
     calibration_intercept_: np.ndarray
 
-    _of_some_fits: tuple[str, ...] = ("calibration_coef_", "calibration_intercept_")
+    _of_some_fits = (*CGRidgeBase._of_some_fits, "calibration_coef_", "calibration_intercept_")
 
     def __init__(
         self,

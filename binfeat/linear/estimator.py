@@ -58,7 +58,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     feature_names_in_: np.ndarray
     _kept: dict[str, np.ndarray]
 
-    _of_some_fits: tuple[str, ...] = ()  # attributes that depend on parameters; the next fit removes them
+    _of_some_fits: tuple[str, ...] = ("alphas_", "path_scores_")  # depend on parameters; the next fit removes them
 
     _check_state = staticmethod(check_ridge)
 

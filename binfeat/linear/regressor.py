@@ -132,7 +132,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     noise_variance_: float | np.ndarray
     _posterior: dict[str, np.ndarray]
 
-    _of_some_fits: tuple[str, ...] = ("noise_variance_", "_posterior")
+    _of_some_fits = (*CGRidgeBase._of_some_fits, "noise_variance_", "_posterior")
 
     def __init__(
         self,
