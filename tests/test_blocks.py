@@ -783,6 +783,19 @@ def test_score_of_a_source(rng, small_samples):
         model.score(X)
 
 
+@pytest.mark.parametrize("model", [CGRidge(), KernelMachineRegressor(gamma="scale", alpha=1.0)])
+def test_a_column_of_a_frame_is_no_target_in_scores(rng, model):
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "y"])
+    model.fit(frame, frame["a"])
+    with pytest.raises(ValueError, match=r"score requires y"):
+        model.score(frame)
+    Z = RandomBinning(gamma=1.0).fit_transform(blocks(frame, target="y"))
+    ridge = CGRidge().fit(Z)
+    assert ridge.score(Z) == ridge.score(Z, frame["y"])
+    with pytest.raises(ValueError, match=r"score requires y"):
+        ridge.score(Z, sample_weight=np.ones(30))  # weights without targets
+
+
 class Shrinking:
     """A source with one block less in each pass."""
 

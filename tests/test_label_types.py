@@ -85,6 +85,8 @@ def test_objects_that_are_bools_or_integers_are_labels(estimator, kind, labels):
         assert estimator.classes_.dtype == kind
         assert estimator.classes_.tolist() == labels
         assert estimator.score(ROWS, given) > 0.8
+        if not isinstance(estimator, LabelSpreading):
+            assert estimator.score(blocks(ROWS, given, block_rows=25)) == estimator.score(ROWS, given)
 
 
 OTHERS = {

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, is_classifier
 
 from binfeat._common.array_types import ArrayLike
@@ -43,8 +44,8 @@ class SourceScorer:
         if is_source(X):
             check_alone(y, sample_weight)
             predicted, summary = by_block(X, self.predict)
-            return score_of(self, require_y(name, summary.y), predicted, summary.sample_weight)
-        if y is None:
+            return score_of(self, typed_objects(require_y(name, summary.y)), predicted, summary.sample_weight)
+        if y is None and sample_weight is None and isinstance(X, LinearOperator):
             y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
         require_y(name, y)
         return score_of(self, typed_objects(unmasked(y)), self.predict(X), unmasked(sample_weight))
