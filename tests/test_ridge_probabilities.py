@@ -90,6 +90,19 @@ def test_weights_count_as_rows(noisy):
     assert gain == pytest.approx(np.log(3), abs=0.35)
 
 
+def test_validation_scores_have_the_weights_of_the_final_calibration(noisy, rng):
+    Z, y, _, _ = noisy
+    weights, (train, held_out) = rng.uniform(0, 9, len(y)) ** 2, np.split(np.arange(len(y)), [1500])
+    given = {"class_weight": {"yes": 9.0, "no": 1.0}, "tol": 1e-6}
+    cv = [(train, held_out)]
+    model = CGRidgeClassifier(alphas=[10.0], probability=True, cv=cv, scoring="neg_log_loss", **given)
+    model.fit(Z, y, weights)
+    alone = CGRidgeClassifier(alpha=10.0, **given).fit(Z[train], y[train], weights[train])
+    model.coef_, model.intercept_ = alone.coef_, alone.intercept_
+    loss = log_loss(y[held_out], model.predict_proba(Z[held_out]), sample_weight=weights[held_out])
+    assert model.path_scores_[0, 0] == pytest.approx(-loss, rel=1e-6)
+
+
 def test_path_of_penalties_groups_sources_and_copies(noisy):
     Z, y, Z_test, share = noisy
     rows = blocks(Z.tocsr(), y, block_rows=1500)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -13,8 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.held_out import scorer_of, splits
 from binfeat._common.progress import Progress
-from binfeat._rows.products import Features
-from binfeat._rows.rows import Rows
+from binfeat._rows.rows import ProcessRows, Rows
 from binfeat.linear.result import Iterate, Result, SolveInterrupted, SolverOptions, coefficients
 from binfeat.linear.solve import solve_linear, solve_once
 
@@ -53,20 +52,22 @@ class Splitter(Protocol):
 class HeldOutScore:
     """The score of coefficients on validation rows, with their weights if the scorer accepts weights."""
 
-    def __init__(self, estimator: Any, Z: Features, y: np.ndarray, weights: np.ndarray | None, flat: bool) -> None:
+    def __init__(self, estimator: Any, rows: Rows, y: np.ndarray, weights: np.ndarray | None, flat: bool) -> None:
         self._estimator = type(estimator)(**{**estimator.get_params(deep=False), "cv": None})
         for name in ("n_features_in_", "classes_", "multilabel_"):
             if hasattr(estimator, name):
                 setattr(self._estimator, name, getattr(estimator, name))
         self._scorer = scorer_of(estimator)
         self._weights = {} if weights is None or not _takes_weights(self._scorer) else {"sample_weight": weights}
-        self._Z, self._y, self._flat = Z, y, flat
+        self._rows, self._y, self._flat = rows, y, flat
 
     def __call__(self, coef: np.ndarray, intercept: np.ndarray) -> float:
         self._estimator.__dict__.update(coefficients(coef, intercept, self._flat))
+        Z = self._rows.design
         if self._estimator.probability:
-            self._estimator._calibrate(np.asarray(self._Z @ coef, np.float64) + intercept, self._y, None)
-        return self._scorer(self._estimator, self._Z, self._y, **self._weights)
+            weights = cast(ProcessRows, self._rows).weights
+            self._estimator._calibrate(np.asarray(Z @ coef, np.float64) + intercept, self._y, weights)
+        return self._scorer(self._estimator, Z, self._y, **self._weights)
 
 
 def _takes_weights(scorer: Callable[..., float]) -> bool:
@@ -120,9 +121,9 @@ class Validation:
 
     def parts(self) -> HeldOutParts:
         for train, held_out in self.splits:
-            design, weights = self._rows.take(held_out).design, self._weights
-            own = None if weights is None else weights[held_out, 0]
-            yield self._rows.take(train), HeldOutScore(self._estimator, design, self._y[held_out], own, self._flat)
+            own = None if self._weights is None else self._weights[held_out, 0]
+            score = HeldOutScore(self._estimator, self._rows.take(held_out), self._y[held_out], own, self._flat)
+            yield self._rows.take(train), score
 
 
 def n_solves(estimator: Any) -> int | None:
