@@ -353,6 +353,7 @@ DAY, HOUR = pd.Timestamp("2024-05-05"), pd.Timestamp("2024-05-05 17:30:00.5")
     ("first", "second"),
     [
         (pa.array([True, False]), pa.array([5, 0])),
+        (pa.array([True, False]), pa.array([5, 0], pa.int8())),
         (pa.array([True, False]), pa.array([0.25, 1.0])),
         (pa.array([7, 8], pa.decimal128(9, 0)), pa.array([0.25, 1.0])),
         (pa.array([Decimal("1.25")]), pa.array([Decimal("1.125")])),

@@ -341,7 +341,9 @@ def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType | None":
     types = [_plain(known), _plain(found)]
     if any(map(pa.types.is_null, types)):
         return found if pa.types.is_null(known) else known
-    if types[0] == types[1] or any(map(_is_text, types)):  # reading refuses a word among numbers
+    if types[0] == types[1]:
+        return types[0] if pa.types.is_boolean(known) else known
+    if any(map(_is_text, types)):  # reading refuses a word among numbers
         return known
     for are_times in (_is_date_or_time, pa.types.is_duration, pa.types.is_time):
         if all(map(are_times, types)):
