@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from callbacks import Callback
 from hard import hard
+from interrupts import interrupted
 from scipy import optimize, sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
@@ -365,6 +366,18 @@ def test_interrupt_leaves_the_best_iterate(table):
         assert model.status_ == "interrupted"
         assert model.n_iter_ >= 4
         assert model.score(Z, target) > 0.3
+
+
+@pytest.mark.parametrize(("name", "call"), [("NormalEquations", 1), ("NormalEquations", 3), ("_search", 2)])
+def test_interrupt_between_newton_steps_leaves_their_iterate(table, name, call):
+    Z, _, labels = table
+    model = CGRidgeClassifier(loss="squared_hinge").fit(Z, labels)
+    before = model.coef_
+    with interrupted(hinge, name, call), pytest.raises(KeyboardInterrupt):
+        model.fit(Z, labels)
+    assert model.status_ == "interrupted"
+    assert np.any(model.coef_ != before)
+    assert (model.score(Z, labels) > 0.6) == (call > 1)
 
 
 def test_interrupt_of_a_path_leaves_its_iterate(table):

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hard import each_value_once
+from interrupts import interrupted
 from solving import ProcessRows, SolveInterrupted, SolverOptions, solve_ridge
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning
-from binfeat.linear import target_groups
+from binfeat.linear import normal_equations, target_groups
 
 N_TARGETS = 10
 EXACT = SolverOptions(tol=1e-10, max_iter=500, solver="cg")
@@ -116,6 +117,18 @@ def test_ctrl_c_keeps_the_groups_so_far(table):
     np.testing.assert_array_equal(kept[:, :4], done.solution[:, :4])
     assert kept[:, 4:8].any()
     assert not kept[:, 8:].any()
+
+
+def test_ctrl_c_between_groups_keeps_those_so_far(table):
+    Z, Y = table
+    options = replace(EXACT, targets_at_a_time=4)
+    done = next(solve_ridge(ProcessRows(Z, Y), [0.1], options))
+    with interrupted(normal_equations, "_moments", 2), pytest.raises(SolveInterrupted) as stopped:
+        next(solve_ridge(ProcessRows(Z, Y), [0.1], options))
+    result = stopped.value.result
+    assert result.status == "interrupted"
+    np.testing.assert_array_equal(result.solution[:, :4], done.solution[:, :4])
+    assert not result.solution[:, 4:].any()
 
 
 @pytest.mark.parametrize("kind", ["start", "path"])

@@ -55,27 +55,31 @@ def solve_hinge(rows: ProcessRows, alpha: np.ndarray, options: SolverOptions, st
     Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
     now = _Models.of(rows, start)
     residuals, n_iter, status = list[np.ndarray](), 0, "max_iter"
-    for _ in range(_NEWTON_STEPS):
-        system = NormalEquations(rows.weighted(weights * (now.scores * Y < 1)), options.fit_intercept)
-        inner = replace(options, tol=tol, max_iter=options.max_iter - n_iter)
-        try:
-            result = cg.solve(system, alpha, inner, reduction=_INNER_REDUCTION, start=now.coef)
-        except SolveInterrupted as error:
-            result = error.result
-        n_iter += len(result.residuals) - 1
-        residuals.append(result.residuals[1:] if residuals else result.residuals)
-        before, now = now, _search(now, _Models.of(rows, result), Y, weights, alpha)
-        if result.status in ("interrupted", "stopped", "breakdown"):
-            status = result.status
-            break
-        loss = _objective(before, Y, weights, alpha)
-        settled = loss - _objective(now, Y, weights, alpha) <= loss * max(tol**2, _ROUNDING)
-        if (settled & (result.residuals[-1] <= tol)).all():
-            status = "converged"
-            break
-        if n_iter >= options.max_iter:
-            break
-    result = Result(now.coef, now.intercept, max(n_iter, 1), np.concatenate(residuals), status, "newton-cg")
+    try:
+        for _ in range(_NEWTON_STEPS):
+            system = NormalEquations(rows.weighted(weights * (now.scores * Y < 1)), options.fit_intercept)
+            inner = replace(options, tol=tol, max_iter=options.max_iter - n_iter)
+            try:
+                result = cg.solve(system, alpha, inner, reduction=_INNER_REDUCTION, start=now.coef)
+            except SolveInterrupted as error:
+                result = error.result
+            n_iter += len(result.residuals) - 1
+            residuals.append(result.residuals[1:] if residuals else result.residuals)
+            before, now = now, _search(now, _Models.of(rows, result), Y, weights, alpha)
+            if result.status in ("interrupted", "stopped", "breakdown"):
+                status = result.status
+                break
+            loss = _objective(before, Y, weights, alpha)
+            settled = loss - _objective(now, Y, weights, alpha) <= loss * max(tol**2, _ROUNDING)
+            if (settled & (result.residuals[-1] <= tol)).all():
+                status = "converged"
+                break
+            if n_iter >= options.max_iter:
+                break
+    except KeyboardInterrupt:  # between the solves
+        status = "interrupted"
+    history = np.concatenate(residuals or [np.ones((1, rows.n_targets))])
+    result = Result(now.coef, now.intercept, max(n_iter, 1), history, status, "newton-cg")
     if status == "interrupted":
         raise SolveInterrupted(result)
     return result

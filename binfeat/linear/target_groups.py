@@ -45,12 +45,14 @@ class GroupedTargets:
     def _solved(self, alphas: np.ndarray, options: SolverOptions, start: Result | None) -> Result:
         result = self._unsolved(options.fit_intercept, start)
         for targets in self._groups:
-            system = self._system_of(self._rows.of_targets(targets))
             own = None if start is None else start.of_targets(targets)
             try:
+                system = self._system_of(self._rows.of_targets(targets))
                 part = next(system.solve([alphas[targets]], options, own))
             except SolveInterrupted as error:
                 raise SolveInterrupted(_joined(result, targets, error.result)) from error
+            except KeyboardInterrupt as error:  # between the solves
+                raise SolveInterrupted(replace(result, status="interrupted")) from error
             result = _joined(result, targets, part)
             if part.status == "stopped":
                 break
