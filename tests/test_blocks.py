@@ -718,6 +718,7 @@ def test_bad_blocks(rng, estimator):
         ((X[20:40], np.full(20, "a")), ValueError, "y has shape"),
         ([1.0, 2.0], ValueError, "X must have rows and inputs"),
         ((np.float64(1.0), y[20:40]), ValueError, "X must have rows and inputs"),
+        ((X[20:40, 0], y[20:40]), ValueError, r"X must have rows and inputs, got shape \(20,\)"),
         (X[20:40], TypeError, r"must be a tuple \(X,\), \(X, y\) or"),
         ((sparse.csr_matrix(X[20:40]), y[20:40]), TypeError, "sparse in all blocks or in none"),
         ((strings, y[20:40]), (TypeError, ValueError), ""),
@@ -795,6 +796,14 @@ def test_a_column_of_a_frame_is_no_target_in_scores(rng, model):
     assert ridge.score(Z) == ridge.score(Z, frame["y"])
     with pytest.raises(ValueError, match=r"score requires y"):
         ridge.score(Z, sample_weight=np.ones(30))  # weights without targets
+
+
+def test_blocks_of_one_dimension_have_no_scores_and_predictions(rng):
+    X, y = table(rng, 40)
+    source = blocks([(X, y), (X[:, 0], y)])
+    for call in (CGRidge().fit(X, y).score, KernelMachineRegressor(**FIXED).fit(X, y).predict):
+        with pytest.raises(ValueError, match=r"Block 1 of .*X must have rows and inputs, got shape \(40,\)"):
+            call(source)
 
 
 class Shrinking:

@@ -222,8 +222,8 @@ def _checked(block: Sequence) -> tuple:
     X, *others = block
     X = collected(X)
     X = X if hasattr(X, "shape") else np.asarray(X)
-    if not X.shape:
-        raise ValueError(f"X must have rows and inputs, got {X!r}.")
+    if len(X.shape) != 2:
+        raise ValueError(f"X must have rows and inputs, got {f'shape {X.shape}' if X.shape else repr(X)}.")
     names = ("y", "sample_weight")[: len(others)]
     for name, values in zip(names, others, strict=True):
         _require_dense(name, values)
