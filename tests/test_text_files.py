@@ -227,6 +227,19 @@ def test_an_encoding_that_shows_after_many_lines(tmp_path):
     assert X["a"][-1] == "ü"
 
 
+def test_a_single_letter_at_the_end_determines_the_encoding(tmp_path):
+    X, _ = read(put(tmp_path / "one.csv", "y,a\n1,caf\n2,café", "windows-1252"))
+    assert X["a"] == ["caf", "café"]
+    (tmp_path / "cut.csv").write_bytes("y,a\n1,né\n2,café".encode()[:-1])
+    with pytest.raises(ValueError, match="not text in UTF-8"):
+        read(tmp_path / "cut.csv")
+
+
+def test_tabs_beside_grouped_digits_are_ignored(tmp_path):
+    path = put(tmp_path / "one.csv", "a;y\n1.234,5\t;1\n\t7;2\n")
+    assert read(path, delimiter=";")[0]["a"] == [1234.5, 7.0]
+
+
 def test_files_of_which_some_have_grouped_digits(tmp_path):
     put(tmp_path / "0.csv", "a;y\n12;1,5\n")
     put(tmp_path / "1.csv", "a;y\n1.234;1,5\n")

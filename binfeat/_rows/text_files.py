@@ -145,7 +145,7 @@ class TextFiles:
                     f"CSV conversion error: {other[0].as_py()!r} is neither a plain number nor a number with digits in "
                     "groups of three, unlike the values in the first rows"
                 )
-            plain = pc.replace_substring_regex(column, _groups(self.format.decimal), "")
+            plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), _groups(self.format.decimal), "")
             values = pc.replace_substring(plain, self.format.decimal, ".").cast(pa.float64())
             batch = batch.set_column(place, name, values)
         return batch

@@ -130,7 +130,7 @@ def _one_of(found: dict[str, str]) -> str:
 def _scanned(name: str, most: int) -> tuple[str, int]:
     """Return the encoding of the first bytes of a file ("ascii" if many encodings agree), and the number of bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    n_bytes, n_lines, encoding = 0, 0, "ascii"
+    n_bytes, n_lines, encoding, first = 0, 0, "ascii", b""
     for chunk in byte_chunks(name, most):
         if not n_bytes:
             mark = next((mark for mark in _MARKS if chunk.startswith(mark)), b"")
@@ -145,11 +145,15 @@ def _scanned(name: str, most: int) -> tuple[str, int]:
                 "UTF-16 without a byte order mark; then give the encoding, 'utf-16-le' or 'utf-16-be'."
             )
         if encoding in ("ascii", "utf-8") and not (encoding == "ascii" and chunk.isascii()):
+            first = first or chunk  # that is not ASCII
             encoding = _after(decoder, chunk)
         if encoding == "cp1252" and _UNDEFINED.search(chunk):
             encoding = "iso8859-1"
         n_lines += chunk.count(b"\n")
         n_bytes += len(chunk)
+    cut = decoder.getstate()[0]
+    if encoding == "utf-8" and cut and n_bytes < most and first.removesuffix(cut).isascii():
+        encoding = "cp1252"  # without a character that would be evidence of a damaged file in UTF-8
     return encoding, n_bytes
 
 
