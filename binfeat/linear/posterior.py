@@ -20,10 +20,10 @@ from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import ProcessRows
 from binfeat._threads import threads_to_factorize
 from binfeat.linear import cg
-from binfeat.linear.gram import GramSystem
+from binfeat.linear.gram import GramSystem, gram_system
 from binfeat.linear.normal_equations import NormalEquations
 from binfeat.linear.result import Result, RidgeSystem, SolverOptions
-from binfeat.linear.solve import ridge_system
+from binfeat.linear.solve import uses_gram
 
 _TOGETHER = 8  # samples per solve, and rows of the root per product
 _TOL = 0.03  # residual of samples; its square is the mean relative excess of variances, weighted by eigenvalues
@@ -74,7 +74,8 @@ def ridge_posterior(
     0, an iterate is a part of d, and its variance is too small where eigenvalues are small. `system` contains the
     equations of the rows, if they are known. `warns` enables a warning if `max_iter` is too small.
     """
-    system = ridge_system(rows, 1, options) if system is None else system
+    if system is None and uses_gram(rows, 1, options):
+        system = gram_system(rows, options.fit_intercept)
     if isinstance(system, GramSystem):
         return _closed(system, alpha, options.fit_intercept)
     coef, intercept = np.empty((n_samples, rows.shape[1]), np.float32), np.empty(n_samples)

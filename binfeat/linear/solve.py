@@ -56,6 +56,12 @@ class MergedEquations:
         return replace(result, solution=self._merged.spread(result.solution))
 
 
+def uses_gram(rows: Rows, n_alphas: int, options: SolverOptions) -> bool:
+    """Return True if the best form of the normal equations of rows is their Gram matrix."""
+    is_open = options.solver == "auto" and rows.dense
+    return options.solver == "gram" or (is_open and gram_pays(rows, n_alphas, options.tol))
+
+
 def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions) -> RidgeSystem:
     """Return the normal equations of rows in the best form for this number of penalties.
 
@@ -63,8 +69,7 @@ def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions)
     """
     if isinstance(rows, GramSystem):
         return rows
-    is_open = options.solver == "auto" and rows.dense
-    if options.solver == "gram" or (is_open and gram_pays(rows, n_alphas, options.tol)):
+    if uses_gram(rows, n_alphas, options):
         return gram_system(rows, options.fit_intercept)
     n_together = options.targets_at_a_time or targets_at_a_time(rows)
     if n_together < rows.n_targets:
