@@ -348,7 +348,8 @@ def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType | None":
     for are_times in (_is_date_or_time, pa.types.is_duration, pa.types.is_time):
         if all(map(are_times, types)):
             have_zones = {own.tz is not None for own in types if pa.types.is_timestamp(own)}
-            return None if len(have_zones) > 1 else max(types, key=_fineness)
+            units = None, "s", "ms", "us", "ns"
+            return None if len(have_zones) > 1 else max(types, key=lambda own: units.index(getattr(own, "unit", None)))
     if not all(pa.types.is_integer(own) or pa.types.is_floating(own) or pa.types.is_decimal(own) for own in types):
         return None
     if not all(map(pa.types.is_integer, types)):
@@ -387,7 +388,3 @@ def _is_date_or_time(own: "pa.DataType") -> bool:
     import pyarrow as pa
 
     return pa.types.is_date(own) or pa.types.is_timestamp(own)
-
-
-def _fineness(own: "pa.DataType") -> int:
-    return ["s", "ms", "us", "ns"].index(own.unit) if hasattr(own, "unit") else -1

@@ -46,14 +46,13 @@ def header_of(path: str, format: TextFormat) -> list[str]:
 
 
 def require_whole(path: str, n_rows: int, format: TextFormat) -> None:
-    """Raise ValueError if most lines of a file ended up inside cells, given its number of rows."""
+    """Raise ValueError if most lines of a file ended up inside cells, given its number of rows.
+
+    These lines have as many delimiters as the header.
+    """
     n_lines = sum(chunk.count(b"\n") for chunk in byte_chunks(path, SCAN_BYTES))
-    if 2 * n_rows < n_lines - 1:
-        _require_few_swallowed(path, n_lines, format)
-
-
-def _require_few_swallowed(path: str, n_lines: int, format: TextFormat) -> None:
-    """Raise ValueError if most lines of a file are inside cells and have as many delimiters as the header."""
+    if 2 * n_rows >= n_lines - 1:
+        return
     pieces, n_swallowed, start = _inner_lines(path, format), 0, None
     _, n_columns, _ = next(pieces)
     for line, _, inside in pieces:

@@ -15,7 +15,7 @@ from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, one_against_rest, unite_classes, weights_of_classes
-from binfeat._common.validation import check_flag, require_y
+from binfeat._common.validation import check_flag, checked_targets, require_y
 from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import (
@@ -34,7 +34,7 @@ from binfeat.distributed._table import Facts, places_of_rows, require_targets
 from binfeat.linear import classifier, regressor
 from binfeat.linear.alpha_choice import check_alpha, check_alphas
 from binfeat.linear.classifier import lacks_probabilities
-from binfeat.linear.design import check_design, numeric_targets
+from binfeat.linear.design import check_design
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 
 # A function that encodes the targets of a part; their number; True if y is one-dimensional.
@@ -242,7 +242,7 @@ def _part(Z: Any, y: Any, weights: Any, twin: BaseEstimator, dtype: np.dtype) ->
         return Part(None, np.empty(0), weights)
     Z = check_design(twin, Z)
     Z = Z if isinstance(Z, LinearOperator) else Z.astype(dtype, copy=False)
-    y = check_labels(y) if is_classifier(twin) else numeric_targets(twin, y)
+    y = check_labels(y) if is_classifier(twin) else checked_targets(y)
     return Part(Z, y, weights, n_jobs=1)
 
 

@@ -2,7 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
 from typing import Any, Protocol, TypeAlias, cast
@@ -78,23 +78,16 @@ def _takes_weights(scorer: Callable[..., float]) -> bool:
 HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # training rows, and the score on the validation rows
 
 
+@dataclass(eq=False)
 class Validation:
-    """The validation sets of a fit, split on demand by the estimator's `cv`; weights (n_rows, 1) are the caller's.
+    """The validation sets of a fit, split on demand by the estimator's `cv`."""
 
-    `flat` is for one-dimensional predictions.
-    """
-
-    def __init__(
-        self,
-        estimator: Any,
-        rows: Rows,
-        y: np.ndarray,
-        groups: ArrayLike | None,
-        weights: np.ndarray | None,
-        flat: bool,
-    ) -> None:
-        self._estimator, self._rows, self._y = estimator, rows, y
-        self._groups, self._weights, self._flat = groups, weights, flat
+    estimator: Any
+    rows: Rows
+    y: np.ndarray
+    groups: ArrayLike | None
+    weights: np.ndarray | None  # (n_rows, 1), given by the caller
+    flat: bool  # True for one-dimensional predictions
 
     @cached_property
     def splits(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -102,18 +95,18 @@ class Validation:
 
         ValueError if rows of X cannot be selected, X has a single row, or all weights of a validation set are 0.
         """
-        if self._rows.shape[0] == 1:
-            name = type(self._estimator).__name__
+        if self.rows.shape[0] == 1:
+            name = type(self.estimator).__name__
             raise ValueError(f"{name} with alphas or early_stopping needs at least 2 rows, got n_samples=1.")
-        if isinstance(self._rows.design, LinearOperator) and not hasattr(self._rows.design, "take"):
+        if isinstance(self.rows.design, LinearOperator) and not hasattr(self.rows.design, "take"):
             raise ValueError(
                 "alphas, early_stopping and probability need a validation set, but rows of a LinearOperator cannot be "
                 "selected. Pass a BinMatrix, CSR or an array, or set a single alpha."
             )
         found = []
-        for train, held_out in splits(self._estimator, self._rows.shape[0], self._y, self._groups):
-            if self._weights is not None:
-                held_out = held_out[self._weights[held_out, 0] > 0]
+        for train, held_out in splits(self.estimator, self.rows.shape[0], self.y, self.groups):
+            if self.weights is not None:
+                held_out = held_out[self.weights[held_out, 0] > 0]
             if not held_out.size:
                 raise ValueError("sample_weight is zero for all validation rows. Change it or cv.")
             found.append((np.sort(train), np.sort(held_out)))
@@ -121,9 +114,9 @@ class Validation:
 
     def parts(self) -> HeldOutParts:
         for train, held_out in self.splits:
-            own = None if self._weights is None else self._weights[held_out, 0]
-            score = HeldOutScore(self._estimator, self._rows.take(held_out), self._y[held_out], own, self._flat)
-            yield self._rows.take(train), score
+            own = None if self.weights is None else self.weights[held_out, 0]
+            score = HeldOutScore(self.estimator, self.rows.take(held_out), self.y[held_out], own, self.flat)
+            yield self.rows.take(train), score
 
 
 def n_solves(estimator: Any) -> int | None:

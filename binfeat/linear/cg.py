@@ -5,7 +5,7 @@ solution of one target is therefore minus the sum of the others, and needs no pr
 there if its residual is too large at the end.
 """
 
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -23,7 +23,10 @@ _NEAR = 0.9  # of the largest norm; rounding must not decide between classes of 
 
 
 class System(Protocol):
-    """A symmetric positive semidefinite matrix A, its right-hand sides, and the intercepts of solutions."""
+    """A symmetric positive semidefinite matrix A, its right-hand sides, and the intercepts of solutions.
+
+    The default stopping rule also requires `at_zero`, the objectives of solutions 0, (n_targets,), float64.
+    """
 
     right: np.ndarray  # (n, n_targets)
     diagonal: np.ndarray  # diagonal of A or a substitute, (n, 1) or (n, n_targets), float64
@@ -32,12 +35,6 @@ class System(Protocol):
         """Return ``A @ W``; column k of W belongs to ``targets[k]``. The next call can overwrite it."""
 
     def intercept(self, W: np.ndarray) -> np.ndarray: ...
-
-
-class LeastSquares(System, Protocol):
-    """A system with known objectives, as the default stopping rule requires."""
-
-    at_zero: np.ndarray  # objectives of solutions 0, (n_targets,), float64
 
 
 def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -75,7 +72,7 @@ class State:
         self._square = weighted_squares(self._residual, self._inverse)
         self._refreshed = np.full(rhs.shape[1], np.inf)  # squared residuals at the last refresh
         self._enough = np.maximum((tol or 0.0) * self._norms, reduction * np.sqrt(self._square))
-        self._rule = ObjectiveRule(cast(LeastSquares, system).at_zero) if tol is None else None
+        self._rule = ObjectiveRule(cast(Any, system).at_zero) if tol is None else None
         if start is not None:
             self._begin_rule(self.active)
         self._redirect(np.zeros(rhs.shape[1]))

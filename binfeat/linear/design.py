@@ -1,24 +1,21 @@
 """Reads the features of a ridge model: arrays, sparse matrices, operators, and sources of blocks."""
 
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.validation import canonical, checked_rows, checked_targets, require_y
+from binfeat._common.validation import canonical, checked_rows
 from binfeat._rows.products import Design, Features
 from binfeat._rows.sources import Source, SourceSummary, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 
-WithTargets: TypeAlias = tuple[Features, ArrayLike | None, ArrayLike | None]  # features, targets and weights
-
 
 def read_design(
     estimator: BaseEstimator, X: Design | Source, y: ArrayLike | None, sample_weight: ArrayLike | None
-) -> WithTargets:
+) -> tuple[Features, ArrayLike | None, ArrayLike | None]:
     """Return checked features of training rows, and their targets and weights, given or stored with X.
 
     A source becomes the operator of its rows. The number and the names of the features are set on the estimator.
@@ -57,11 +54,6 @@ def check_design(estimator: BaseEstimator, Z: Design, reset: bool = False) -> Fe
             "features as input."
         )
     return Z
-
-
-def numeric_targets(estimator: BaseEstimator, y: ArrayLike | None) -> np.ndarray:
-    """Return the numeric targets of an estimator; ValueError if there are none."""
-    return checked_targets(require_y(type(estimator).__name__, y))
 
 
 def _require_transpose(Z: LinearOperator) -> None:

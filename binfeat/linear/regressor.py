@@ -10,12 +10,12 @@ from sklearn.utils import check_consistent_length
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.validation import check_flag, check_integer, check_weights, seed_of
+from binfeat._common.validation import check_flag, check_integer, check_weights, checked_targets, require_y, seed_of
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import ProcessRows, Rows
 from binfeat._rows.scored import SourceScorer
 from binfeat.linear.alpha_choice import Splitter, Validation, check_alpha
-from binfeat.linear.design import check_design, numeric_targets
+from binfeat.linear.design import check_design
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat.linear.incremental import check_next
 from binfeat.linear.posterior import RidgePosterior, noise_variance, ridge_posterior
@@ -222,7 +222,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         return self._linear(X)
 
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, ProcessRows, bool]:
-        Y = numeric_targets(self, y)
+        Y = checked_targets(require_y(type(self).__name__, y))
         check_consistent_length(Z, Y)
         rows = ProcessRows(Z, Y.reshape(Y.shape[0], -1), check_weights(sample_weight, Z.shape[0]))
         return Y, rows, Y.ndim == 1
