@@ -305,10 +305,13 @@ def test_blocks_of_a_frame(rng, kind):
     for source in (blocks(whole, target="y", weight="w"), blocks([(FRAMES[kind](frame), y)])):
         np.testing.assert_array_equal(binning.fit(source).bin_offsets_, expected)
     for arguments, message in (
-        ({"weight": "w"}, "weight requires target, the column of the targets, one of"),
+        ({"weight": "w"}, r"weight requires target\. Pass the name of the target column, one of"),
         ({"target": "z"}, r"target and weight must be columns of X; \['z'\] are not in"),
-        ({"target": "y", "sample_weight": weights}, "sample_weight cannot be combined with a data frame's target"),
-        ({"target": "y", "y": y}, "target cannot be combined with an array"),
+        (
+            {"target": "y", "sample_weight": weights},
+            "A data frame without y does not accept sample_weight; name its weight column",
+        ),
+        ({"target": "y", "y": y}, "An array does not accept target; omit target"),
     ):
         with pytest.raises(ValueError, match=message):
             blocks(whole, **arguments)
@@ -428,7 +431,9 @@ def test_numbers_of_other_types_in_later_files(tmp_path, names, backwards):
 def test_values_beyond_the_common_type_of_all_files_are_refused_with_a_remedy(tmp_path, other):
     for number, part in enumerate((pa.array([2**63 + 5], pa.uint64()), other)):
         pq.write_table(pa.table({"a": part, "y": [1.0]}), tmp_path / f"{number}.parquet")
-    with pytest.raises(ValueError, match=r"\d.parquet, column 'a', cannot be read: .*: write the column with the same"):
+    with pytest.raises(
+        ValueError, match=r"\d.parquet, column 'a', cannot be read: .*: correct it, or write the column with the same"
+    ):
         list(blocks(tmp_path, target="y"))
 
 
@@ -462,11 +467,11 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
     ("arguments", "options", "error", "message"),
     [
         ((iter([]),), {}, TypeError, "can be read only once"),
-        ((X_small, None, y_small), {}, ValueError, "sample_weight cannot be combined with an array without y"),
+        ((X_small, None, y_small), {}, ValueError, "An array without y does not accept sample_weight; omit"),
         ((X_small, y_small[:3]), {}, ValueError, "y must have one value for each of the 4 rows of X, got shape"),
         ((X_small, y_small, [1.0]), {}, ValueError, "sample_weight must have one value for each of the 4 rows"),
-        ((X_small, y_small), {"target": "y"}, ValueError, "target cannot be combined with an array"),
-        (([(X_small, y_small)], y_small), {}, ValueError, "y cannot be combined with a sequence of blocks"),
+        ((X_small, y_small), {"target": "y"}, ValueError, "An array does not accept target; omit target"),
+        (([(X_small, y_small)], y_small), {}, ValueError, "A sequence of blocks does not accept y; omit y"),
         ((X_small, y_small), {"block_rows": 0}, ValueError, "block_rows must be at least 1"),
         ((object(),), {}, TypeError, "X must be an array"),
         (
@@ -511,11 +516,11 @@ def test_sources_without_targets(rng, tmp_path, kind):
 
 def test_bad_datasets(folder):
     own, X, _ = folder
-    with pytest.raises(ValueError, match="weight requires target, the column of the targets, one of"):
+    with pytest.raises(ValueError, match=r"weight requires target\. Pass the name of the target column, one of"):
         blocks(ds.dataset(own), weight="w")
     with pytest.raises(ValueError, match=r"target and weight must be columns of the dataset; \['z'\] are not in"):
         blocks(ds.dataset(own), target="y", weight="z")
-    with pytest.raises(ValueError, match="y cannot be combined with files"):
+    with pytest.raises(ValueError, match="A table in files does not accept y; omit y"):
         blocks(ds.dataset(own), X, target="y")
     pq.write_table(pa.table({"a": [1.0], "y": [2.0]}), own / "3.parquet")
     with pytest.raises(ValueError, match=r"File 3 of the dataset .*3.parquet\) has no columns \['b', 'c', 'w'\]"):

@@ -206,7 +206,7 @@ def test_options_are_for_text(tmp_path):
     table.to_parquet(tmp_path / "one.parquet")
     with pytest.raises(ValueError, match="decimal must be None for files of the format parquet"):
         blocks(tmp_path / "one.parquet", target="y", decimal=",")
-    with pytest.raises(ValueError, match="encoding cannot be combined with tables that are not read from a path"):
+    with pytest.raises(ValueError, match="A table that is not read from a path does not accept encoding"):
         blocks(table, target="y", encoding="utf-8")
 
 

@@ -34,7 +34,9 @@ _FORMATS = {
 FileState: TypeAlias = tuple[int, int]  # size and modification time
 _log = logging.getLogger("binfeat")
 _MARKS = {"csv": ",", "tsv": "\t"}  # default delimiters of text files
-_SAME_TYPE = ". Other files contain another type: write the column with the same type in all files."
+_SAME_TYPE = (
+    ". The value does not fit the type of the column: correct it, or write the column with the same type in all files."
+)
 _REMEDIES = {  # of errors that contain these words
     "CSV conversion error": ". The first megabyte of each file determines the types of its columns: correct the value, "
     "or move its row to the start of the first file.",
@@ -269,7 +271,7 @@ def split_names(
     """
     if target is None:
         if weight is not None:
-            raise ValueError(f"weight requires target, the column of the targets, one of {names}.")
+            raise ValueError(f"weight requires target. Pass the name of the target column, one of {names}.")
         return names, [], []
     if isinstance(target, bytes) or not isinstance(target, str | Iterable):
         raise TypeError(f"target must be the name of a column or a list of names, got {target!r}.")

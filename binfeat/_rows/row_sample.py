@@ -49,9 +49,10 @@ class RowSample:
         return RowSample(sample.orders, sample.rows.astype(np.float64))
 
     def lowest_of(self, orders: np.ndarray) -> "RowSample":
-        """Keep the rows that come before the first row outside of the sample, given the orders of all rows.
+        """Keep the rows of the sample with orders below the orders of all rows that are not in it.
 
-        Rows that are added after others were removed would otherwise be sampled more often.
+        `orders` contains the orders of all rows. Rows that are added after others were removed would otherwise be
+        sampled more often.
         """
         lowest = orders if orders.size <= self.orders.size else np.partition(orders, self.orders.size)
         lowest = np.sort(lowest[: self.orders.size])

@@ -97,7 +97,7 @@ def _most_rows(n_inputs: int) -> int:
 
 
 def _bound_of(keys: np.ndarray, most: int) -> float:
-    """Return a bound with this number of keys below it; 1 if there are not more keys."""
+    """Return a number that is above exactly `most` keys, or 1 if there are at most `most` keys."""
     return np.partition(keys, most)[most] if keys.size > most else 1.0
 
 

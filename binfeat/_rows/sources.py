@@ -101,24 +101,24 @@ def blocks(
     [300, 300, 300, 100]
     """
     check_integer(block_rows, "block_rows", 1)
-    options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    options: dict[str, Any] = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     text = None
     if isinstance(X, str | PathLike):
         X, text = opened(X, **options)
     else:
-        _refuse("tables that are not read from a path", **options)
+        _refuse("A table that is not read from a path", **options)
     table: Table = collected(X)
     if is_dataset(table):
-        _refuse("files", y=y, sample_weight=sample_weight)
+        _refuse("A table in files", y=y, sample_weight=sample_weight)
         return DatasetBlocks.of(table, target, weight, block_rows, text)
     if is_frame(table) and y is None:
-        _refuse("a data frame's target", sample_weight=sample_weight)
+        _refuse("A data frame without y", "name its weight column by `weight`", sample_weight=sample_weight)
         frame = nw.from_native(table, eager_only=True)
         inputs, targets, weights = split_names(frame.columns, target, weight, "X")
         others = [frame[names[0] if len(names) == 1 else names].to_numpy() for names in (targets, weights) if names]
         return _ArrayBlocks((frame.select(inputs).to_native(), *others), block_rows)
     if isinstance(table, Sequence) and not isinstance(table, bytes):
-        _refuse("a sequence of blocks", y=y, sample_weight=sample_weight, target=target, weight=weight)
+        _refuse("A sequence of blocks", y=y, sample_weight=sample_weight, target=target, weight=weight)
         return _ListedBlocks(table)
     if not getattr(table, "shape", ()):
         if not hasattr(table, "shape"):
@@ -127,10 +127,10 @@ def blocks(
             "X must be an array, a data frame, a sequence of blocks, a path or a pyarrow dataset, got "
             f"{type(table).__name__}. An object that iterates over blocks is a source already."
         )
-    _refuse("an array", target=target, weight=weight)
+    _refuse("An array", target=target, weight=weight)
     check_sparse(table)
     if y is None:
-        _refuse("an array without y", sample_weight=sample_weight)
+        _refuse("An array without y", sample_weight=sample_weight)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         _require_dense(name, values)
         if values is not None and np.shape(values)[:1] != table.shape[:1]:
@@ -145,10 +145,11 @@ def _require_dense(name: str, values: object) -> None:
         raise TypeError(f"{name} must be a dense array, got {type(values).__name__}. Pass {name}.toarray().")
 
 
-def _refuse(kind: str, **arguments: object) -> None:
+def _refuse(kind: str, remedy: str = "", **arguments: object) -> None:
     given = [name for name, value in arguments.items() if value is not None]
     if given:
-        raise ValueError(f"{' and '.join(given)} cannot be combined with {kind}; omit them.")
+        names = " and ".join(given)
+        raise ValueError(f"{kind} does not accept {names}; {remedy or f'omit {names}'}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,7 +198,10 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _delimiter_of(text: str, usual: str) -> str:
-    """Return the delimiter for which most rows have as many cells as the header (above 1), then most numeric cells."""
+    """Return the delimiter for which the largest share of rows has as many cells as the header.
+
+    The share of numeric cells decides ties. The header must have at least two cells.
+    """
     marks = usual, *(mark for mark in _DELIMITERS if mark != usual)
     rows = {mark: list(islice(_rows(text, mark), _HEAD_ROWS)) for mark in marks}
     several = [mark for mark in marks if rows[mark] and len(rows[mark][0]) > 1]

@@ -101,7 +101,8 @@ class Validation:
         if isinstance(self.rows.design, LinearOperator) and not hasattr(self.rows.design, "take"):
             raise ValueError(
                 "alphas, early_stopping and probability need a validation set, but rows of a LinearOperator cannot be "
-                "selected. Pass a BinMatrix, CSR or an array, or set a single alpha."
+                "selected. Pass a BinMatrix, CSR or an array, or set alphas=None, early_stopping=False and "
+                "probability=False."
             )
         found = []
         for train, held_out in splits(self.estimator, self.rows.shape[0], self.y, self.groups):

@@ -19,7 +19,9 @@ Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or if unknow
 
 _REFRESH = 50  # iterations between recomputations of the true residual, as in lineax's CG
 _ROUNDED = 4.0  # ratio of the true to the computed squared residual, from which rounding errors dominate
-_NEAR = 0.9  # of the largest norm; rounding must not decide between classes of equal size
+# Columns with at least this share of the largest norm are candidates. The last one is used, so rounding does not
+# decide.
+_NEAR = 0.9
 
 
 class System(Protocol):

@@ -196,7 +196,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         classes : array-like of shape (n_classes,), default=None
             All possible labels. Required in the first call, except for an indicator matrix or after `fit`.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero. A row of weight 2 counts as two rows.
+            Non-negative, not all zero. Coefficients are the same for a row of weight 2 and for two equal rows.
 
         Returns
         -------

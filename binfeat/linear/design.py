@@ -57,7 +57,7 @@ def check_design(estimator: BaseEstimator, Z: Design, reset: bool = False) -> Fe
 
 
 def _require_transpose(Z: LinearOperator) -> None:
-    """Raise a ValueError for an operator without products with its transpose, which shows only in a call."""
+    """Raise ValueError for an operator without `rmatvec`. SciPy reports this only when `rmatvec` is called."""
     if hasattr(Z, "gram_diagonal"):
         return
     try:

@@ -84,7 +84,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             indicator matrix of 0 and 1. None uses the targets and weights stored with X, a source of blocks or its
             features.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero. A row of weight 2 counts as two rows.
+            Non-negative, not all zero. Coefficients are the same for a row of weight 2 and for two equal rows. For
+            `noise_variance_` of `CGRidge`, a weight is an inverse variance of the noise.
         groups : array-like of shape (n_rows,), default=None
             Group of each row. All rows of a group are in the same split.
 
@@ -136,7 +137,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         weights: np.ndarray | None,
         flat: bool,
     ) -> None:
-        """Fit to the targets of rows, which encode y; weights (n_rows, 1) are the caller's; see `Validation`."""
+        """Fit the model to `rows` with targets that encode y.
+
+        `weights` (n_rows, 1) are the `sample_weight` of the caller, without class weights; `Validation` uses them.
+        """
         self._check_rows(rows)
         self._forget(*self._of_some_fits, "_kept")
         validation = Validation(self, rows, y, groups, weights, flat)

@@ -199,7 +199,10 @@ def _sums(
 
 
 def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield slices of equally many rows and their features, which may be overwritten, for any sizes of blocks."""
+    """Yield slices of rows of equal length (except the last), with their features.
+
+    The caller may overwrite the features; the next step reuses their memory.
+    """
     dtype, (n_rows, n_columns) = float_dtype(Z.dtype), Z.shape
     step = min(n_rows, max(_FEWEST_ROWS, _BLOCK_BYTES // (dtype.itemsize * max(1, n_columns))))
     held, start, size = np.empty((step, n_columns), dtype), 0, 0

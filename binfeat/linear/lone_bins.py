@@ -82,7 +82,7 @@ class MergedBins:
 
 
 def merge_lone_bins(Z: BinMatrix) -> MergedBins | None:
-    """Return `MergedBins` of a BinMatrix in memory; None for few columns, or if merging would remove few of them."""
+    """Return `MergedBins` of a BinMatrix, or None for few columns, or if merging would remove few of them."""
     n_rows, n_columns = Z.shape
     if n_columns < _WORTH_COLUMNS:
         return None

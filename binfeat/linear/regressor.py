@@ -171,7 +171,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets. Required.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero. A row of weight 2 counts as two rows.
+            Non-negative, not all zero. Coefficients are the same for a row of weight 2 and for two equal rows.
 
         Returns
         -------
