@@ -15,7 +15,6 @@ from sklearn.neighbors import KernelDensity
 import binfeat
 from binfeat import OutlierDetector, kernels
 from binfeat._rows import row_sample
-from binfeat._threads import thread_count
 from binfeat.density import counted_bins
 from binfeat.features.binning import two_samples
 
@@ -437,7 +436,7 @@ def test_contributions_and_drift_are_computed_in_parts(X, monkeypatch):
     monkeypatch.setattr(counted_bins, "_LOOK_UPS", 1)
     monkeypatch.setattr(two_samples, "_ROWS_AT_A_TIME", 1)
     np.testing.assert_array_equal(detector.contributions(X), whole)
-    assert calls.count("replace_inputs") >= 60 // thread_count(None)
+    assert calls.count("replace_inputs") >= 60 // counted_bins.thread_count(None)
     assert detector.drift(X + 0.1).squared_mmd == drift.squared_mmd
     np.testing.assert_array_equal(detector.drift(X + 0.1).input_p_values, drift.input_p_values)
     assert calls.count("squared_distances") == 2 * 200 * (1 + D)

@@ -12,9 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier
-from binfeat._rows.rows import ProcessRows
 from binfeat.linear import cg, normal_equations, objective_rule
-from binfeat.linear.result import SolverOptions
 
 REGRESSION = {
     "friedman1": lambda: make_friedman1(3000, noise=0.1, random_state=0),
