@@ -127,7 +127,7 @@ def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
     part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
     missing = np.isnan(part)
     if missing.any():
-        known = np.where(missing, 0.0, part)
-        far = known.max(axis=0) + _MISSING * np.maximum(known.std(axis=0), 1e-3)
+        known = np.where(missing.all(axis=0), 0.0, part)
+        far = np.nanmax(known, axis=0) + _MISSING * np.maximum(np.nanstd(known, axis=0), 1e-3)
         part[missing] = np.broadcast_to(far, part.shape)[missing]
     return part
