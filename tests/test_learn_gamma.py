@@ -223,6 +223,14 @@ def test_rows_without_weight_decide_nothing(rng):
     assert learned.relevances[:2].sum() > 0.8
 
 
+def test_the_number_of_rows_of_weight_zero_does_not_change_the_penalty(rng):
+    X, weights = rng.normal(size=(4000, 2)), np.zeros(4000)
+    y, some = X[:, 0] + 0.5 * rng.normal(size=4000), slice(3900, None)
+    weights[some] = 1.0
+    few = learn_gamma(X[some], y[some], max_rows=100, random_state=0).alpha
+    assert learn_gamma(X, y, sample_weight=weights, max_rows=100, random_state=0).alpha == pytest.approx(few, rel=0.5)
+
+
 def test_targets_of_other_types_and_shapes_are_read_as_models_read_them(rng):
     X, few = rng.normal(size=(60, 2)), {**QUICK, "max_steps": 2}
     labels = np.digitize(X[:, 1], [-1, 1])

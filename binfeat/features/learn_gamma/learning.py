@@ -35,7 +35,7 @@ class LearnedGamma:
     relevances : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     alpha : float
-        Penalty that was learned with these gammas, for weights of mean 1.
+        Penalty that was learned with these gammas, for positive weights of mean 1.
     errors : ndarray of shape (n_steps,)
         Leave-one-out mean squared error of standardized targets before each step, on the rows of the step.
     gammas : ndarray of shape (n_steps, n_inputs)
@@ -97,14 +97,15 @@ def encoded_targets(y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray 
     """Return standardized targets (n_rows, n_targets), 1 and -1 for classes, and weights (n_rows, 1) or None.
 
     Strings, flags, and integers with few different values are classes; floats and Decimals are numbers. Several columns
-    of integers or flags are numbers. The weights have mean 1, so that penalties do not depend on a common factor.
+    of integers or flags are numbers. Positive weights have mean 1, so that penalties depend neither on a common
+    factor nor on rows of weight 0.
     """
     y = label_array(y)
     y = y.ravel() if y.shape[1:] == (1,) else y
     if y.dtype.kind == "O" and any(isinstance(value, Decimal) for value in y.flat):
         y = checked_targets(y)
     weights = check_weights(sample_weight, len(y))
-    relative = None if weights is None else weights / weights.mean()
+    relative = None if weights is None else weights / weights[weights > 0].mean()
     if _are_labels(y):
         columns = [check_labels(own) for own in y.reshape(len(y), -1).T]
         return np.hstack([Labels(np.unique(own)).encode(own) for own in columns]), relative
