@@ -231,6 +231,14 @@ def test_the_number_of_rows_of_weight_zero_does_not_change_the_penalty(rng):
     assert learn_gamma(X, y, sample_weight=weights, max_rows=100, random_state=0).alpha == pytest.approx(few, rel=0.5)
 
 
+@pytest.mark.parametrize("learn", [learn_gamma, RandomBinning(gamma="learn", n_grids=2).fit])
+def test_sparse_rows_that_do_not_fit_in_memory_if_they_are_dense_are_refused(memory_of, learn):
+    X = sparse.random(300, 10**5, density=1e-4, format="csr", random_state=0)
+    memory_of(2**28)
+    with pytest.raises(MemoryError, match=r"learning length scales on 300 rows of 100000 inputs needs about 720,000,0"):
+        learn(X, np.arange(300.0))
+
+
 def test_targets_of_other_types_and_shapes_are_read_as_models_read_them(rng):
     X, few = rng.normal(size=(60, 2)), {**QUICK, "max_steps": 2}
     labels = np.digitize(X[:, 1], [-1, 1])

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from binfeat._common.arrays import mean_and_std
 from binfeat._common.labels import Labels, check_labels, label_array
+from binfeat._common.memory import require_memory
 from binfeat._common.validation import check_weights, checked_targets, is_word
 from binfeat._threads import one_blas_thread
 from binfeat.kernels.base import Kernel
@@ -71,6 +72,11 @@ def learned_gamma(
     if rows.size < 2:
         raise ValueError(f"At least 2 rows of positive weight are needed to learn length scales; got {rows.size}.")
     rows = rows[: n_steps * n_rows]
+    require_memory(
+        24 * rows.size * X.shape[1],  # a dense copy, a mask and temporary arrays
+        f"learning length scales on {rows.size} rows of {X.shape[1]} inputs",
+        "Use fewer inputs, or decrease max_steps or max_rows of learn_gamma.",
+    )
     X = clip_codes(_dense(X, rows), categorical, seed)
     Y, weights = Y[rows], None if weights is None else weights[rows, 0]
     search = LengthScaleSearch(kernel, X, Y, weights, categorical, seed, n_jobs=n_jobs)
@@ -125,7 +131,7 @@ def _are_labels(y: np.ndarray) -> bool:
 def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
     """Return some rows of X, dense, with missing values replaced by a number far from all others."""
     part = X[rows]
-    part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
+    part = np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)  # a copy already
     missing = np.isnan(part)
     if missing.any():
         known = np.where(missing.all(axis=0), 0.0, part)
