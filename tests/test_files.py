@@ -313,6 +313,23 @@ def test_arrays_that_do_not_fit_together_are_named(saved, name, damage, message)
         model.__setstate__(state)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        binfeat.RandomBinning(n_grids=3, random_state=0),
+        binfeat.RandomFourier(n_components=4, random_state=0),
+        binfeat.RandomFourier(n_components=4, sampler="fastfood", random_state=0),
+        binfeat.OutlierDetector(n_grids=3, random_state=0),
+        binfeat.SpectralEmbedding(features=binfeat.RandomBinning(n_grids=3), gamma=1e105, random_state=0),
+    ],
+    ids=lambda own: type(own).__name__,
+)
+def test_estimators_of_inputs_near_zero_persist(estimator):
+    fitted = clone(estimator).fit(X * 1e-105)
+    copied = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(answer(copied, X * 1e-105), answer(fitted, X * 1e-105))
+
+
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_models_without_a_fit_persist(saved, number):
     model = clone(saved[number][1])

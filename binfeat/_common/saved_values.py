@@ -13,6 +13,7 @@ State: TypeAlias = dict[str, Any]  # attributes of an estimator by name
 FLOATS = np.float32, np.float64
 INTEGERS = np.int32, np.int64
 LARGEST = 1e100  # magnitude of finite numbers: products of three of them are finite
+LARGEST_SCALE = float(np.finfo(np.float64).max)  # of inverse length scales: inputs can have any unit
 _POSITIONS = {"pos": 624, "buffer_pos": 4}  # maximum positions in the buffers of NumPy's generators
 _SCALARS = str, bytes, int, float, bool, type(None), np.generic
 
@@ -28,12 +29,13 @@ def check_arrays(
     sizes: dict[str, int],
     order: str = "C",
     infinite: Container[str] = (),
+    most: float = LARGEST,
 ) -> None:
     """Raise TypeError or ValueError for arrays with unexpected dtype, shape or memory order.
 
     `order` is "C", "C or Fortran" or "any". `layout` contains, for each required array, its dtypes and the names of its
     axes. `sizes` contains the lengths of axes by name; missing lengths are added to it. The magnitude of numbers must
-    be at most 1e100, except that arrays named in `infinite` may contain NaN and infinity.
+    be at most `most`, except that arrays named in `infinite` may contain NaN and infinity.
     """
     for name, (dtypes, *axes) in layout.items():
         array = arrays[name]
@@ -49,7 +51,7 @@ def check_arrays(
             largest = max(abs(float(array.min())), abs(float(array.max())))
             if name in infinite:
                 largest = float(np.abs(array).max(initial=0.0, where=np.isfinite(array)))
-            if not largest <= LARGEST:
+            if not largest <= most:
                 raise ValueError(f"{name} should hold finite numbers, got {largest}.")
 
 

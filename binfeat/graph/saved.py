@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.saved_values import (
+    LARGEST_SCALE,
     check_arrays,
     check_bounds,
     check_classes,
@@ -62,7 +63,7 @@ def _check_graph(state: dict[str, Any]) -> dict[str, int]:
     sizes = {"inputs": check_inputs(state)}
     check_numbers_of(state, n_iter_=int)
     if "gamma_" in state:
-        check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes)
+        check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes, most=LARGEST_SCALE)
     if "_typical" in state:
         check_arrays(state, {"_typical": (np.float64, "inputs")}, sizes)
     made, means = state["features_"], state["_means"]

@@ -5,7 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs, check_numbers_of, check_starts
+from binfeat._common.saved_values import (
+    LARGEST_SCALE,
+    check_arrays,
+    check_bounds,
+    check_inputs,
+    check_numbers_of,
+    check_starts,
+)
 from binfeat.features.binning.hashed_columns import hashed_offsets
 
 GRIDS = {
@@ -39,7 +46,7 @@ def check_binning(state: dict[str, Any]) -> None:
 
 
 def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1, infinite: Container[str] = ()) -> None:
-    check_arrays(state, GRIDS, sizes, infinite=infinite)
+    check_arrays(state, GRIDS, sizes, infinite=infinite, most=LARGEST_SCALE)
     check_bounds(state, "_scale", least=0.0)
     check_bounds(state, "_shift", least=0.0, most=1.0)
     if sizes["grids"] < fewest:
@@ -48,7 +55,7 @@ def check_grids(state: dict[str, Any], sizes: dict[str, int], fewest: int = 1, i
 
 def check_scales(state: dict[str, Any], sizes: dict[str, int]) -> None:
     """Check the inverse length scales of the inputs, and the mask of categorical inputs."""
-    check_arrays(state, _OF_INPUTS, sizes)
+    check_arrays(state, _OF_INPUTS, sizes, most=LARGEST_SCALE)
     check_bounds(state, "gamma_", least=0.0)
 
 

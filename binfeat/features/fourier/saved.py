@@ -6,6 +6,7 @@ import numpy as np
 
 from binfeat._common.saved_values import (
     FLOATS,
+    LARGEST_SCALE,
     check_arrays,
     check_bounds,
     check_inputs,
@@ -25,12 +26,12 @@ _SAMPLERS = "fastfood", "iid", "orthogonal", "qmc"
 
 def check_fourier(state: dict[str, Any]) -> None:
     sizes = {"inputs": check_inputs(state)}
-    check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes)
+    check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes, most=LARGEST_SCALE)
     check_bounds(state, "gamma_", least=0.0)
     if check_word(state, "sampler_", _SAMPLERS) == "fastfood":
         check_fastfood(state, sizes)
     else:
-        check_arrays(state, _WEIGHTS, sizes)
+        check_arrays(state, _WEIGHTS, sizes, most=LARGEST_SCALE)
     if "random_offset_" in state:
         check_arrays(state, {"random_offset_": (FLOATS, "frequencies")}, sizes)
     n_features = sizes["frequencies"] * (1 if "random_offset_" in state else 2)
@@ -41,7 +42,7 @@ def check_fourier(state: dict[str, Any]) -> None:
 
 def check_fastfood(state: dict[str, Any], sizes: dict[str, int]) -> None:
     """Raise ValueError for inconsistent fastfood arrays, which users may edit."""
-    check_arrays(state, FASTFOOD, sizes)
+    check_arrays(state, FASTFOOD, sizes, most=LARGEST_SCALE)
     order, length = state["fastfood_order_"], sizes["length"]
     if length & (length - 1) or length < sizes["inputs"] or (np.sort(order, axis=1) != np.arange(length)).any():
         raise ValueError("fastfood_order_ should hold permutations of a power of two of numbers.")
