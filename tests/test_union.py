@@ -121,7 +121,8 @@ def test_sources(table, output):
     np.testing.assert_array_equal(Z.sample_weight, weights)
     fitted = pickle.loads(pickle.dumps(clone(made).fit(source)))
     assert list(fitted.feature_names_in_) == list("abc")
-    np.testing.assert_allclose(fitted.transform(source) @ np.eye(Z.shape[1]), expected, atol=1e-12)
+    for method in (fitted.transform, fitted.encode):
+        np.testing.assert_allclose(method(source) @ np.eye(Z.shape[1]), expected, atol=1e-12)
     ridge = CGRidge(tol=1e-10, max_iter=3000)
     coef = make_pipeline(clone(made), ridge).fit(source)[-1].coef_
     waves = [(name, RandomFourier(n_components=20, gamma=g, random_state=0)) for name, g in (("p", 1.0), ("q", 0.3))]
@@ -240,6 +241,22 @@ def test_maps_that_return_data_frames(table):
     expected = union.fit_transform(X)
     scaler.set_output(transform="pandas")
     np.testing.assert_array_equal(union.fit_transform(X), expected)
+
+
+@pytest.mark.parametrize("method", ["fit_transform", "transform", "encode"])
+@pytest.mark.parametrize("convert", [lambda Z: Z, pd.DataFrame.convert_dtypes, lambda Z: Z.round().astype(int)])
+def test_codes_and_maps_that_return_data_frames(table, method, convert):
+    X = pd.DataFrame(table[0], columns=list("abc"))
+    bins = RandomBinning(gamma=1.0, n_grids=4, output="codes", random_state=0)
+    made = RandomFeatureUnion([("bins", bins), ("frame", FunctionTransformer(convert))])
+    Z = getattr(made if method == "fit_transform" else made.fit(X), method)(X)
+    expected = np.hstack([bins.fit_transform(X).toarray(), convert(X)]).astype(float)
+    np.testing.assert_array_equal(Z.toarray(), expected)
+    weights = np.arange(Z.shape[1]) / 100
+    np.testing.assert_allclose(Z @ weights, expected @ weights)
+    ridge = CGRidge(tol=1e-10, max_iter=3000)
+    on_arrays = ridge.fit(expected, table[1]).predict(expected)
+    np.testing.assert_allclose(ridge.fit(Z, table[1]).predict(Z), on_arrays, atol=1e-7)
 
 
 def test_names_parameters_and_search(table):

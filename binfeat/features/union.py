@@ -227,8 +227,11 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             With `take`, row indexing, `gram_diagonal`, `tocsr` and `toarray`.
         """
         self._check_inputs(X)
-        parts = [part.encode(X) if hasattr(part, "encode") else part.transform(X) for _, part in self.transformers_]
-        return StackedFeatures(parts, self._scales)
+        maps = [part for _, part in self.transformers_]
+        encoded = [
+            part.transform(X) if is_source(X) or not hasattr(part, "encode") else part.encode(X) for part in maps
+        ]
+        return StackedFeatures(map(_plain, encoded), self._scales)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the columns: the name of the map, two underscores, and the column's name in that map.
@@ -289,6 +292,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         return weights.astype(np.float64)
 
     def _side_by_side(self, parts: Iterable[Any]) -> Any:
+        parts = [_plain(part) for part in parts]
         if any(isinstance(part, LinearOperator) for part in parts):
             return StackedFeatures(parts, self._scales)
         scaled = [_scaled(part, scale) for part, scale in zip(parts, self._scales, strict=True)]
@@ -316,8 +320,14 @@ def _weights_for(part: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
     return {"sample_weight": sample_weight} if accepts else {}
 
 
+def _plain(part: Any) -> Any:
+    """Return features as an array, unless they are sparse or an operator."""
+    if sparse.issparse(part) or isinstance(part, LinearOperator):
+        return part
+    part = np.asarray(part)
+    return part.astype(np.float64) if part.dtype.kind == "O" else part  # of data frames with nullable types
+
+
 def _scaled(part: Any, scale: float) -> Any:
     """Multiply features by a number; integers and flags become float64."""
-    part = part if sparse.issparse(part) else np.asarray(part)
-    part = part.astype(np.float64) if part.dtype.kind == "O" else part  # of data frames with nullable types
     return part * (part.dtype.type(scale) if part.dtype.kind == "f" else scale)
