@@ -738,6 +738,23 @@ def test_bad_blocks(rng, estimator):
         estimator.fit(rows for rows in [good])
 
 
+@pytest.mark.parametrize("gamma", ["scale", "learn", 1.0])
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda own: type(own).__name__)
+def test_bad_weights_of_blocks_are_refused_by_maps(rng, estimator, gamma):
+    X, y = table(rng, 40)
+    estimator = clone(estimator).set_params(gamma=gamma)
+    for weights, error, message in (
+        (np.append(np.ones(19), -1.0), ValueError, "sample_weight must be finite and non-negative"),
+        (np.append(np.ones(19), np.nan), ValueError, "sample_weight must be finite and non-negative"),
+        (np.ones((20, 1)), ValueError, "sample_weight must have one value per row"),
+        (np.full(20, "a"), TypeError, "sample_weight must be numbers"),
+        (np.zeros(20), ValueError, "sample_weight is zero for every row"),
+    ):
+        with pytest.raises(error, match=message):
+            estimator.fit(blocks([(X[:20], y[:20], weights), (X[20:], y[20:], weights)]))
+    estimator.fit(blocks([(X[:20], y[:20], np.zeros(20)), (X[20:], y[20:], np.ones(20))]))
+
+
 def test_column_names_of_blocks(rng):
     X, y = table(rng, 40)
     first, second = pd.DataFrame(X[:20], columns=list("abc")), pd.DataFrame(X[20:], columns=list("abd"))

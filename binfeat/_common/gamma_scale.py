@@ -10,7 +10,7 @@ from scipy import sparse
 from binfeat._common.arrays import quotients
 from binfeat._common.random_words import round_significant
 from binfeat._common.subsets import slices
-from binfeat._common.validation import check_gamma
+from binfeat._common.validation import check_gamma, check_weights, flat
 
 _CHUNK_BYTES = 2**18
 _NUMBERS = np.finfo(np.float64)
@@ -55,6 +55,11 @@ class Moments:
     def std(self) -> np.ndarray:
         """Return the standard deviation of each input in 24 significant bits; 0 if all values are equal or missing."""
         return round_significant(np.sqrt(quotients(self.squares, self.n_values)), _SIGNIFICANT) * self.unit
+
+
+def checked_moments(X: Any, weights: Any = None) -> Moments:
+    """Return the moments of a part of the rows, with weights that are checked; all of them may be zero in a part."""
+    return Moments.of(X, flat(check_weights(weights, X.shape[0], some=False)))
 
 
 @np.errstate(invalid="ignore")  # signaling NaN, which other programs may write

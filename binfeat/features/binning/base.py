@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.categories import with_category_numbers
 from binfeat._common.derived import Derived
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs
+from binfeat._common.gamma_scale import Moments, checked_moments, gamma_of_inputs
 from binfeat._common.memory import give_back_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.progress import Progress
@@ -117,7 +117,8 @@ class BinningBase(FeatureMap):
         earlier = EarlierFit.of(self)
         if is_source(X):
             check_alone(y, sample_weight)
-            summary = SourceSummary(X, self._check, Moments.of if is_word(self.gamma, "scale") else None)
+            summary = SourceSummary(X, self._check, checked_moments if is_word(self.gamma, "scale") else None)
+            check_weights(summary.sample_weight, summary.n_rows)
             self._draw(self._chosen_gamma(earlier, summary.sum, rows_of_summary, summary), earlier)
             table = BinningInput.of_source(summary, self.max_bytes)
             return table.watched(Progress(self, X, None), int(self.n_grids)), earlier

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs
+from binfeat._common.gamma_scale import Moments, checked_moments, gamma_of_inputs
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
@@ -211,7 +211,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self._check_parameters()
         if is_source(X):
             check_alone(y, sample_weight)
-            summary = SourceSummary(X, self._check, Moments.of if is_word(self.gamma, "scale") else None)
+            summary = SourceSummary(X, self._check, checked_moments if is_word(self.gamma, "scale") else None)
+            check_weights(summary.sample_weight, summary.n_rows)
             dtype = float_dtype(summary.dtype)
             self._draw(dtype, self._chosen_gamma(dtype, summary.sum, rows_of_summary, summary))
         else:
