@@ -554,6 +554,15 @@ def test_new_bins_get_columns_if_earlier_bins_have_too_few_rows_for_a_larger_min
     np.testing.assert_array_equal(binning.transform(second[:, None]).getnnz(axis=1), [1, 1, 1, 1, 1, 0])
 
 
+def test_rows_are_added_to_a_map_from_a_file_of_version_0_2_0():
+    binning = RandomBinning(gamma=1.0, n_grids=3, random_state=0).partial_fit(X[:2])
+    state = binning.__getstate__()
+    state.pop("_has_warned")
+    old = RandomBinning()
+    old.__setstate__(state)
+    np.testing.assert_array_equal(old.partial_fit(X).bin_counts_, binning.partial_fit(X).bin_counts_)
+
+
 def test_hashed_partial_fit_keeps_columns():
     binning = RandomBinning(gamma=0.3, n_features=100, n_grids=5, random_state=0)
     before = binning.partial_fit(X[:2]).transform(X)

@@ -71,6 +71,7 @@ class BinningBase(FeatureMap):
     bin_counts_: np.ndarray
     kappa_: float
     _categorical: np.ndarray
+    _has_warned = False  # files of version 0.2.0 do not have it
 
     def _check_parameters(self) -> None:
         n_grids = check_integer(self.n_grids, "n_grids", 1)
