@@ -155,7 +155,10 @@ def test_edited_offsets_of_an_estimator_are_refused_and_matrices_keep_theirs(rng
         before = Z.gram_diagonal()
         binning.bin_offsets_[2:] = binning.bin_offsets_[1]
         np.testing.assert_array_equal(Z.gram_diagonal(), before)
-        for call in (binning.transform, binning.encode, binning.partial_fit):
+        calls = [binning.transform, binning.encode, binning.partial_fit]
+        calls += [lambda X, binning=binning: binning.transform(blocks([(X,)])).gram_diagonal()]
+        calls += [] if options else [binning.set_params(warm_start=True, n_grids=5).fit]
+        for call in calls:
             with pytest.raises(ValueError, match=f"bin_offsets_ should .*{fault}"):
                 call(X)
 

@@ -154,6 +154,12 @@ def test_bounds_of_bins(rng):
         binning.bin_bounds(X + 50, 0)
 
 
+@pytest.mark.filterwarnings("error")
+def test_bounds_of_bins_of_a_data_frame(rng):
+    frame = pd.DataFrame(rng.normal(size=(20, 2)), columns=["a", "b"])
+    assert RandomBinning(n_grids=3, random_state=0).fit(frame).bin_bounds(frame, 0)[0].shape == (2,)
+
+
 def test_bounds_of_the_outermost_bins():
     X = np.array([[0.0], [1e20], [2e20], [-1e300]])
     binning = RandomBinning(gamma=1.0, n_grids=3, random_state=0, output="codes").fit(X)

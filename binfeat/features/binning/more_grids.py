@@ -7,6 +7,7 @@ import numpy as np
 
 from binfeat.features.binning.bins import Bins, LearnedBins, rank_bins
 from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.saved import check_offsets
 from binfeat.features.binning.tables import BinningInput, count_bins
 
 
@@ -30,6 +31,7 @@ class EarlierFit:
             raise ValueError(
                 f"n_grids must be at least {before}, the grids of the earlier fit, if warm_start=True; got {n_grids}."
             )
+        check_offsets(binning.__dict__)
         return cls(binning._grids, *bins_of(binning))
 
     def require(self, grids: Grids) -> None:

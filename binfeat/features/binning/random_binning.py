@@ -267,10 +267,10 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Z : BinMatrix of shape (n_rows, n_columns)
         """
         check_is_fitted(self)
-        check_offsets(self.__dict__)
         return self._encode(self._check(X))
 
     def _encode(self, X: CheckedRows) -> BinMatrix:
+        check_offsets(self.__dict__)
         self._require_memory(X, len(self._scale))
         return BinMatrix._trusted(self._codes_of(X), self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
@@ -359,7 +359,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         column = check_integer(column, "column", 0, n_columns - 1)
         X = self._check(X)
         p = int(np.searchsorted(self.bin_offsets_, column, side="right")) - 1
-        inside = np.flatnonzero(self.encode(X).codes[p] == column - self.bin_offsets_[p])
+        inside = np.flatnonzero(self._encode(X).codes[p] == column - self.bin_offsets_[p])
         if not inside.size:
             raise ValueError(f"No row of X lies in the bin of column {column}; pass rows that include training rows.")
         row = X[[inside[0]]]
