@@ -1,5 +1,6 @@
 """RandomFourier: estimates, promises, errors, and use within scikit-learn."""
 
+import copy
 import multiprocessing
 import pickle
 import sys
@@ -485,6 +486,19 @@ def test_memory_is_estimated_first(memory_of):
         MemoryError, match=r"making 100 features of 6 rows needs about .* this computer has 2,000\. Use fewer"
     ):
         fourier.transform(X)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("sampler", ["iid", "fastfood"])
+def test_edited_frequencies_of_another_size_are_refused(sampler, container):
+    fourier = RandomFourier(n_components=4, phase="offset", sampler=sampler, random_state=0).fit(X)
+    names = ["random_offset_"] if sampler == "fastfood" else ["random_offset_", "random_weights_"]
+    for name in names:
+        for shape in ((1,), (1, 4), (4, 2), (5,)):
+            edited = copy.deepcopy(fourier)
+            setattr(edited, name, np.zeros(shape))
+            with pytest.raises(ValueError, match=f"{name} should have shape"):
+                edited.transform(container(X))
 
 
 @pytest.mark.parametrize("n_components", [2, 4])

@@ -37,7 +37,7 @@ from binfeat._threads import thread_count
 from binfeat.features.fourier.fastfood import Fastfood
 from binfeat.features.fourier.features import FourierMap
 from binfeat.features.fourier.frequencies import checked_rotation, frequencies_of_inputs, rank_of, resolve_sampler
-from binfeat.features.fourier.saved import FASTFOOD, check_fastfood, check_fourier
+from binfeat.features.fourier.saved import FASTFOOD, check_edited, check_fourier
 from binfeat.kernels.base import Kernel
 from binfeat.kernels.lookup import fourier_kernel
 from binfeat.kernels.parameters import WithKernel
@@ -350,9 +350,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
     @property
     def _map(self) -> FourierMap:
+        check_edited(self.__dict__)
         is_fast = self.sampler_ == "fastfood"
-        if is_fast:
-            check_fastfood(self.__dict__, {"inputs": self.n_features_in_})
         frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD)) if is_fast else self.random_weights_
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
 

@@ -29,7 +29,7 @@ def check_fourier(state: dict[str, Any]) -> None:
     check_arrays(state, {"gamma_": (np.float64, "inputs")}, sizes, most=LARGEST_SCALE)
     check_bounds(state, "gamma_", least=0.0)
     if check_word(state, "sampler_", _SAMPLERS) == "fastfood":
-        check_fastfood(state, sizes)
+        _check_fastfood(state, sizes)
     else:
         check_arrays(state, _WEIGHTS, sizes, most=LARGEST_SCALE)
     if "random_offset_" in state:
@@ -40,8 +40,23 @@ def check_fourier(state: dict[str, Any]) -> None:
         raise ValueError(f"_n_features_out should be {n_features}, above 0, got {state['_n_features_out']!r}.")
 
 
-def check_fastfood(state: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Raise ValueError for inconsistent fastfood arrays, which users may edit."""
+def check_edited(state: dict[str, Any]) -> None:
+    """Raise ValueError for frequencies and offsets, which users may edit, that do not match the inputs."""
+    n_inputs, offset = state["n_features_in_"], state.get("random_offset_")
+    if state["sampler_"] == "fastfood":
+        _check_fastfood(state, {"inputs": n_inputs})
+        n_frequencies = state["fastfood_norms_"].size
+    else:
+        shape = np.shape(state["random_weights_"])
+        if len(shape) != 2 or shape[0] != n_inputs:
+            raise ValueError(f"random_weights_ should have shape ({n_inputs}, n_frequencies), got {shape}.")
+        n_frequencies = shape[1]
+    if offset is not None and np.shape(offset) != (n_frequencies,):
+        raise ValueError(f"random_offset_ should have shape ({n_frequencies},), got {np.shape(offset)}.")
+
+
+def _check_fastfood(state: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Raise ValueError for inconsistent arrays of fastfood."""
     check_arrays(state, FASTFOOD, sizes, most=LARGEST_SCALE)
     order, length = state["fastfood_order_"], sizes["length"]
     if length & (length - 1) or length < sizes["inputs"] or (np.sort(order, axis=1) != np.arange(length)).any():
