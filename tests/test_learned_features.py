@@ -13,6 +13,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
 from binfeat import CGRidge, RandomBinning, RandomFourier, blocks, kernels, learn_gamma
+from binfeat.features.learn_gamma import for_features
 
 MAPS = {
     "bins": RandomBinning(gamma="learn", n_grids=40, random_state=0),
@@ -172,3 +173,23 @@ X = np.arange(60.0).reshape(30, 2)
 def test_refusals(fit, error, message):
     with pytest.raises(error, match=message):
         fit()
+
+
+@pytest.mark.parametrize("source", [False, True])
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (RandomBinning(gamma="learn", n_grids=10**5), MemoryError, "drawing 100000 grids of 2 inputs"),
+        (RandomFourier(gamma="learn", n_components=10**5), MemoryError, "drawing 50000 frequencies of 2 inputs"),
+        (RandomFourier(gamma="learn", sampler="sobol"), ValueError, "^sampler must be 'auto', 'iid'"),
+        (RandomFourier(kernel="laplacian", sampler="fastfood"), ValueError, "^sampler='fastfood' does not work with"),
+        (RandomFourier(sampler="fastfood", rotation=np.eye(2)), ValueError, "^sampler='fastfood' does not support rot"),
+        (RandomFourier(rotation=np.eye(3)), ValueError, "rotation must have a row per input"),
+    ],
+)
+def test_errors_precede_the_search_and_further_blocks(memory_of, monkeypatch, model, source, error, message):
+    memory_of(10**6)
+    monkeypatch.setattr(for_features, "learned_gamma", lambda *given, **options: pytest.fail("searched"))
+    given = (blocks([(X, X[:, 0]), "no block"]),) if source else (X, X[:, 0])
+    with pytest.raises(error, match=message):
+        model.fit(*given)

@@ -34,6 +34,7 @@ from binfeat.features.binning.bin_matrix import BinMatrix, code_dtype_of
 from binfeat.features.binning.bins import Bins, rank_bins, unite_bins
 from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.grids import Grids
+from binfeat.features.binning.input_checks import require_grids_memory
 from binfeat.features.binning.random_binning import RandomBinning as InMemory
 from binfeat.features.binning.tables import codes_among, count_bins
 
@@ -202,6 +203,7 @@ class RandomBinning(InMemory):
             raise TypeError("warm_start=True requires rows in memory or a source of blocks; set it to False on Dask.")
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
+        require_grids_memory(int(self.n_grids), self.n_features_in_)
         moments = moments_for_gamma(chunks, self, InMemory, sample_weight)
         self._draw(self._chosen_gamma(None, moments, checked_sample, self, X, y, sample_weight))
         return chunks

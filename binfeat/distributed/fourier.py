@@ -39,6 +39,7 @@ class RandomFourier(InMemory):
             return super().fit(X, y, sample_weight)
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
+        self._checked_law()
         moments = moments_for_gamma(chunks, self, InMemory, sample_weight)
         self._draw(chunks.dtype, self._chosen_gamma(chunks.dtype, moments, checked_sample, self, X, y, sample_weight))
         return self

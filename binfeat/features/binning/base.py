@@ -89,6 +89,7 @@ class BinningBase(FeatureMap):
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)
+            require_grids_memory(int(self.n_grids), X.shape[1])  # before the rows of a source, or a search for gamma
         check_categories(X, self._categorical)
         return X
 
@@ -99,7 +100,6 @@ class BinningBase(FeatureMap):
     def _draw(self, gamma: np.ndarray, earlier: EarlierFit | None = None) -> None:
         """Draw the grids for one gamma per input; ValueError if an earlier fit has other grids."""
         n_grids = int(self.n_grids)
-        require_grids_memory(n_grids, gamma.size)
         self.gamma_ = gamma
         grids = Grids.draw(binning_kernel(self.kernel), gamma, n_grids, seed_of(self.random_state), self._categorical)
         if earlier is not None:
@@ -228,6 +228,7 @@ def lacks_bins(binning: BinningBase) -> str | None:
 def features_of_parts(binning: BinningBase, gamma: np.ndarray, X: Any, X_new: Any) -> tuple[BinMatrix, BinMatrix]:
     """Return features of training rows and of other rows, for the parameters of a map and this gamma."""
     law, n_grids, n_jobs = binning_kernel(binning.kernel), int(binning.n_grids), binning.n_jobs
+    require_binning_memory(X.shape, n_grids, 0)
     grids = Grids.draw(law, gamma, n_grids, seed_of(binning.random_state), binning._categorical)
     table = BinningInput.of(X)
     if binning.n_features is None:

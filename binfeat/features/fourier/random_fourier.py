@@ -248,9 +248,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         from binfeat.features.learn_gamma.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
-        if self.rotation is not None:
-            raise ValueError("gamma='learn' does not support rotation: pass rotation=None, or gamma as numbers.")
-
         def features_of_parts(gamma: np.ndarray, X: CheckedRows, X_new: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
             trial = clone(self)
             trial.n_features_in_ = self.n_features_in_
@@ -260,19 +257,41 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         parts = (X, y, sample_weight, none, seed_of(self.random_state))
         return gamma_for_features(self.kernel, *parts, features_of_parts, self.n_jobs)
 
-    def _draw(self, dtype: np.dtype, gamma: np.ndarray) -> None:
+    def _checked_law(self) -> tuple[Kernel, str, int, np.ndarray | None]:
+        """Return kernel, sampler, number of frequencies and rotation after checks that depend on the number of inputs.
+
+        Called before the other rows of a source are read, and before a search for gamma.
+        """
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
         rotation = checked_rotation(self.rotation, n_inputs)
         rank = rank_of(rotation, n_inputs)
-        sampler = resolve_sampler(self.sampler, kernel, rank)
-        if sampler == "fastfood" and rotation is not None:
-            raise ValueError(
-                "sampler='fastfood' does not support rotation. Use another sampler, or rotate X and set rotation=None."
-            )
-        _require_frequencies_memory(sampler, n_frequencies, max(n_inputs, rank))
-        self.gamma_ = gamma
-        self._draw_frequencies(kernel, sampler, n_frequencies, rotation, dtype)
+        sampler, width = resolve_sampler(self.sampler, kernel, rank), max(n_inputs, rank)
+        # Fastfood: three diagonals, a permutation and three spares. Else frequencies as drawn, scaled, and transposed.
+        require_memory(
+            52 * (n_frequencies + 2 * width) if sampler == "fastfood" else 24 * n_frequencies * width,
+            f"drawing {n_frequencies} frequencies of {width} inputs",
+            "Use fewer components, or sampler='fastfood' if the kernel allows it.",
+        )
+        return kernel, sampler, n_frequencies, rotation
+
+    @np.errstate(over="ignore", invalid="ignore")  # overflow is refused in `transform`
+    def _draw(self, dtype: np.dtype, gamma: np.ndarray) -> None:
+        kernel, sampler, n_frequencies, rotation = self._checked_law()
+        seed, scale = seed_of(self.random_state), kernel.frequency_scale(gamma)
+        if sampler == "fastfood":
+            fastfood = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
+            drawn = dict(zip(FASTFOOD, fastfood.arrays, strict=True))
+        else:
+            frequencies = frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation)
+            drawn = {"random_weights_": frequencies.astype(dtype, copy=False)}
+        if self.phase == "offset":
+            phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
+            drawn["random_offset_"] = phases.astype(dtype)
+        for name in {"random_weights_", "random_offset_", *FASTFOOD}.difference(drawn):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.__dict__ |= drawn
+        self.gamma_, self.sampler_, self._n_features_out = gamma, sampler, int(self.n_components)
 
     def transform(self, X: Any) -> np.ndarray | Any:
         """Map rows to their features.
@@ -306,7 +325,10 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         return tags
 
     def _check(self, X: Any, reset: bool = False) -> CheckedRows:
-        return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
+        X = canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
+        if reset:
+            self._checked_law()
+        return X
 
     def encode(self, X: Any) -> LazyFeatures:
         """Return an operator that recomputes the features of X for each product, one block of rows at a time.
@@ -356,7 +378,12 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
 
     def _check_parameters(self) -> None:
-        fourier_kernel(self.kernel)
+        resolve_sampler(self.sampler, fourier_kernel(self.kernel), 1)  # `_checked_law` knows the number of inputs
+        for name, word in (("sampler", "fastfood"), ("gamma", "learn")):
+            if self.rotation is not None and is_word(getattr(self, name), word):
+                raise ValueError(
+                    f"{name}={word!r} does not support rotation. Use another {name}, or rotate X and set rotation=None."
+                )
         check_choice(self.phase, "phase", ("pair", "offset"))
         thread_count(self.n_jobs)
         n_components = check_integer(self.n_components, "n_components", 1)
@@ -365,33 +392,3 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
                 f"n_components must be even with phase='pair', a cosine and a sine for each frequency; "
                 f"got {n_components}. Use {n_components + 1}, or phase='offset'."
             )
-
-    @np.errstate(over="ignore", invalid="ignore")  # overflow is refused in `transform`
-    def _draw_frequencies(
-        self, kernel: Kernel, sampler: str, n_frequencies: int, rotation: np.ndarray | None, dtype: np.dtype
-    ) -> None:
-        seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
-        if sampler == "fastfood":
-            fastfood = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
-            drawn = dict(zip(FASTFOOD, fastfood.arrays, strict=True))
-        else:
-            frequencies = frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation)
-            drawn = {"random_weights_": frequencies.astype(dtype, copy=False)}
-        if self.phase == "offset":
-            phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
-            drawn["random_offset_"] = phases.astype(dtype)
-        for name in {"random_weights_", "random_offset_", *FASTFOOD}.difference(drawn):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        self.__dict__ |= drawn
-        self.sampler_ = sampler
-        self._n_features_out = int(self.n_components)
-
-
-def _require_frequencies_memory(sampler: str, n_frequencies: int, n_inputs: int) -> None:
-    # Fastfood: three diagonals, a permutation and three spares. Else frequencies as drawn, scaled, and transposed.
-    n_bytes = 52 * (n_frequencies + 2 * n_inputs) if sampler == "fastfood" else 24 * n_frequencies * n_inputs
-    require_memory(
-        n_bytes,
-        f"drawing {n_frequencies} frequencies of {n_inputs} inputs",
-        "Use fewer components, or sampler='fastfood' if the kernel allows it.",
-    )
