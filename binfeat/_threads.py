@@ -142,7 +142,8 @@ def every_version() -> Iterator[None]:
         _every_version.reset(token)
 
 
-def _with_threads(n: int, function: Callable[..., _Result], arguments: tuple) -> _Result:
+def with_threads(n: int, function: Callable[..., _Result], arguments: tuple) -> _Result:
+    """Call a function with this number of Numba's threads; the setting is that of the calling thread only."""
     before = _numba_threads()
     if n == before:
         return function(*arguments)
@@ -167,7 +168,7 @@ def run_kernel(
         threaded.compile(tuple(map(threaded.typeof_pyval, arguments)))
     if is_small or threads == 1:
         return serial(*arguments)
-    return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))
+    return _pool.use(lambda: with_threads(threads, threaded, arguments), lambda: serial(*arguments))
 
 
 @functools.cache

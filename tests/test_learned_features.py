@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import threadpoolctl
 from hard import easy, hard
 from scipy import sparse
 from sklearn.base import clone
@@ -13,6 +14,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
 from binfeat import CGRidge, RandomBinning, RandomFourier, blocks, kernels, learn_gamma
+from binfeat._threads import _blas, thread_count
 from binfeat.features.learn_gamma import for_features
 
 MAPS = {
@@ -131,6 +133,32 @@ def test_on_dask(friedman, name, cluster):
     np.testing.assert_array_equal(there.gamma_, here.fit(X, y).gamma_)
     with pytest.raises(ValueError, match="gamma='learn' needs targets"):
         kind(**MAPS[name].get_params()).fit(da.from_array(X, chunks=(100, 10)))
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_candidates_are_compared_by_the_same_random_features(friedman, name, monkeypatch):
+    X, y = (own[:100] for own in friedman)
+    errors = []
+    monkeypatch.setattr(for_features, "_best_power", lambda error: errors.extend([error(0), error(0)]) or 0)
+    clone(MAPS[name]).set_params(random_state=None).fit(X, y)
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("name", ["bins", "fourier"])
+def test_the_common_factor_is_chosen_by_n_jobs_threads(friedman, threads, name, n_jobs, monkeypatch):
+    threads(2)
+    used, real = set(), for_features.solve_ridge
+
+    def solve(*given):
+        used.update({thread_count(None), *(pool["num_threads"] for pool in _blas().info())})
+        return real(*given)
+
+    monkeypatch.setattr(for_features, "solve_ridge", solve)
+    X, y = (own[:100] for own in friedman)
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        clone(MAPS[name]).set_params(n_jobs=n_jobs).fit(X, y)
+    assert max(used) == n_jobs
 
 
 def test_few_rows():

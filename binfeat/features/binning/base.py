@@ -146,7 +146,7 @@ class BinningBase(FeatureMap):
         X, y, sample_weight = rows_of(*source)
         seed = seed_of(self.random_state)
         parts = (X, y, sample_weight, self._categorical, seed)
-        return gamma_for_features(self.kernel, *parts, lambda *own: features_of_parts(self, *own), self.n_jobs)
+        return gamma_for_features(self.kernel, *parts, lambda *own: features_of_parts(self, seed, *own), self.n_jobs)
 
     @property
     def _grids(self) -> Grids:
@@ -225,11 +225,13 @@ def lacks_bins(binning: BinningBase) -> str | None:
     return None if binning.n_features is None else "Hashed columns have no bins of training rows; set n_features=None."
 
 
-def features_of_parts(binning: BinningBase, gamma: np.ndarray, X: Any, X_new: Any) -> tuple[BinMatrix, BinMatrix]:
-    """Return features of training rows and of other rows, for the parameters of a map and this gamma."""
+def features_of_parts(
+    binning: BinningBase, seed: int, gamma: np.ndarray, X: Any, X_new: Any
+) -> tuple[BinMatrix, BinMatrix]:
+    """Return features of training rows and of other rows, for the parameters of a map and this seed and gamma."""
     law, n_grids, n_jobs = binning_kernel(binning.kernel), int(binning.n_grids), binning.n_jobs
     require_binning_memory(X.shape, n_grids, 0)
-    grids = Grids.draw(law, gamma, n_grids, seed_of(binning.random_state), binning._categorical)
+    grids = Grids.draw(law, gamma, n_grids, seed, binning._categorical)
     table = BinningInput.of(X)
     if binning.n_features is None:
         bin_map, Z = map_and_features(grids, table, binning.min_count, n_jobs)

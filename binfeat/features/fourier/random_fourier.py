@@ -248,13 +248,15 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         from binfeat.features.learn_gamma.for_features import gamma_for_features  # late: few maps learn
 
         X, y, sample_weight = rows_of(*source)
+        seed = seed_of(self.random_state)
+
         def features_of_parts(gamma: np.ndarray, X: CheckedRows, X_new: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
-            trial = clone(self)
+            trial = clone(self).set_params(random_state=seed)
             trial.n_features_in_ = self.n_features_in_
             trial._draw(dtype, gamma)
             return trial._map(X), trial._map(X_new)
 
-        parts = (X, y, sample_weight, none, seed_of(self.random_state))
+        parts = (X, y, sample_weight, none, seed)
         return gamma_for_features(self.kernel, *parts, features_of_parts, self.n_jobs)
 
     def _checked_law(self) -> tuple[Kernel, str, int, np.ndarray | None]:

@@ -9,6 +9,7 @@ from scipy import sparse
 from binfeat._common.validation import check_moderate
 from binfeat._rows.products import Features
 from binfeat._rows.rows import ProcessRows
+from binfeat._threads import blas_threads, thread_count, with_threads
 from binfeat.features.learn_gamma.learning import encoded_targets, learnable_kernel, learned_gamma
 from binfeat.kernels.base import Kernel
 from binfeat.linear.result import SolverOptions
@@ -57,7 +58,9 @@ def gamma_for_features(
 
     def error(power: int) -> float:
         gamma = np.where(categorical, learned.gamma, learned.gamma * 2.0 ** (power * law.power))
-        return _validation_error(lambda *parts: featurize(gamma, *parts), X, Y, weights, alphas, seed)
+        given = (lambda *parts: featurize(gamma, *parts), X, Y, weights, alphas, seed)
+        with blas_threads(n_jobs):
+            return with_threads(thread_count(n_jobs), _validation_error, given)
 
     power = _best_power(error)
     return np.where(categorical, learned.gamma, learned.gamma * 2.0 ** (power * law.power))
@@ -100,8 +103,6 @@ def _validation_error(
         train, validation = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         Z, Z_validation = featurize(X[train], X[validation])
         own = None if weights is None else weights[validation]
-        if weights is not None and not weights[train].any():
-            continue
         path = solve_ridge(
             ProcessRows(Z, Y[train], None if weights is None else weights[train]), alphas, SolverOptions(tol=_TOL)
         )
