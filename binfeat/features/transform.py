@@ -164,7 +164,8 @@ def _occurring(X: CheckedRows) -> tuple[CheckedRows, np.ndarray | None]:
     if not sparse.issparse(X):
         return X, None
     inputs = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
-    if 2 * inputs.size > X.shape[1] or not inputs.size:
+    inputs = inputs if inputs.size else np.zeros(1, inputs.dtype)  # one empty input, because grids need an input
+    if 2 * inputs.size > X.shape[1]:
         return X, None
     places = np.empty(X.shape[1], X.indices.dtype)
     places[inputs] = np.arange(inputs.size)
