@@ -324,6 +324,7 @@ def test_indices_grow_to_int64_when_they_must():
         ((np.zeros((2, 3), np.uint16), [0, 1]), "offsets must be 3 increasing integers"),
         ((np.zeros((2, 3), np.uint16), [1, 2, 3]), "offsets must be 3 increasing integers"),
         ((np.zeros((2, 3), np.uint16), [0, 2, 1]), "offsets must be 3 increasing integers"),
+        ((np.zeros((2, 3), np.uint32), [0, 5, 5 + 2**32]), r"offsets must give each grid fewer than 2\^32 columns"),
         ((np.full((1, 3), 4, np.uint16), [0, 4]), "codes of grid 0 must be below 4, or 65535"),
         ((np.zeros((1, 3), np.uint16), [0, 0]), "codes of grid 0 must be below 0, or"),
     ],

@@ -101,6 +101,8 @@ class BinMatrix(CodedFeatures, RowMatrix):
                 f"offsets must be {codes.shape[0] + 1} increasing integers from 0, one more than grids; got {offsets}."
             )
         dtype, offsets = check_float_type(dtype), offsets.astype(np.int64)
+        if (np.diff(offsets) >= 2**32).any():
+            raise ValueError(f"offsets must give each grid fewer than 2^32 columns; got {offsets}.")
         thread_count(n_jobs)
         none = no_bin(codes.dtype)
         for p, (grid_codes, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
