@@ -1,5 +1,6 @@
 """Callbacks during a fit: stages, steps, compilations, progress bars, printed lines."""
 
+import errno
 import importlib.util
 import logging
 import sys
@@ -96,6 +97,17 @@ def test_blocks_of_a_binning_map(table, hashed_at_a_time, make):
     hashed = Recorder()
     RandomBinning(n_grids=7, n_features=70, random_state=0).set_callbacks(hashed).fit_transform(*given)
     assert len(hashed.tasks) > 12
+
+
+def test_the_fit_ends_if_hashed_codes_do_not_fit_on_the_disk(table, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("binfeat.features.binning.code_store._allocate", full)
+    recorder = Recorder()
+    binning = RandomBinning(n_grids=7, n_features=70, max_bytes=10, random_state=0).set_callbacks(recorder)
+    assert binning.fit_transform(blocks(*table[:2])).streamed
+    assert recorder.shares[-1] == 1
 
 
 def test_penalties_of_a_path(table):

@@ -215,6 +215,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         except OSError:
             if table.summary is None or not self._hashed:
                 raise
+            table.end()
             return StreamedFeatures.of(table.summary, self._encode, int(self.bin_offsets_[-1]), dense=False)
         table.end()
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
