@@ -12,6 +12,7 @@ from dask.delayed import Delayed
 from sklearn.base import BaseEstimator
 
 from binfeat._common.labels import AnyLabels
+from binfeat._common.memory import allowed_bytes
 from binfeat._common.persistence import Unfinished
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
@@ -22,7 +23,6 @@ from binfeat.distributed._table import DaskTable, Given
 from binfeat.distributed.binning import number_bins, renumber
 from binfeat.features.binning.bin_matrix import BinMatrix
 from binfeat.features.binning.bins import Bins, rank_bins, starts_of, unite_bins
-from binfeat.features.binning.code_store import code_budget
 from binfeat.features.binning.grids import Grids
 from binfeat.features.fourier.features import FourierMap
 from binfeat.length_scales.matrices import Standardizer
@@ -49,7 +49,7 @@ class AllDaskRows(AllRows):
     def __init__(self, problem: Problem, run: Run, estimator: BaseEstimator, table: DaskTable) -> None:
         self._table, self._estimator = table, estimator
         super().__init__(problem, run, table.n_rows)
-        self._max_bytes = code_budget(run.settings.max_bytes)
+        self._max_bytes = allowed_bytes(run.settings.max_bytes, 2)
         self._task_jobs = 1 if run.settings.n_jobs is None else run.settings.n_jobs
 
     @cached_property

@@ -21,8 +21,6 @@ from binfeat._common.validation import check_flag, checked_array, checked_rows
 from binfeat._rows.sources import is_source
 from binfeat._rows.stacked import StackedFeatures
 
-__all__ = ["RandomFeatureUnion"]
-
 
 def _check_union(state: dict[str, Any]) -> None:
     """Raise an error for a saved union with maps that do not match each other."""

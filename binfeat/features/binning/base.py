@@ -152,12 +152,6 @@ class BinningBase(FeatureMap):
     def _grids(self) -> Grids:
         return Grids(self._scale, self._shift, self._keys, self._nan_keys)
 
-    def _fold(self, table: BinningInput) -> CodeStore:
-        """Return a store with the codes of rows in hashed columns."""
-        store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
-        warn_of_collisions(store.array, self.bin_offsets_)
-        return store
-
     def _learn(self, table: BinningInput, store: CodeStore | None = None, known: Bins | None = None) -> None:
         """Learn the bins of rows, and write the codes of the rows to the store if there is one."""
         bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, on_block=table.on_block)
@@ -177,7 +171,9 @@ class BinningBase(FeatureMap):
     def _encode_bins(self, table: BinningInput, earlier: EarlierFit | None) -> CodeStore:
         """Learn the bins of rows, and return a store with the codes of the rows."""
         if self._hashed:
-            return self._fold(table)
+            store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
+            warn_of_collisions(store.array, self.bin_offsets_)
+            return store
         if earlier is None:
             store = table.store(int(self.n_grids))
             self._learn(table, store)

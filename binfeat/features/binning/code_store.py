@@ -10,15 +10,9 @@ from typing import IO
 import numpy as np
 
 from binfeat._common.array_types import DTypeLike
-from binfeat._common.memory import allowed_bytes
 from binfeat._engine.bin_tables import recode
 
 _ZEROS = 2**24  # bytes written at a time if space cannot be allocated
-
-
-def code_budget(max_bytes: int | None) -> float:
-    """Return the limit for codes in memory in bytes: `max_bytes`, or half of the computer's memory."""
-    return allowed_bytes(max_bytes, 2)
 
 
 class CodeStore:

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.array_types import DTypeLike
+from binfeat._common.memory import allowed_bytes
 from binfeat._common.progress import Progress
 from binfeat._common.subsets import slices
 from binfeat._common.validation import CheckedRows, float_dtype
@@ -15,7 +16,7 @@ from binfeat._rows.sources import SourceSummary
 from binfeat._threads import thread_count
 from binfeat.features.binning.bin_matrix import code_dtype
 from binfeat.features.binning.bins import Bins, starts_of
-from binfeat.features.binning.code_store import CodeStore, code_budget
+from binfeat.features.binning.code_store import CodeStore
 from binfeat.features.binning.coded_features import no_bin
 from binfeat.features.binning.grids import Grids, hash_blocks, n_hash_blocks
 
@@ -42,7 +43,7 @@ class BinningInput:
 
     @classmethod
     def of_source(cls, summary: SourceSummary, max_bytes: int | None) -> Self:
-        given = code_budget(max_bytes), summary, summary.y, summary.sample_weight
+        given = allowed_bytes(max_bytes, 2), summary, summary.y, summary.sample_weight
         return cls(summary.rows(), summary.n_rows, float_dtype(summary.dtype), *given)
 
     @property
@@ -169,8 +170,11 @@ def write_codes(
     on_block: Callable[[], object] | None = None,
 ) -> None:
     """Write codes (n_grids, n_rows) of rows in blocks."""
+    slots, slot_starts, keys, starts = tables.arrays
     for part, start, hashes in hash_blocks(grids, blocks, n_jobs, on_block):
-        tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
+        own = slice(part.start, part.stop + 1)
+        known = slots, slot_starts[own], keys, starts[own]
+        find(hashes, start, *known, no_bin(codes.dtype), codes[part], n_jobs=n_jobs)
 
 
 class BinTables:
@@ -183,20 +187,6 @@ class BinTables:
         self._slot_starts = starts_of(1 << bits)
         self._slots = np.empty(self._slot_starts[-1], np.uint32)
         index(keys, starts, sizes.astype(np.uint64), self._slot_starts, self._slots, n_jobs=n_jobs)
-
-    def find(
-        self,
-        part: slice,
-        hashes: np.ndarray,
-        none: np.integer,
-        codes: np.ndarray,
-        first_row: int,
-        n_jobs: int | None = None,
-    ) -> None:
-        """Write the codes of a block of rows in a slice of the grids; `none` for unknown bins."""
-        grids = slice(part.start, part.stop + 1)
-        tables = self._slots, self._slot_starts[grids], self.keys, self._starts[grids]
-        find(hashes, first_row, *tables, np.uint32(none), codes[part], n_jobs=n_jobs)
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -20,8 +20,6 @@ from binfeat.features.binning.input_checks import ARRAY_CHECKS
 from binfeat.features.learn_gamma.learning import LearnedGamma, encoded_targets, learnable_kernel, learned_gamma
 from binfeat.kernels.base import Kernel
 
-__all__ = ["learn_gamma"]
-
 _MOST_STEPS = 10_000
 
 
