@@ -149,7 +149,10 @@ def test_weights_of_another_number_of_rows_are_refused(rng, shape):
 
 def test_edited_offsets_of_an_estimator_are_refused_and_matrices_keep_theirs(rng):
     X = rng.normal(size=(50, 2))
-    for options, fault in (({}, "increase from 0"), ({"n_features": 64}, "all but the last as many")):
+    for options, fault in (
+        ({}, "increase from 0"),
+        ({"n_features": 64}, "the same number for all grids"),
+    ):
         binning = RandomBinning(n_grids=3, gamma=0.5, output="codes", random_state=0, **options).fit(X)
         Z = binning.encode(X)
         before = Z.gram_diagonal()

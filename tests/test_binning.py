@@ -521,9 +521,9 @@ def test_wrong_number_of_inputs():
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_bad_categories(value, container):
     binning = RandomBinning(categorical_features=[1], n_grids=2)
-    with pytest.raises(ValueError, match="categorical_features names input 1, which must hold category numbers"):
+    with pytest.raises(ValueError, match="Input 1 is in categorical_features, so it must contain category numbers"):
         binning.fit(container([[1.0, value], [2.0, 3.0]]))
-    with pytest.raises(ValueError, match="categorical_features names input 1"):
+    with pytest.raises(ValueError, match="Input 1 is in categorical_features"):
         binning.fit(X).transform(container([[1.0, value]]))
 
 

@@ -433,7 +433,7 @@ def bad_chunks():
             "it must have the dtype of the collection, float64; got float32",
         ),
         ([good, good * np.inf], good[:0], ValueError, "Input X contains infinity"),
-        ([good, good / 2], good[:0], ValueError, "categorical_features names input 0"),
+        ([good, good / 2], good[:0], ValueError, "Input 0 is in categorical_features"),
         (
             [table, table[["a", "c", "b"]]],
             table[:0],

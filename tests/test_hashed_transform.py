@@ -130,7 +130,7 @@ def test_threads_and_wrong_arguments(rng):
         transform(X, n_jobs=0)
     with pytest.raises(ValueError, match=r"categorical_features has .* not column names"):
         transform(X, categorical_features=["a"])
-    with pytest.raises(ValueError, match="names input 0, which must hold category numbers"):
+    with pytest.raises(ValueError, match="Input 0 is in categorical_features, so it must contain category numbers"):
         transform(X, categorical_features=[0])
     with pytest.raises(
         TypeError, match=r"X must be rows in memory, and is a source of blocks\. Call transform for each"

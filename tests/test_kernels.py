@@ -104,13 +104,13 @@ def test_skip_of_nothing_is_the_kernel(rng):
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
-        (lambda t: np.exp(-(t**2)), "must not decrease"),
-        (lambda t: np.cos(t), "must not decrease"),
+        (lambda t: np.exp(-(t**2)), "must be finite and must not decrease"),
+        (lambda t: np.cos(t), "must be finite and must not decrease"),
         (lambda t: 0.5 * np.exp(-t), r"profile\(0\) = 1"),
         (lambda t: 1.0, r"profile\(0\) = 1"),
         (lambda t: np.ones_like(t), "must increase from 0 to 1"),
         (lambda t: 0.5 + 0.5 * np.exp(-t), "must increase from 0 to 1"),
-        (lambda t: np.where(t > 2, np.nan, np.exp(-t)), "must not decrease"),
+        (lambda t: np.where(t > 2, np.nan, np.exp(-t)), "must be finite and must not decrease"),
     ],
 )
 def test_product_refuses_profiles(profile, message):

@@ -588,7 +588,7 @@ def test_refused_rows(X):
     with pytest.raises(ValueError, match="Input X contains infinity"):
         OutlierDetector().fit(X)
     X[3, 1] = 0.5
-    with pytest.raises(ValueError, match="categorical_features names input 1, which must hold category numbers"):
+    with pytest.raises(ValueError, match="Input 1 is in categorical_features, so it must contain category numbers"):
         OutlierDetector(categorical_features=[1]).fit(X)
     with pytest.raises(ValueError, match="has 3 features, but OutlierDetector is expecting 4"):
         OutlierDetector().fit(X).score_samples(X[:, :3])

@@ -50,8 +50,9 @@ class RandomFeatureUnion(FeatureMap, Persistent):
     weights : array-like of shape (n_transformers,), default=None
         Non-negative weight of each kernel. None: all weights are 1.
     sparse_output : bool, default=True
-        If True, `transform` returns CSR, otherwise a dense array. If a map returns a `BinMatrix`
-        (``RandomBinning(output="codes")``), it is ignored, and `transform` returns the same blocks as `encode`.
+        If True, `transform` returns CSR, otherwise a dense array. It is ignored if a map returns an operator, such as
+        the `BinMatrix` of ``RandomBinning(output="codes")``. `transform` then returns blocks, as `encode` does, but
+        with Fourier features in memory.
 
     Attributes
     ----------

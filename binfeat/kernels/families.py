@@ -159,8 +159,9 @@ class Product(ProductKernel):
         if not np.isfinite(F).all() or falls.size:
             where = np.exp(log_t[falls[0] if falls.size else np.flatnonzero(~np.isfinite(F))[0]])
             raise ValueError(
-                f"profile has no pitch law: F(t) = 1 - k(t) + t k'(t) must not decrease, and does near "
-                f"t = {where:.3g}. A profile for random binning must be convex; exp(-t^2), for example, is not."
+                f"profile has no pitch law: F(t) = 1 - k(t) + t k'(t) must be finite and must not decrease, but this "
+                f"fails near t = {where:.3g}. A profile for random binning must be convex; exp(-t^2), for example, is "
+                "not."
             )
         if abs(F[0]) > 1e-3 or abs(F[-1] - 1) > 1e-3:
             raise ValueError(

@@ -63,7 +63,7 @@ def any_kernel(kernel: object, asked: str) -> Kernel:
     )
     if isinstance(found, Laplacian | RBF | Matern):
         return exact_kernel(found, asked)
-    return binning_kernel(kernel, "RandomFourier, which takes it")
+    return binning_kernel(kernel, "RandomFourier, which supports this kernel")
 
 
 def exact_kernel(kernel: object, asked: str) -> Kernel:

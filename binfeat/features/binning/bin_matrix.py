@@ -42,7 +42,8 @@ class BinMatrix(CodedFeatures, RowMatrix):
     Parameters
     ----------
     codes : ndarray of shape (n_grids, n_rows), uint16 or uint32
-        Index of each row's bin within each grid. The array is not copied, so later changes change the matrix.
+        Index of each row's bin within each grid. An array in C order is not copied, so later changes to it change
+        the matrix.
     offsets : array-like of shape (n_grids + 1,), int
         First column of each grid, and the number of columns.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float64

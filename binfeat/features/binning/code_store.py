@@ -20,7 +20,7 @@ class CodeStore:
 
     The codes are in memory while they need at most `max_bytes`, otherwise in a file in the folder
     `tempfile.gettempdir`. The file has no name, or is removed with its last user, so that it never remains on
-    disk. Its space is allocated before anything is written; OSError (also from `widen` and `grow`) if
+    disk. Its space is allocated before anything is written. The constructor, `widen` and `grow` raise an OSError if
     the disk is full.
     """
 

@@ -46,8 +46,9 @@ class Grids:
     ) -> Self:
         """Draw grids from a kernel's pitch law for a gamma (n_inputs,); grid p depends only on `seed` and p.
 
-        A grid ignores input j of the mask `categorical` with probability ``exp(-gamma_j)``. Increasing numbers in
-        `inputs` draw only these inputs, with the same values as among all inputs.
+        A grid ignores input j of the mask `categorical` with probability ``exp(-gamma_j)``. If `inputs`
+        contains increasing input numbers, only these inputs are drawn. Their values are the same as in a draw of all
+        inputs.
         """
         pitch, shift, keys = (_words(seed, n_grids, purpose, n, gamma.size, inputs) for purpose, n in _STREAMS)
         if inputs is not None:
@@ -149,10 +150,10 @@ def hash_blocks(
     n_jobs: int | None = None,
     on_block: Callable[[], object] | None = None,
 ) -> Iterator[tuple[slice, int, np.ndarray]]:
-    """Hash all rows in all grids: in each block of rows, by groups of grids of a size set by the first block.
+    """Hash all rows in all grids, for one group of grids and one block of rows at a time.
 
-    Yields slices of the grids, the number of the first row, and hashes (n_grids, n_rows), overwritten by the next;
-    calls `on_block` after each.
+    The first block determines the size of the groups. Yields the slice of the grids, the number of the first row, and
+    their hashes (n_grids, n_rows). The next iteration overwrites the hashes. `on_block` is called after each iteration.
     """
     memory, first_row, width = np.empty(0, np.uint64), 0, 0
     for X in blocks:

@@ -34,6 +34,7 @@ def check_categories(X: CheckedRows, categorical: np.ndarray) -> None:
         wrong = (values != np.rint(values)) & ~np.isnan(values) | (np.abs(values) > _LARGEST_CATEGORY)
         if wrong.any():
             raise ValueError(
-                f"categorical_features names input {j}, which must hold category numbers, integers below 2^51; "
-                f"got {values[wrong].tolist()[0]!r}. Encode it, for example by sklearn.preprocessing.OrdinalEncoder."
+                f"Input {j} is in categorical_features, so it must contain category numbers, which are integers of "
+                f"magnitude below 2^51; got {values[wrong].tolist()[0]!r}. Encode it, for example by "
+                "sklearn.preprocessing.OrdinalEncoder."
             )

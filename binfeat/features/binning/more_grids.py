@@ -35,7 +35,7 @@ class EarlierFit:
         return cls(binning._grids, *bins_of(binning))
 
     def require(self, grids: Grids) -> None:
-        """Raise a ValueError if the first of the new grids are others."""
+        """Raise a ValueError if the first new grids differ from the grids of the earlier fit."""
         first = grids[: len(self.grids)]
         same = zip(first.arrays, self.grids.arrays, strict=True)
         if not all(np.array_equal(one, other) for one, other in same):

@@ -82,14 +82,14 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     gamma_ : ndarray of shape (n_inputs,)
         Inverse length scale of each input.
     n_bins_ : int
-        Number of occupied bins, which is the number of columns. Only for ``n_features=None``.
+        Number of columns: bins with at least `min_count` training rows. Only for ``n_features=None``.
     bin_offsets_ : ndarray of shape (n_grids + 1,), int64
         First column of each grid, and the number of columns.
     bin_counts_ : ndarray of shape (n_bins,), int64
-        Number of training rows in each bin, in descending order within a grid. Equal counts are in ascending order of
-        the hash. Only for ``n_features=None``.
+        Number of training rows in each bin, in descending order within a grid after `fit`; `partial_fit` keeps the
+        order of earlier bins. Equal counts are in ascending order of the hash. Only for ``n_features=None``.
     kappa_ : float
-        Mean number of occupied bins per grid. Only for ``n_features=None``.
+        Mean number of columns per grid. Only for ``n_features=None``.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_inputs,)
         Number of inputs, and their names, when X has string column names.
 

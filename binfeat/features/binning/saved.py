@@ -69,4 +69,6 @@ def check_offsets(state: dict[str, Any]) -> None:
     n_features = int(offsets[-1])
     is_hashed = n_features // n_grids >= 2 and np.array_equal(offsets, hashed_offsets(n_features, n_grids))
     if not is_hashed or offsets[-1] - offsets[-2] >= 2**32:
-        raise ValueError("bin_offsets_ should give each grid at least 2 columns, and all but the last as many.")
+        raise ValueError(
+            "bin_offsets_ should give each grid at least 2 columns, the same number for all grids except the last."
+        )

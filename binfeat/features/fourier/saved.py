@@ -60,9 +60,12 @@ def _check_fastfood(state: dict[str, Any], sizes: dict[str, int]) -> None:
     check_arrays(state, FASTFOOD, sizes, most=LARGEST_SCALE)
     order, length = state["fastfood_order_"], sizes["length"]
     if length & (length - 1) or length < sizes["inputs"] or (np.sort(order, axis=1) != np.arange(length)).any():
-        raise ValueError("fastfood_order_ should hold permutations of a power of two of numbers.")
+        raise ValueError(
+            "Each row of fastfood_order_ should be a permutation of 0, ..., length - 1, where the length is a power of "
+            "two and at least the number of inputs."
+        )
     if sizes["frequencies"] > order.size:
-        raise ValueError(f"fastfood_norms_ should be at most {order.size}.")
+        raise ValueError(f"fastfood_norms_ should have at most {order.size} elements, got {sizes['frequencies']}.")
     types = {state[name].dtype for name in FASTFOOD if name != "fastfood_order_"}
     if len(types) > 1:
         raise ValueError(f"arrays of fastfood should have one type of floats, got {sorted(map(str, types))}.")

@@ -47,8 +47,9 @@ def learn_gamma(
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
         Training rows. A missing value (NaN) is far from all other values.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        Targets. Floats and Decimals are numbers. Strings, booleans, and integers with at most 50 different values are
-        classes. Several columns are classes only if they contain strings.
+        Targets. Floats and Decimals are numbers. Strings and booleans are classes. Integers are classes if they have at
+        most 50 different values, and at least 5 rows per value on average or only 2 values. Several columns are classes
+        only if they contain strings.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
         A kernel of `RandomBinning`, "rbf", or `Matern` with nu 1/2, 3/2, 5/2 or infinity. Pass the kernel of the map
         that will use the result, for example "rbf" for `RandomFourier` with its defaults.

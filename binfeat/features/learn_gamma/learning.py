@@ -20,7 +20,7 @@ from binfeat.length_scales.matrices import is_radial
 from binfeat.length_scales.search import LengthScaleSearch, exponent_shares, mean_distances
 
 _MOST_CLASSES, _ROWS_OF_A_CLASS = 50, 5  # different integers that count as classes, and rows of each
-_MISSING = 10.0  # distance of missing values from the largest value, in standard deviations
+_MISSING = 10.0  # distance of missing values from the largest known value, in standard deviations of the known values
 
 
 @dataclass(frozen=True)
