@@ -10,6 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
+from solving import ProcessRows, SolverOptions
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier
 from binfeat.linear import cg, normal_equations, objective_rule
