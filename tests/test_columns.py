@@ -267,7 +267,9 @@ def test_median_of_evenly_spaced_rows(rng, monkeypatch):
     monkeypatch.setattr("binfeat.models.table.inputs._MEDIAN_ROWS", 10)
     X = rng.normal(size=(95, 1))
     estimator, columns, _ = fit(X)
-    assert columns.transform(estimator, np.array([[np.nan]])) == np.median(X[::10])
+    assert columns.transform(estimator, np.array([[np.nan]])) == np.median(X[np.linspace(0, 94, 10).astype(int)])
+    X[:, 0] = np.arange(95) % 10 > 0
+    assert fit(X)[1].inputs.medians == 1.0
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
@@ -697,6 +699,14 @@ def test_numbers_far_from_normal_have_normal_scores(rng):
     np.testing.assert_array_equal(same, columns.transform(estimator, moved))
     wide, _ = TableEncoder.fit(estimator, np.tile(some, (65, 1)).T, None, takes_ranks=True)
     assert wide.ranks.columns.size == 0  # a bag of words
+
+
+def test_columns_with_a_period_are_ranked_by_the_rows_that_select_them(rng, monkeypatch):
+    monkeypatch.setattr("binfeat.models.table.derived.RANKED_ROWS", 300)
+    X = np.zeros((500, 1))
+    X[1::2, 0] = rng.lognormal(size=250)
+    columns, _ = TableEncoder.fit(BaseEstimator(), X, None, takes_ranks=True)
+    assert columns.ranks.knots.size > 100
 
 
 def test_text_that_is_not_decoded_is_refused_with_a_hint(rng):

@@ -74,7 +74,8 @@ def test_nothing_to_map(rng):
 def test_many_rows_are_ranked_by_evenly_spaced_ones(rng, monkeypatch):
     X = rng.normal(size=(1000, 2))
     monkeypatch.setattr("binfeat.models.table.derived.RANKED_ROWS", 300)
-    few, same = Quantiles.fit(X, all_columns(X)), Quantiles.fit(X[::4], all_columns(X))
+    some = X[np.linspace(0, 999, 300).astype(int)]
+    few, same = Quantiles.fit(X, all_columns(X)), Quantiles.fit(some, all_columns(X))
     np.testing.assert_array_equal(few.knots, same.knots)
     np.testing.assert_array_equal(few.ranks, same.ranks)
 

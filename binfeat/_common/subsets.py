@@ -18,11 +18,6 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
     return values[evenly_spaced(len(values), most)]
 
 
-def every_nth(rows: Any, most: int) -> Any:
-    """Return a view of up to `most` of the rows at equal distances."""
-    return rows[:: -(-len(rows) // most)]
-
-
 def numbered(blocks: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
     """Yield blocks of rows after the numbers of their rows, a slice."""
     stop = 0

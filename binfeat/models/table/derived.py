@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.normal_scores import normal_scores
-from binfeat._common.subsets import evenly_spaced, every_nth
+from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 from binfeat._threads import thread_count
 
@@ -34,9 +34,9 @@ class Quantiles(ArrayRecord):
 
     @classmethod
     def fit(cls, X: np.ndarray, columns: np.ndarray, n_quantiles: int = 1000) -> Self:
-        rows, knots, ranks = every_nth(X, RANKED_ROWS), [np.empty(0)], [np.empty(0)]
+        rows, knots, ranks = evenly_spaced(len(X), RANKED_ROWS), [np.empty(0)], [np.empty(0)]
         for j in columns:
-            values = np.sort(rows[:, j])
+            values = np.sort(X[rows, j])
             column_knots = np.unique(values[np.linspace(0, values.size - 1, n_quantiles).round().astype(np.intp)])
             counts = np.searchsorted(values, column_knots, "left") + np.searchsorted(values, column_knots, "right")
             knots.append(column_knots)
@@ -82,7 +82,7 @@ def scored_ranks(X: np.ndarray, numbers: np.ndarray) -> Quantiles:
 
 def _columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return numeric columns that are far from normal, such as amounts, and counts with many zeros."""
-    some = evenly_spaced(len(matrix), 2**14)
+    some = thinned(evenly_spaced(len(matrix), RANKED_ROWS), 2**14)  # ranked rows, so that knots differ
     far = (j for j in np.flatnonzero(numbers) if _is_far_from_normal(np.sort(matrix[some, j])))
     first = np.array(list(islice(far, _MOST_RANKED + 1)), dtype=np.int64)
     return first if first.size <= _MOST_RANKED else first[:0]

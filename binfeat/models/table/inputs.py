@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import time_in_words
-from binfeat._common.subsets import every_nth
+from binfeat._common.subsets import thinned
 from binfeat._common.validation import check_categorical, checked_array, is_word
 from binfeat._common.warned import warn
 from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Columns, RawTable, infinite_in, read_table
@@ -79,11 +79,11 @@ def _medians_of(matrix: np.ndarray) -> np.ndarray:
     """Return medians of the values that are not NaN, 0 for a column of NaN."""
     gaps = np.isnan(matrix)
     n_gaps = np.count_nonzero(gaps, axis=0)
-    medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
+    medians, some, whole = np.zeros(len(n_gaps)), thinned(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
     for columns in np.array_split(whole, 1 + whole.size * len(some) // 2**18):  # values that fit in a cache
         medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)
     for j in np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix))):
-        medians[j] = np.median(every_nth(matrix[~gaps[:, j], j], _MEDIAN_ROWS))
+        medians[j] = np.median(thinned(matrix[~gaps[:, j], j], _MEDIAN_ROWS))
     return medians
 
 
