@@ -748,6 +748,12 @@ def test_a_text_is_the_category_of_its_number_or_flag(known, texts):
         assert not encoder.compared(owner, other)[0]
 
 
+def test_the_category_of_a_text_does_not_depend_on_other_rows():
+    estimator, columns, _ = fit(np.array([[1.0], [0.5], [3.0]]), [0])
+    texts = np.array([["1"], ["1.0"], ["01"], ["0.5"], ["0.50"], [0.5], ["x"]], dtype=object)
+    np.testing.assert_array_equal(columns.transform(estimator, texts)[:, 0], [1, 1, 1, 0, 0, 0, 3])
+
+
 def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
     """Readers of a few rows read digits as numbers; a number that matches two categories matches neither."""
     X = pd.DataFrame({"code": pd.Categorical(rng.choice(["007", "12", "3", "03", "x"], size=100))})

@@ -34,6 +34,7 @@ from binfeat.models.table.findings import (
     few,
     guess_type,
     key_of,
+    number_of_text,
     numbers_of_text,
 )
 
@@ -80,9 +81,10 @@ class CategoryKeys:
             numbers, places = numbers_of_text(known_strings)
             found = places_among(self.numbers[fresh], numbers, places.size)
             of_numbers[fresh] = np.append(n_numbers + places, unseen)[found]
-        if known_numbers.size and (of_strings == unseen).any():
-            numbers, places = numbers_of_text(np.where(of_strings == unseen, self.strings, ""))
-            of_strings[places] = places_among(numbers, known_numbers, unseen)
+        fresh = of_strings == unseen
+        if known_numbers.size and fresh.any():
+            numbers = np.array([number_of_text(own) for own in self.strings[fresh].tolist()])
+            of_strings[fresh] = places_among(numbers, known_numbers, unseen)
         codes = np.where(are_numbers, of_numbers, n_known)
         codes[self.are_strings] = of_strings
         return self._of_rows(codes)

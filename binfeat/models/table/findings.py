@@ -286,13 +286,13 @@ def numbers_of_text(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     True is 1, and False is 0, as in `key_of`.
     """
-    known = np.array([_number_of_text(own) for own in strings.tolist()])
+    known = np.array([number_of_text(own) for own in strings.tolist()])
     places = np.flatnonzero(~np.isnan(known))
     numbers, first, counts = np.unique(known[places], return_index=True, return_counts=True)
     return numbers[counts == 1], places[first[counts == 1]]
 
 
-def _number_of_text(text: str) -> float:
+def number_of_text(text: str) -> float:
     """Return the number that a string represents, or NaN if it represents none, or if float64 could round it."""
     if text.lower() in ("true", "false"):
         return float(text.lower() == "true")
