@@ -10,6 +10,7 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from memory import peak_bytes
 from scipy import sparse
 from scipy.stats import norm, rankdata
 from sklearn.base import BaseEstimator
@@ -204,6 +205,25 @@ def test_a_column_of_ids_is_one_level(rng, kind):
     new = frame.assign(id=[None, *["new"] * 99])
     np.testing.assert_array_equal(columns.transform(estimator, FRAMES[kind](new)), matrix)
     np.testing.assert_array_equal(columns.categorical, [False, True, True])
+
+
+def test_one_long_text_needs_no_memory_for_all_rows():
+    X = np.array([[f"text {k}"] for k in range(2000)], dtype=object)
+    X[7] = "long" * 5000
+    with pytest.warns(UserWarning, match="2,000 different values in 2,000 rows, too many"):
+        n_bytes, (estimator, columns, _) = peak_bytes(lambda: fit(X))
+    assert n_bytes < 5e6
+    assert peak_bytes(lambda: columns.transform(estimator, X))[0] < 5e6
+    estimator, columns, _ = fit(X[:5])
+    n_bytes, codes = peak_bytes(lambda: columns.transform(estimator, np.append(X, [["text 42"], ["text 4"]], axis=0)))
+    np.testing.assert_array_equal(codes[:, 0], [0, 1, 2, 3, 4, *[5] * 1996, 4])
+    assert n_bytes < 5e6
+
+
+def test_zeros_at_the_end_of_a_text_are_ignored():
+    estimator, columns, matrix = fit(np.array([["b\0"], ["a"], ["b"], ["a\0\0"]], dtype=object))
+    np.testing.assert_array_equal(matrix[:, 0], [1, 0, 1, 0])
+    np.testing.assert_array_equal(columns.transform(estimator, np.array([["b"], ["a\0"]])), [[1], [0]])
 
 
 def test_few_rows_or_some_repeated_values_are_no_ids(rng):

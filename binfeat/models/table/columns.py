@@ -59,7 +59,7 @@ class CategoryKeys:
 
     numbers: np.ndarray  # float64, NaN for strings and missing values
     are_strings: np.ndarray  # mask
-    strings: np.ndarray
+    strings: np.ndarray  # object, because one long string would make all strings of `np.str_` long
     places: np.ndarray | None  # place of each row among the distinct objects; None if there is a key per row
 
     def missing(self) -> np.ndarray:
@@ -75,7 +75,8 @@ class CategoryKeys:
         n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
         unseen, are_numbers = n_known + missing, ~np.isnan(self.numbers)
         of_numbers = places_among(self.numbers, known_numbers, unseen)
-        of_strings = places_among(self.strings, known_strings, unseen - n_numbers) + n_numbers
+        strings = self.strings.astype(f"U{known_strings.itemsize // 4 + 1}")  # longer strings are cut, but still unseen
+        of_strings = places_among(strings, known_strings, unseen - n_numbers) + n_numbers
         fresh = (of_numbers == unseen) & are_numbers
         if fresh.any():
             numbers, places = numbers_of_text(known_strings)
@@ -217,7 +218,7 @@ class Column:
             keys = CategoryKeys(
                 np.array([value if isinstance(value, float) else np.nan for value in known]),
                 np.array([isinstance(value, str) for value in known], dtype=bool),
-                np.array([value for value in known if isinstance(value, str)], dtype=np.str_),
+                np.array([value.rstrip("\0") for value in known if isinstance(value, str)], dtype=object),
                 places,
             )
         if np.isinf(keys.numbers).any():

@@ -67,7 +67,7 @@ def _repeated(column: Column, n_rows: int) -> Categories:
     numbers, strings, missing = column.keys.categories()
     n_levels = numbers.size + strings.size
     if n_rows < 50 or n_levels <= 0.9 * n_rows:
-        return numbers, strings, missing
+        return numbers, strings.astype(np.str_), missing
     warn(
         f"{column.name} of X has {n_levels:,} different values in {n_rows:,} rows, too many to generalize, so it is "
         "ignored. Drop it, or convert it to numbers or to fewer categories.",
