@@ -163,6 +163,19 @@ def test_rows_that_come_later_and_blocks(few_steps, panel):
     assert model.score(X, y) > 0.8
 
 
+def test_a_warm_start_where_all_people_are_missing(few_steps, panel):
+    X, y = panel
+    X[::7, 1] = np.nan
+    warm = KernelMachineRegressor(**EXACT, warm_start=True).fit(X, y)
+    assert warm._fitted.encoder.coded.tolist() == [1]
+    unknown = X.copy()
+    unknown[:, 1] = np.nan
+    predictions = warm.fit(unknown, y).predict(unknown)
+    loaded = pickle.loads(pickle.dumps(warm))
+    assert loaded._fitted.encoder.coded.tolist() == [1]
+    np.testing.assert_array_equal(loaded.predict(unknown), predictions)
+
+
 def test_rows_of_numbers_need_no_look_at_each_column(few_steps, panel, monkeypatch):
     """That would take longer than a prediction of one row."""
     X, y = panel

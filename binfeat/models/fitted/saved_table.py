@@ -58,13 +58,11 @@ def check_table(columns: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     _check_times(columns)
     n_ranked = columns["rank_starts"].size - 1
     check_starts(columns, "rank_starts", n_ranked, sizes["rank_knots"])
-    own = columns["categorical"][:n_columns]
-    n_coded = np.count_nonzero((np.diff(columns["number_starts"]) > 0) & ~own)
+    are_codes = columns["categorical"][n_columns:]
+    n_coded = np.count_nonzero(are_codes)
     n_beside = sizes["parts"] + n_ranked + n_coded
-    _check_knots("ranks", columns["rank_starts"], columns["rank_knots"], n_beside <= sizes["inputs"] - n_columns)
-    wanted = np.zeros(sizes["inputs"] - n_columns, dtype=bool)
-    wanted[len(wanted) - n_coded :] = True
-    if not np.array_equal(columns["categorical"][n_columns:], wanted):
+    _check_knots("ranks", columns["rank_starts"], columns["rank_knots"], n_beside <= are_codes.size)
+    if not are_codes[are_codes.size - n_coded :].all():
         raise ValueError("categorical should be true for codes among the columns that follow the columns of the table.")
 
 

@@ -149,11 +149,10 @@ class TableEncoder:
         are_categories, n_parts = arrays["categorical"][: medians.size], medians.size + names.size
         categories, ends = categories_in_arrays(arrays), (arrays["lows"], arrays["highs"])
         inputs = Inputs(are_categories, medians, arrays["times"], categories, *ends)
-        coded = np.flatnonzero((np.diff(arrays["number_starts"]) > 0) & ~are_categories)
-        last = source.size - coded.size
+        last = source.size - np.count_nonzero(arrays["categorical"][medians.size :])
         first = last - (arrays["rank_starts"].size - 1)
         ranks = Quantiles(source[first:last], *(arrays[name] for name in ("rank_starts", "rank_knots", "rank_values")))
-        return cls(inputs, source[medians.size : n_parts], names, source[n_parts:first], ranks, coded)
+        return cls(inputs, source[medians.size : n_parts], names, source[n_parts:first], ranks, source[last:])
 
     @property
     def _flags(self) -> slice:
