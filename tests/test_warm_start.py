@@ -193,6 +193,15 @@ def test_frames_files_and_transforms(few_steps, table):
     assert not hasattr(own.set_params(target_transform=None).fit(X, y), "target_transformer_")
 
 
+def test_enormous_numbers_are_an_error_as_in_a_first_fit(few_steps, table):
+    X, y, _ = table
+    warm = KernelMachineRegressor(**WARM, features="exact").fit(X, y)
+    X = X.copy()
+    X[0, 0] = 1e200
+    with pytest.raises(ValueError, match=r"X must be at most 1e\+?100 in magnitude, got 1e\+200"):
+        warm.fit(X, y)
+
+
 def test_categories_are_those_of_the_new_rows(table):
     X, _, labels = table
     levels = np.char.add("s", np.digitize(X[:, 1], np.linspace(-1, 1, 6)).astype(str))

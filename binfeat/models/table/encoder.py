@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import PARTS, parts_in
-from binfeat._common.validation import check_moderate
 from binfeat.models.table.columns import RawTable, places_among
 from binfeat.models.table.derived import NO_RANKS, Quantiles, scored_ranks
 from binfeat.models.table.findings import Finding, Findings, Report
@@ -52,7 +51,6 @@ class TableEncoder:
         ranks = Quantiles(_NONE, *NO_RANKS.values())
         encoder = cls(inputs, np.array(dates, np.int64), np.array(names, np.str_), _with_some(gaps), ranks, coded=_NONE)
         matrix = encoder._complete(matrix, gaps)
-        check_moderate(matrix, "X")
         if takes_ranks:
             encoder = replace(encoder, ranks=scored_ranks(matrix[:, : inputs.n_inputs], inputs.plain_numbers))
         return (encoder, encoder._widened(matrix)) if encoder.ranks.columns.size else (encoder, matrix)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.calendar import time_in_words
 from binfeat._common.subsets import thinned
-from binfeat._common.validation import check_categorical, checked_array, is_word
+from binfeat._common.validation import check_categorical, check_moderate, checked_array, is_word
 from binfeat._common.warned import warn
 from binfeat.models.table.columns import NO_CATEGORIES, Categories, Column, Columns, RawTable, infinite_in, read_table
 from binfeat.models.table.findings import NUMBERS, Finding
@@ -126,6 +126,7 @@ class Inputs:
         categories = [_repeated(own, n_rows) if is_category else NO_CATEGORIES for own, is_category in columns]
         inputs = replace(self, categories=categories)
         matrix = inputs.numbers_of(table, estimator)
+        check_moderate(matrix, "X")
         lows, highs = _ranges_of(matrix)
         largest = np.maximum(highs, -lows)
         tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))  # their squares underflow
