@@ -192,6 +192,7 @@ def test_people_who_are_missing_or_new(few_steps, panel):
     rows = np.array([[0.0, np.nan, 0.0], [0.0, np.median(X[:, 1]), 0.0], [0.0, 15.0, 0.0], [0.0, 0.0, 0.0]])
     codes_of = model._fitted.encoder.transform(model, rows)[:, -1]
     np.testing.assert_array_equal(codes_of, [60, codes_of[1], 61, 0])
+    assert model.check(np.array([[0.0, 1234567.0, 0.0]]))[0].examples == ("1234567",)
     (found,) = model.check(rows[1:])
     assert (found.column, found.found, found.n_rows) == ("Column 1", "unseen codes", 1 + (codes_of[1] == 61))
     with warnings.catch_warnings():

@@ -16,6 +16,7 @@ from scipy.stats import norm, rankdata
 from sklearn.base import BaseEstimator
 
 from binfeat.models.table.encoder import TableEncoder
+from binfeat.models.table.inputs import name_of_category
 
 pd = pytest.importorskip("pandas")
 
@@ -188,7 +189,13 @@ def test_missing_is_a_category_where_it_was_seen():
 def test_category_of_a_column_that_was_empty():
     estimator, columns, matrix = fit(np.full((3, 1), np.nan), [0])
     np.testing.assert_array_equal(matrix, np.zeros((3, 1)))
-    np.testing.assert_array_equal(columns.transform(estimator, np.array([[1.0], [np.nan]])), [[1], [0]])
+    X = np.array([["a"], [np.nan]], dtype=object)
+    np.testing.assert_array_equal(columns.transform(estimator, X), [[1], [0]])
+    ((found,), _) = columns.compared(estimator, X)
+    assert (found.found, found.n_rows, found.known) == ("unseen categories", 1, "missing everywhere")
+    reported = []
+    columns.transform(estimator, X, reported.append)
+    assert reported == [[found]]
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -477,6 +484,18 @@ def test_dates_that_are_categories(dates):
     np.testing.assert_array_equal(columns.source, [0])
     np.testing.assert_array_equal(np.delete(matrix[:, 0], 5), np.arange(39))
     np.testing.assert_array_equal(columns.transform(estimator, dates[["when"]][::-1]), matrix[::-1])
+    ((found,), _) = columns.compared(estimator, pd.DataFrame({"when": [pd.Timestamp("2030-05-06")]}))
+    assert found.examples == ("2030-05-06",)
+    first = dates["when"].min().isoformat().removesuffix("T00:00:00")
+    assert name_of_category(columns.inputs.categories[0], 0, "dates") == first
+
+
+def test_names_of_categories_have_all_digits():
+    estimator, columns, _ = fit(np.array([[4111111111111111.0], [0.1], [1234567.0], [np.nan]]), [0])
+    names = [name_of_category(columns.inputs.categories[0], code, "") for code in range(5)]
+    assert names == ["0.1", "1234567", "4111111111111111", "missing", "unknown"]
+    ((found,), _) = columns.compared(estimator, np.array([[1234568.0]]))
+    assert found.examples == ("1234568",)
 
 
 @pytest.mark.parametrize("kind", ["when", "lasted", "zoned"])
@@ -782,7 +801,7 @@ def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
     numbers, texts = (pd.DataFrame({"code": values}) for values in ([7, 12, 3, 8], ["007", "12", "?", "?"]))
     np.testing.assert_array_equal(encoder.transform(owner, numbers), encoder.transform(owner, texts))
     (found,) = encoder.compared(owner, numbers)[0]
-    assert (found.found, found.n_rows, found.examples) == ("unseen categories", 2, ("3.0", "8.0"))
+    assert (found.found, found.n_rows, found.examples) == ("unseen categories", 2, ("3", "8"))
 
 
 @pytest.mark.parametrize("kind", FRAMES)

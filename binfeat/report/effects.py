@@ -50,7 +50,8 @@ def _effect(model: ServedModelBase, table: np.ndarray, j: int, name: str) -> Eff
     if encoder.categorical[j]:
         codes, counts = np.unique(column, return_counts=True)
         values = np.sort(codes[np.argsort(-counts, kind="stable")][:10])
-        levels, kind = [name_of_category(encoder.inputs.categories[j], int(code)) for code in values], "categories"
+        known, times = encoder.inputs.categories[j], str(encoder.inputs.times[j])
+        levels, kind = [name_of_category(known, int(code), times) for code in values], "categories"
     else:
         values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, 25)))
         kind = "dates" if j < encoder.inputs.n_inputs and encoder.inputs.times[j].startswith("dates") else "numbers"

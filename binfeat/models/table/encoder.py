@@ -12,7 +12,7 @@ from binfeat._common.calendar import PARTS, parts_in
 from binfeat.models.table.columns import RawTable, places_among
 from binfeat.models.table.derived import NO_RANKS, Quantiles, scored_ranks
 from binfeat.models.table.findings import Finding, Findings, Report
-from binfeat.models.table.inputs import Inputs, arrays_of_categories, categories_in_arrays
+from binfeat.models.table.inputs import Inputs, arrays_of_categories, categories_in_arrays, name_of_number
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -109,7 +109,7 @@ class TableEncoder:
             values, known = matrix[:, j], self.inputs.categories[j][0]
             if (known == np.rint(known)).all():
                 fresh = ~np.isnan(values) & ~np.isin(values, known)
-                examples = (f"{value:g}" for value in np.unique(values[fresh]))
+                examples = map(name_of_number, np.unique(values[fresh]))
                 found += Finding.among(table.columns[j].name, "unseen codes", fresh, examples, f"{known.size:,} codes")
         found += self.inputs.differences(X, table, matrix, words, self.gaps)
         return Findings(found, len(matrix)), self.inputs.clipped(self._complete(matrix, np.isnan(matrix)))

@@ -37,10 +37,15 @@ def categories_in_arrays(arrays: dict[str, np.ndarray]) -> list[Categories]:
     return list(zip(numbers, strings, arrays["missing"].tolist(), strict=True))
 
 
-def name_of_category(categories: Categories, code: int) -> str:
+def name_of_category(categories: Categories, code: int, times: str) -> str:
     numbers, strings, has_missing = categories
-    known = [*(f"{number:g}" for number in numbers), *strings.tolist(), *["missing"] * has_missing]
+    known = [*(name_of_number(number, times) for number in numbers), *strings.tolist(), *["missing"] * has_missing]
     return known[code] if code < len(known) else "unknown"
+
+
+def name_of_number(number: float, times: str = "") -> str:
+    """Return all digits of a number that is a category or a code, or a date or duration, given its kind of times."""
+    return str(number).removesuffix(".0") if times in ("", NUMBERS) else time_in_words(number, times)
 
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for medians; all rows would take 0.4 s for 400,000 x 54
@@ -187,8 +192,7 @@ class Inputs:
         for j, column in enumerate(table.columns):
             values = matrix[:, j]
             if self.are_categories[j]:
-                n_categories = sum(known.size for known in self.categories[j][:2])
-                yield from _unseen_categories(column, values > high[j], n_categories)
+                yield from _unseen_categories(column, values > high[j], self.categories[j], str(self.times[j]))
                 continue
             has_numbers = self.lows[j] <= self.highs[j]
             if has_numbers and j not in gaps:
@@ -255,15 +259,17 @@ class Inputs:
         )
 
 
-def _unseen_categories(column: Column, unknown: np.ndarray, n_categories: int) -> Iterator[Finding]:
+def _unseen_categories(column: Column, unknown: np.ndarray, categories: Categories, times: str) -> Iterator[Finding]:
     """Yield findings of new categories and missing values; a column of ids has no categories and no findings."""
-    if n_categories and unknown.any():
+    n_categories = categories[0].size + categories[1].size
+    if unknown.any() and (n_categories or categories[2]):
+        known = f"{n_categories:,} categories" if n_categories else "missing everywhere"
         missing = column.keys.missing() & unknown
         yield from Finding.among(column.name, "missing values", missing, ["NaN"], "none")
         fresh = unknown & ~missing
         numbers, strings, _ = column.at(fresh).keys.categories()
-        examples = map(repr, [*numbers.tolist(), *strings.tolist()])
-        yield from Finding.among(column.name, "unseen categories", fresh, examples, f"{n_categories:,} categories")
+        examples = [*(name_of_number(number, times) for number in numbers), *map(repr, strings.tolist())]
+        yield from Finding.among(column.name, "unseen categories", fresh, examples, known)
 
 
 def _shown(value: float, times: str) -> str:
