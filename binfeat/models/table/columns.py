@@ -244,10 +244,6 @@ class Column:
         return len(large), len(set(map(float, large)))
 
 
-def _times_of_objects(column: Column) -> str:
-    return times_of_objects(column._distinct[0]) if column._values.dtype.kind == "O" else ""
-
-
 def _are_large(values: np.ndarray) -> bool:
     """Return True if some numbers exceed the range of exact integers in float64."""
     if values.dtype.itemsize < 8 or not values.size:
@@ -317,7 +313,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         columns, shape = [_array_column(values, f"Column {j}", known[j]) for j, values in enumerate(X.T)], X.shape
         matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     if reset:
-        of_objects = list(map(_times_of_objects, columns))
+        of_objects = [times_of_objects(own._distinct[0]) if own._values.dtype.kind == "O" else "" for own in columns]
         columns = [column.read_as(own) if own else column for column, own in zip(columns, of_objects)]
         known = [own or typed for own, typed in zip(of_objects, known)]
     return Columns(columns, known, shape, matrix)

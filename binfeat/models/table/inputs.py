@@ -51,10 +51,6 @@ def name_of_number(number: float, times: str = "") -> str:
 _MEDIAN_ROWS = 2**14  # evenly spaced rows for medians; all rows would take 0.4 s for 400,000 x 54
 
 
-def _ranges_of(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
-
-
 def _warn_of_long_numbers(table: Columns, chosen: np.ndarray) -> None:
     """Warn about numeric columns with numbers that are equal in float64 only."""
     for column in compress(table.columns, ~chosen):
@@ -132,7 +128,7 @@ class Inputs:
         inputs = replace(self, categories=categories)
         matrix = inputs.numbers_of(table, estimator)
         check_moderate(matrix, "X")
-        lows, highs = _ranges_of(matrix)
+        lows, highs = np.fmin.reduce(matrix, initial=np.inf), np.fmax.reduce(matrix, initial=-np.inf)
         largest = np.maximum(highs, -lows)
         tiny = np.flatnonzero((largest > 0) & (largest < 1e-100))  # their squares underflow
         if tiny.size:
