@@ -144,6 +144,7 @@ def test_the_table_of_findings(model):
     assert repr(model.check(frame)) == text
     assert [each.n_rows for each in model.check(frame)] == [1, 1]
     assert model.check(frame)[1].found == "unseen categories"
+    assert "Column 'color': unseen categories, in 1 row, such as 'green'" in model.check(frame).words
 
 
 @pytest.mark.parametrize("convert", [pl.from_pandas, lambda frame: pl.from_pandas(frame).lazy(), lambda frame: frame])

@@ -86,7 +86,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         If True, another `fit` keeps the length scales and kernel, and only updates alpha, grids and coefficients.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
         Action if rows to predict contain new categories, missing values in a complete column, or numbers far outside
-        the training range. "warn" warns once per fitted model, for new categories or more than 1 % of the rows.
+        the training range. "warn" warns once per fitted model, for new categories or at least 1 % of the rows.
     verbose : int, default=0
         If 1, print the lines of `summary` during `fit`, and report compilation.
     n_jobs : int, default=None

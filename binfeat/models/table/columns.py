@@ -97,8 +97,8 @@ class CategoryKeys:
 class Column:
     """A column with a name for errors.
 
-    `by_type` is True if the dtype makes its values categories, `is_text` if its strings can represent numbers, and
-    `kind` is the content of its strings or objects, `NUMBERS`, `DATES` or a kind of times, if they are read as such.
+    `by_type` is True if the dtype makes its values categories, and `is_text` if its strings can represent numbers.
+    `kind` is set if its strings or objects are converted: `NUMBERS`, `DATES` or a kind of times.
     """
 
     def __init__(
@@ -132,7 +132,10 @@ class Column:
         return list(places), np.fromiter(map(places.__getitem__, values), np.intp, len(values))
 
     def numbers(self) -> np.ndarray:
-        """Return float64 values, or days (since 1970) for times in strings and objects, NaN for missing values."""
+        """Return the numbers of the rows, NaN for missing values.
+
+        Times in strings and objects are converted to days (since 1970).
+        """
         if self._are_finished:
             return self._values
         distinct, places = self._distinct

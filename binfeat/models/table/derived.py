@@ -20,7 +20,7 @@ RANKED_ROWS = 2**17  # evenly spaced rows for ranks: the error is below the dist
 
 @dataclass(frozen=True, eq=False)
 class Quantiles(ArrayRecord):
-    """Maps some columns of numbers to the rank of their values in `fit`, from 0 to 1.
+    """Maps some columns to the ranks of their values in `fit`, from 0 to 1, or to normal scores of these ranks.
 
     The rank of a value is the share of rows below it plus half the share of rows equal to it. The map is exact at up to
     `n_quantiles` knots, evenly spaced in rank, and is linear between them; values beyond the first or the last
@@ -137,7 +137,10 @@ def _are_same_groups(groups: _Groups, values: np.ndarray) -> bool:
 
 
 def _recurring(values: np.ndarray, some: np.ndarray) -> _Groups | None:
-    """Return groups of `some` rows (or of all in some ranges) by a column with repeated numbers; None for others."""
+    """Group `some` rows by the numbers of a column; None if its numbers rarely repeat.
+
+    If too few of these rows have equal numbers, all rows in some ranges of values are grouped instead.
+    """
     own = np.sort(values[some])
     if not _repeat_often(own):
         if values.size == some.size:

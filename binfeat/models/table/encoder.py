@@ -58,8 +58,8 @@ class TableEncoder:
     def transform(self, estimator: BaseEstimator, X: RawTable, note: Report = None) -> np.ndarray:
         """Return the numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; possibly X.
 
-        Numbers far outside the training range are clipped, because growing kernels would follow them anywhere. `note`
-        is called with the findings, if there are any.
+        Numbers far outside the training range are clipped, because linear kernels, in older files, extrapolate without
+        limit. `note` is called with the findings, if there are any.
 
         TypeError or ValueError if columns differ, are infinite, or are not numeric although they should be.
         """

@@ -94,13 +94,13 @@ class Findings(list[Finding]):
 
     @property
     def are_relevant(self) -> bool:
-        """True for a new category, or a finding in more than 1 % of the rows (at least two)."""
+        """True for a new category, or a finding in at least 1 % of the rows and at least two rows."""
         return any(each.found == "unseen categories" or each.n_rows >= max(2.0, 0.01 * self.n_rows) for each in self)
 
     @property
     def words(self) -> str:
         named = [
-            f"{each.column}: {each.found}, in {each.n_rows:,} rows, such as {', '.join(each.examples)} "
+            f"{each.column}: {each.found}, in {_rows(each.n_rows)}, such as {', '.join(each.examples)} "
             f"(training rows: {each.known})"
             for each in self[:_NAMED]
         ]
@@ -134,10 +134,14 @@ class NoveltyPolicy:
         if not (failed or self._model._derived.has_warned) and self.found.are_relevant:
             self._model._derived.has_warned = True
             warn(
-                f"X differs from the training rows, so predictions for some of its {self.found.n_rows:,} rows are "
+                f"X differs from the training rows, so some predictions for its {_rows(self.found.n_rows)} are "
                 f"extrapolations. {self.found.words}. Call check(X) for details, or set on_unseen to 'ignore' or "
                 "'error'."
             )
+
+
+def _rows(n_rows: int) -> str:
+    return f"{n_rows:,} row{'s' * (n_rows != 1)}"
 
 
 def few(values: Iterable[str]) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ class Inputs:
     """
 
     are_categories: np.ndarray  # mask of the columns, (n_inputs,)
-    medians: np.ndarray  # instead of NaN, (n_inputs,); 0 for columns of NaN and for categories
+    medians: np.ndarray  # replace NaN in numeric columns, (n_inputs,); 0 for columns of NaN, unused for categories
     times: np.ndarray  # kind of times of each column, from `times_of`, (n_inputs,)
     categories: list[Categories]  # categories of each column; `NO_CATEGORIES` for numbers
     lows: np.ndarray  # least number in each column, (n_inputs,); above the largest one if there are none

@@ -131,7 +131,9 @@ def _check_inverse(transform: TargetTransform, Y: np.ndarray) -> None:
 
 _NODES = 15  # nodes of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of this number of equal parts of the rows
-_BEYOND = 0.5  # limit of predictions beyond all targets, in standard deviations or in units of log or arcsinh
+# Predictions can exceed all targets by this number of standard deviations, or of units of log or arcsinh, whichever is
+# smaller.
+_BEYOND = 0.5
 _MARGINS = 0.1, 0.5, 2.0, 10.0  # limits beyond all targets for transforms of the caller, in standard deviations
 
 
