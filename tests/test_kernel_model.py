@@ -78,6 +78,14 @@ def test_a_given_kernel_and_gamma(table):
     np.testing.assert_array_equal(model.predict(other), model.predict(X))
 
 
+def test_fourier_features_do_not_replace_a_kernel_that_only_grids_support(rng):
+    """They would predict a smooth function better."""
+    X = rng.uniform(size=(300, 1))
+    model = KernelMachineRegressor(kernel="hat", solver_params={"max_grids": 40}, random_state=0)
+    model.fit(X, np.sin(6 * X[:, 0]))
+    assert (model.features_, model.kernel_) == ("binning", "Hat()")
+
+
 @pytest.mark.hard
 def test_numbers_far_from_normal_enter_by_their_ranks_too(rng, limits):
     """The kernel learns the relevance of each."""

@@ -81,7 +81,8 @@ class SolverChoice:
             )
         needed = {"radial"} if settings.features == "fourier" else {"binning"}
         small = 8 * limits.n_fourier * len(self.problem.table) <= limits.fourier_bytes
-        if settings.features is None and small and not has_categories:
+        is_open = settings.kernel is None and not settings.names_features
+        if is_open and small and not has_categories:
             return {"binning", "radial"}, needed
         return needed, needed
 
