@@ -89,6 +89,16 @@ def test_no_step_sees_the_groups_of_unseen_rows(rows):
     assert not np.isin(groups[found._unseen], groups[found._seen]).any()
 
 
+def test_a_group_of_a_single_row_can_contain_all_rows_of_the_steps(rows):
+    X, y = rows
+    groups = (np.arange(600) == 0).astype(int)
+    steps = search.LengthScaleSearch(kernels.Matern(1.5), X, y[:, np.newaxis], None, CATEGORICAL, 0, groups=groups)
+    steps.run(2, 150)
+    searches = [linear_maps.LinearMapSearch(steps, seed).run(2, lambda: True) for seed in range(4)]
+    assert {found._seen.size for found in searches} == {1, 599}
+    assert all(np.isfinite(found.linear_map).all() for found in searches)
+
+
 def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
     """A map with lower leave-one-out errors does not pay if the other rows predict no better with it."""
     found, steps = searched(*rows)

@@ -48,7 +48,7 @@ class LinearMapSearch:
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
         n_unseen, groups = min(SEARCH.unseen_rows, used.size // 3), search.groups(slice(None))
         self._seen, self._unseen = seen_and_unseen(used, n_unseen, groups, self._rng)
-        self._n_rows = min(SEARCH.map_rows, search.n_rows, int(SEARCH.row_share * self._seen.size))
+        self._n_rows = min(SEARCH.map_rows, search.n_rows, max(1, int(SEARCH.row_share * self._seen.size)))
 
     @staticmethod
     def suits(search: LengthScaleSearch, categorical: np.ndarray) -> bool:
