@@ -309,6 +309,7 @@ def bad_fits():
             ValueError,
             "features='exact' requires all rows in memory; use 'auto'",
         ),
+        (regressor(cv=[([0], [1])]), good, ones, ValueError, "cv contains row numbers, which require all rows in mem"),
         (regressor(loss="poisson"), good, -ones, ValueError, "loss='poisson' needs targets of at least 0; got -1"),
         (regressor(loss="gamma"), good, 0 * ones, ValueError, "loss='gamma' needs targets above 0; got 0"),
         (classifier(loss="log"), good, np.arange(N) % 2, ValueError, "loss='log' requires all rows in memory"),

@@ -9,6 +9,7 @@ from hard import each_value_once, hard
 from interrupts import interrupted
 from kernel_models import assert_same_state, with_options
 from memory import peak_bytes
+from sklearn.model_selection import ShuffleSplit
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat.length_scales import matrices
@@ -154,13 +155,21 @@ def test_all_rows_are_worth_more_than_the_sample(noisy):
 
 def test_rows_held_out_are_learned_from_in_the_end(noisy):
     X, y, _ = noisy
-    cv = [(np.arange(500), np.arange(500, N_SAMPLED))]  # rows of the sample
+    cv = ShuffleSplit(1, test_size=100, random_state=0)
     whole, part = (
         KernelMachineRegressor(**GIVEN, cv=cv, refit=refit).fit(blocks(X, y, block_rows=330)) for refit in (True, False)
     )
     assert whole._local["support"].shape[1] == N_ROWS
     assert part._local["support"].shape[1] == N_ROWS - 100
     np.testing.assert_array_equal(whole.held_out_error_, part.held_out_error_)
+
+
+def test_row_numbers_in_cv_are_refused_for_a_sample(noisy):
+    X, y, _ = noisy
+    model = KernelMachineRegressor(**GIVEN, cv=[(np.arange(500), np.arange(500, 600))])
+    with pytest.raises(ValueError, match="cv contains row numbers, which require all rows in memory"):
+        model.fit(blocks(X, y))
+    model.fit(blocks(X[:N_SAMPLED], y[:N_SAMPLED]))  # all rows are in the sample
 
 
 # Columns of rows.

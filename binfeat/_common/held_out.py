@@ -1,7 +1,7 @@
 """Validation sets, and losses on them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
@@ -35,13 +35,18 @@ def splits(
     groups = check_groups(groups, n_rows)
     cv = _random_part(estimator, y, groups, share) if estimator.cv is None else estimator.cv
     given = False
-    if not isinstance(cv, Iterable) or isinstance(cv, str):
+    if not lists_rows(cv):
         cv = check_cv(cv, y, classifier=is_classifier(estimator)).split(np.zeros((n_rows, 1)), y, groups)
     for pair in cv:
         given = True
         yield _row_numbers(pair, n_rows)
     if not given:
         raise ValueError("cv contains no split. Pass a splitter, or [(train_rows, validation_rows)].")
+
+
+def lists_rows(cv: object) -> TypeGuard[Iterable]:
+    """Return True if `cv` contains rows; otherwise `check_cv` makes a splitter from it."""
+    return isinstance(cv, Iterable) and not isinstance(cv, str)
 
 
 def folds(pairs: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int) -> np.ndarray | None:

@@ -71,7 +71,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         X, y, sample_weight, groups = table.sample()
         given = TrainingTable(X, y, sample_weight, groups, self._targets(y))
         if not table.is_whole:
-            check_beyond_memory(settings)
+            check_beyond_memory(settings, self.cv)
             rows = partial(AllDaskRows, estimator=self, table=table)
             given = replace(given, targets=self._targets_of(table, y), all_rows=rows)
         return self._fit_rows(given, settings, clock)

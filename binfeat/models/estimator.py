@@ -129,7 +129,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if source is not None:
             given = given.sampled(source)
             if not source.is_whole:
-                check_beyond_memory(settings)
+                check_beyond_memory(settings, self.cv)
                 rows = partial(SourceRows, estimator=self, source=source, y=checked, weights=own_weights)
                 given = replace(given, all_rows=rows)
         return self._fit_rows(given, settings, Clock(settings.max_seconds))

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from binfeat._common.held_out import lists_rows
 from binfeat._common.subsets import numbered
 from binfeat._rows.sampled import SampledSource
 from binfeat.features.binning.tables import count_bins
@@ -98,8 +99,13 @@ class AllRows:
         return most(many * (self.n_all / len(X)) ** power, *of_targets)
 
 
-def check_beyond_memory(settings: Settings) -> None:
+def check_beyond_memory(settings: Settings, cv: object) -> None:
     """Raise ValueError for settings that require rows in memory."""
+    if lists_rows(cv):
+        raise ValueError(
+            "cv contains row numbers, which require all rows in memory, because a sample of the rows selects "
+            "hyperparameters. Pass a splitter, such as KFold(5), or GroupKFold(5) with groups."
+        )
     if settings.loss in MARGINS:
         raise ValueError(
             f"loss={settings.loss!r} requires all rows in memory; use loss='squared' for a source of blocks."
