@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from hard import hard
 
-from binfeat import kernels
+from binfeat import KernelMachineRegressor, kernels
+from binfeat._common.subsets import thinned
 from binfeat.length_scales import leave_one_out, search
-from binfeat.models.search import linear_maps
+from binfeat.models.search import kernel_search, linear_maps
 
 CATEGORICAL = np.arange(4) == 3
 
@@ -31,13 +32,28 @@ def test_finds_a_diagonal(rows):
     found, steps = searched(*rows)
     assert found.is_better()
     scales = found.found.kernel.main
-    assert found.found.error == found.error < 0.8 * steps.error_on(200)
+    assert found.found.error == found.error < 0.8 * steps.found_on(thinned(steps.used, 200)).error
     np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
     np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category is not mapped
     np.testing.assert_array_equal(scales.linear_map[:3, 3], 0.0)
     assert scales.gamma[3] == steps.gamma[3]
     steepest = np.linalg.svd(np.sqrt(scales.gamma[:3, None]) * scales.linear_map[:3] * [[1], [100], [1]])[0][:, 0]
     assert abs(steepest @ [1, 1, 0]) / np.sqrt(2) > 0.98
+
+
+def test_other_kernels_are_compared_with_a_map_on_the_same_rows(rng, limits, monkeypatch):
+    X = rng.uniform(-2, 2, size=(600, 3))
+    y = 0.4 * np.sin(3 * X[:, 0] + 3 * X[:, 1]) + 0.6 * np.abs(X[:, 2]) + 0.2 * rng.normal(size=600)
+    limits(n_steps=30)
+    searches, maps, run, is_better = [], [], kernel_search.KernelSearch.run, linear_maps.LinearMapSearch.is_better
+    monkeypatch.setattr(kernel_search.KernelSearch, "run", lambda self: searches.append(self) or run(self))
+    monkeypatch.setattr(linear_maps.LinearMapSearch, "is_better", lambda self: maps.append(self) or is_better(self))
+    KernelMachineRegressor(target_transform=None, random_state=0).fit(X, y)
+    (kernels_found,), (linear_map,) = searches, maps
+    grids, radial = kernels_found._found
+    assert radial.kernel.main.linear_map is not None
+    assert radial.error == linear_map.error
+    assert grids.error == kernels_found._searches[0].found_on(linear_map.unseen).error
 
 
 @pytest.mark.hard
@@ -71,8 +87,8 @@ def search_of(X, scale, y, weights):
 def test_errors_are_of_rows_that_no_step_sees(rows):
     X, y = rows
     found, steps = searched(X, y, n_steps=0)
-    assert found._unseen.size == 200
-    assert not np.isin(found._unseen, found._seen).any()
+    assert found.unseen.size == 200
+    assert not np.isin(found.unseen, found._seen).any()
     assert found._n_rows <= 0.6 * 400
     np.testing.assert_array_equal(found.linear_map, np.eye(4))
     assert not found.is_better()  # the kernel is the same
@@ -85,8 +101,8 @@ def test_no_step_sees_the_groups_of_unseen_rows(rows):
     steps = search.LengthScaleSearch(kernels.Matern(1.5), X, y[:, np.newaxis], None, CATEGORICAL, 0, groups=groups)
     steps.run(2, 150)
     found = linear_maps.LinearMapSearch(steps, 0).run(2, lambda: True)
-    assert 150 < found._unseen.size < 250
-    assert not np.isin(groups[found._unseen], groups[found._seen]).any()
+    assert 150 < found.unseen.size < 250
+    assert not np.isin(groups[found.unseen], groups[found._seen]).any()
 
 
 def test_a_group_of_a_single_row_can_contain_all_rows_of_the_steps(rows):
@@ -104,7 +120,7 @@ def test_unseen_rows_must_be_predicted_better_too(rows, monkeypatch):
     found, steps = searched(*rows)
     assert found._gains(2.0)
     assert found._predicts_better()
-    X, Y, _ = steps.part(found._unseen)
+    X, Y, _ = steps.part(found.unseen)
     known = steps.part(found._seen)
     expected = naive_squares(found._matrix, known, (X, Y), found._gamma, found.alpha)
     np.testing.assert_allclose(found._prediction_errors(found._matrix, found.alpha), expected, rtol=0.02, atol=1e-5)

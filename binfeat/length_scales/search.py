@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -311,15 +311,15 @@ class LengthScaleSearch:
         other._scratch = Scratch()
         return other
 
-    def error_on(self, most: int) -> float:
-        """Return the leave-one-out error on at most `most` rows, the same for all searches of the same rows."""
+    def found_on(self, rows: np.ndarray) -> Trial:
+        """Return the kernel after the steps so far, with its leave-one-out error on some rows."""
+        error = np.inf
         if self._live.any():
             with suppress(SingularKernelError):
-                rows = thinned(self.used, most)
                 (X, Y, weights), groups = self.part(rows), self.groups(rows)
                 K = self.matrix(X, X, self.standardized_gamma)
-                return float(weighted_squares(K, self.alpha, weights, Y, groups=groups).mean(dtype=np.float64))
-        return np.inf
+                error = float(weighted_squares(K, self.alpha, weights, Y, groups=groups).mean(dtype=np.float64))
+        return replace(self.found, error=error)
 
     def _shorten(self, most_rows: int) -> None:
         """Start with shorter length scales if only they have a leave-one-out error below the constant's.

@@ -1,13 +1,14 @@
 """The selection of kernels by searches for length scales, and its result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from binfeat._common.array_types import ArrayLike
 from binfeat._common.arrays import quotients
+from binfeat._common.subsets import thinned
 from binfeat._common.validation import WIDEST, check_gamma
 from binfeat._threads import one_blas_thread, side_by_side
 from binfeat.kernels.base import Kernel
@@ -171,11 +172,14 @@ class KernelSearch:
         linear_map.run(int(2 / 3 * self._plan.n_steps), self._may_step)
         if linear_map.is_better():
             self._run.note("linear map", "of all inputs", linear_map.error)
-            self._found = [linear_map.found if is_radial(own.kernel.main.kernel) else own for own in self._found]
+            self._found = [
+                linear_map.found if is_radial(search.kernel) else search.found_on(linear_map.unseen)
+                for search in self._searches
+            ]
 
     def _select_kernels(self) -> list[Trial]:
         """Run the searches, stop those that fall behind, and return the results, with errors on the same rows."""
-        plan, n_jobs = self._plan, self._run.settings.n_jobs
+        plan = self._plan
         if self._needed:
             self._advance(plan.half, plan.rows)
             enough = SEARCH.better_error * min(own.error for own in self._searches if self._is_needed(own))
@@ -190,8 +194,8 @@ class KernelSearch:
         self._advance(plan.kernel_selection, plan.late_rows)
         self._searches = _with_one_radial(self._searches)
         self._advance(plan.n_steps, plan.late_rows)
-        errors = side_by_side(lambda search: search.error_on(SEARCH.compared_rows), self._searches, n_jobs)
-        return [replace(search.found, error=error) for search, error in zip(self._searches, errors)]
+        rows = thinned(self._searches[0].used, SEARCH.compared_rows)
+        return side_by_side(lambda search: search.found_on(rows), self._searches, self._run.settings.n_jobs)
 
     def _advance(self, last: int, n_rows: int) -> None:
         advance(self._searches, self._plan, last, n_rows, self._run, self._may_step)

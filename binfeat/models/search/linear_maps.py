@@ -47,7 +47,7 @@ class LinearMapSearch:
         self._rate = min(1.0, float(np.sqrt(8 / n_inputs)))  # because the steps of all entries add up
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
         n_unseen, groups = min(SEARCH.unseen_rows, used.size // 3), search.groups(slice(None))
-        self._seen, self._unseen = seen_and_unseen(used, n_unseen, groups, self._rng)
+        self._seen, self.unseen = seen_and_unseen(used, n_unseen, groups, self._rng)
         self._n_rows = min(SEARCH.map_rows, search.n_rows, max(1, int(SEARCH.row_share * self._seen.size)))
 
     @staticmethod
@@ -115,8 +115,8 @@ class LinearMapSearch:
 
     def _errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
         """Return leave-one-out errors of the unseen rows."""
-        X, Y, weights = self._search.part(self._unseen)
-        K, groups = matrix(X, X, self._gamma), self._search.groups(self._unseen)
+        X, Y, weights = self._search.part(self.unseen)
+        K, groups = matrix(X, X, self._gamma), self._search.groups(self.unseen)
         return weighted_squares(K, alpha, weights, Y, groups=groups).mean(axis=1, dtype=np.float64)
 
     def _predicts_better(self) -> bool:
@@ -129,7 +129,7 @@ class LinearMapSearch:
     def _prediction_errors(self, matrix: DifferentiableMatrix, alpha: float) -> np.ndarray:
         """Return errors of the unseen rows, predicted from some seen rows."""
         X, Y, weights = self._search.part(thinned(self._seen, self.predicting_rows))
-        X_unseen, Y_unseen, weights_unseen = self._search.part(self._unseen)
+        X_unseen, Y_unseen, weights_unseen = self._search.part(self.unseen)
         B, _ = inverse_root(matrix(X, X, self._gamma), alpha, weights)
         predicted = (matrix(X_unseen, X, self._gamma) + np.float32(1.0)) @ times_square(B, Y)
         squares = ((Y_unseen - predicted) ** 2).mean(axis=1, dtype=np.float64)
