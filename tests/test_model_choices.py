@@ -35,7 +35,9 @@ def held_out_of(model, monkeypatch, X, y, groups=None):
 @pytest.mark.parametrize(("n_rows", "n_held_out"), [(80, 20), (1000, 200), (2100, 210)])
 def test_a_larger_share_of_few_rows_validates_random_features(n_rows, n_held_out, rng, monkeypatch):
     X = rng.normal(size=(n_rows, 2))
-    assert len(held_out_of(KernelMachineRegressor(**FIXED), monkeypatch, X, X[:, 0])[1]) == n_held_out
+    for features in ("binning", "auto"):  # with n_grids, "auto" is "binning"
+        model = KernelMachineRegressor(**FIXED | {"features": features})
+        assert len(held_out_of(model, monkeypatch, X, X[:, 0])[1]) == n_held_out
     exact = KernelMachineRegressor(gamma=0.5, kernel="rbf", alpha=0.1, features="exact", random_state=0)
     assert len(held_out_of(exact, monkeypatch, X, X[:, 0])[1]) == n_rows // 10
 

@@ -77,7 +77,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
     cv : int, splitter or list of splits, default=None
         Splits (`sklearn.model_selection.check_cv`). Exact models (up to 1,500 rows) use all if each row is validated
         once, ``refit=True``, and the loss is squared or Huber's. Otherwise the first is the validation set. None: a
-        random tenth ("binning", "fourier": at least 200 rows or a quarter). ``[(train, validation)]`` selects rows, and
+        random tenth (random features: at least 200 rows or a quarter). ``[(train, validation)]`` selects rows, and
         requires all rows in memory.
     scoring : str or callable, default=None
         Score, without weights, that selections maximize (`sklearn.metrics.get_scorer`). None: weighted squared error.

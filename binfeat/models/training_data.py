@@ -154,7 +154,7 @@ def _cleaned(model: BaseEstimator, rows: TableRows, given: TrainingTable, run: R
 def _split(model: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, run: Run) -> _Split:
     """Split rows by `cv` and `random_state` of the model; use all folds up to a number of rows."""
     share = HELD_OUT_SHARE
-    if run.settings.features in ("binning", "fourier"):
+    if run.settings.names_features and run.settings.features not in ("exact", "local"):
         share = float(np.clip(_ENOUGH_HELD_OUT / len(y), share, _MOST_HELD_OUT))
     pairs, related, numbers = splits(model, len(y), y, groups, share), check_groups(groups, len(y)), None
     first_two = list(islice(pairs, 2))
