@@ -13,7 +13,7 @@ from binfeat import (
     KernelMachineRegressor,
 )
 from binfeat.length_scales.limits import SEARCH
-from binfeat.models import estimator
+from binfeat.models import estimator, run
 from binfeat.models.solvers import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -214,6 +214,13 @@ def test_seconds_limit_the_fourier_features(rng, limits, monkeypatch, clock_of_f
     model = KernelMachineRegressor(**options, max_seconds=max_seconds).fit(X, np.sin(2 * X).prod(axis=1))
     assert (dict(decisions(model))["Fourier features"], model.status_) == (n_features, status)
     assert now[0] <= max_seconds
+
+
+def test_a_time_limit_of_zero_is_used_up_after_many_seconds(monkeypatch):
+    seconds = iter([0.0, 5.0])
+    monkeypatch.setattr(run, "_clock", lambda: next(seconds))
+    with np.errstate(over="raise"):
+        assert run.Clock(0.0).share_used(run.Phase.SEARCH) == 1.0
 
 
 def test_an_ample_budget_changes_nothing(table):

@@ -50,7 +50,7 @@ class Clock:
 
         Rounding makes fits far from their limit reproducible.
         """
-        share = min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
+        share = min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).eps))
         return np.floor(10 * share) / 10
 
 
