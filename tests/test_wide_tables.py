@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -100,6 +101,17 @@ def test_inputs_that_only_seem_to_matter_keep_one_length_scale(rng):
     inverse_lengths = model._fitted.inverse_lengths
     assert np.ptp(inverse_lengths * X.std(axis=0)) < 0.3 * inverse_lengths.mean()
     assert len(_words(model)) == 1
+
+
+@pytest.mark.parametrize("has_groups", [True, False])
+def test_the_error_of_few_groups_can_be_small_by_chance(rng, limits, monkeypatch, has_groups):
+    limits(n_steps=2)
+    searches, run = [], high_dimensional.HighDimensionalSearch.run
+    monkeypatch.setattr(high_dimensional.HighDimensionalSearch, "run", lambda own: searches.append(own) or run(own))
+    groups = np.arange(40) // 10 if has_groups else None
+    KernelMachineRegressor(random_state=0).fit(*_few_matter(rng, 40), groups=groups)
+    (search,) = searches
+    assert search._kernels(replace(search._found, error=1e-9)).is_perfect == (not has_groups)
 
 
 def test_ctrl_c_leaves_the_model_with_one_length_scale(rng):

@@ -56,7 +56,7 @@ class HighDimensionalSearch:
 
     def __init__(self, problem: Problem, run: Run) -> None:
         self._problem = replace(problem, loss=SquaredError()) if problem.loss.needs_matrix else problem
-        self._run, self._negligible = run, problem.negligible
+        self._run, self._negligible = run, negligible_error(problem)
         self._rows = problem.train[problem.weighty(problem.train)]
         self._found: Trial | None = None
         self._history: list[tuple[Kernel, np.ndarray, np.ndarray]] = []
