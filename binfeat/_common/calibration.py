@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from binfeat._common.subsets import slices
+from binfeat._threads import one_blas_thread
 
 SOFTNESS = 0.05  # smoothing of expected shares near 0: the resolution of scores
 _RIDGE = 20.0  # strength, in rows, of the prior that all classes have the same calibration
@@ -49,7 +50,6 @@ class Calibration:
         if nearly equal scores of few rows get large factors by chance.
 
         Scores are (n_rows, n_classes), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
-        Products are small, so callers should limit BLAS to one thread, which is faster and always rounds equally.
         """
         from scipy.optimize import minimize  # late: slow to import
 
@@ -61,13 +61,14 @@ class Calibration:
             return loss, coordinates.slopes(*slopes)
 
         n_classes = likelihood.shares.size
-        ends = {"maxiter": _MAX_ITER, "ftol": _ENOUGH * min(1.0, likelihood.entropy)}
-        coordinates = _Coordinates.of(likelihood) if has_matrix else _Factors(n_classes)
-        start = coordinates.values(np.zeros(n_classes), np.eye(n_classes, 2 * n_classes))  # scores are log-odds
-        found = minimize(loss_and_slopes, start, jac=True, method="L-BFGS-B", options=ends)
-        intercept, coef = coordinates.parameters(found.x)
-        if not (likelihood.increases(coef) and likelihood.is_reliable(intercept, coef)):
-            intercept, coef = np.log(likelihood.shares), np.zeros(coef.shape)
+        with one_blas_thread():  # faster for small products, which are always rounded equally
+            ends = {"maxiter": _MAX_ITER, "ftol": _ENOUGH * min(1.0, likelihood.entropy)}
+            coordinates = _Coordinates.of(likelihood) if has_matrix else _Factors(n_classes)
+            start = coordinates.values(np.zeros(n_classes), np.eye(n_classes, 2 * n_classes))  # scores are log-odds
+            found = minimize(loss_and_slopes, start, jac=True, method="L-BFGS-B", options=ends)
+            intercept, coef = coordinates.parameters(found.x)
+            if not (likelihood.increases(coef) and likelihood.is_reliable(intercept, coef)):
+                intercept, coef = np.log(likelihood.shares), np.zeros(coef.shape)
         return cls(np.stack(np.hsplit(coef, 2)), intercept)
 
 

@@ -26,7 +26,6 @@ from binfeat._common.validation import check_choice, check_flag, require_y
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import ProcessRows
 from binfeat._rows.scored import SourceScorer
-from binfeat._threads import one_blas_thread
 from binfeat.linear.alpha_choice import Splitter, Validation, check_alpha
 from binfeat.linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat.linear.incremental import check_next
@@ -319,9 +318,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
     def _calibrate(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
         """Fit the calibration to validation scores."""
-        with one_blas_thread():
-            labels = self._labels.calibrated(scores, y, weights)
-        calibration = cast(Calibration, labels.calibration)
+        calibration = cast(Calibration, self._labels.calibrated(scores, y, weights).calibration)
         self.calibration_coef_, self.calibration_intercept_ = calibration.coef, calibration.intercept
 
     def __sklearn_tags__(self) -> Tags:

@@ -10,7 +10,6 @@ from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._rows.sources import is_source
 from binfeat._threads import blas_threads
-from binfeat.models.fitted.exact import NoiseModel
 from binfeat.models.fitted.features import FeaturePosterior
 from binfeat.models.fitted.fitted import Posterior
 from binfeat.models.fitted.saved import check_regressor
@@ -101,7 +100,12 @@ class NumbersModelBase(ServedModelBase):
         )
         if not levels.size:
             raise ValueError("quantiles must contain at least one level between 0 and 1, got none.")
-        noise_model = self._require_noise_model()
+        self._require_squares()
+        noise_model = self._fitted.noise_model
+        if noise_model is None:
+            raise ValueError(
+                "This model has no quantiles, because fit was interrupted or an older version saved it. Fit it again."
+            )
         rising, falling, center = map(noise_model.quantiles, (levels, 1 - levels, np.array([0.5])))
         widening = self._widening(len(noise_model.residuals))
         offsets = center + widening * (np.where(self._own_targets.falls, falling, rising) - center)
@@ -175,16 +179,6 @@ class NumbersModelBase(ServedModelBase):
         scales = min(3, self.n_features_in_) if is_word(self.gamma, "learn") else 0
         chosen = is_word(self.alpha, "auto") + 3 * is_word(self.kernel, "auto") + scales
         return {"_n_chosen": int(chosen)}
-
-    def _require_noise_model(self) -> NoiseModel:
-        """Return the noise model; ValueError for interrupted models, and models saved by older versions."""
-        self._require_squares()
-        noise_model = self._fitted.noise_model
-        if noise_model is None:
-            raise ValueError(
-                "This model has no quantiles, because fit was interrupted or an older version saved it. Fit it again."
-            )
-        return noise_model
 
     def _require_squares(self) -> None:
         """Raise a ValueError if `loss` is a deviance."""

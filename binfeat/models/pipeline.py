@@ -10,7 +10,7 @@ from binfeat._common.held_out import sums_by_group
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
 from binfeat._common.warned import warn
-from binfeat._threads import one_blas_thread, side_by_side
+from binfeat._threads import side_by_side
 from binfeat.kernels.families import Matern
 from binfeat.length_scales.kernel_sum import Trial
 from binfeat.length_scales.leave_one_out import SingularKernelError
@@ -288,9 +288,8 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     """Return the targets, calibrated: labels with probabilities, or numbers with medians or means as predictions."""
     targets = problem.targets
     if isinstance(targets, AnyLabels):
-        with one_blas_thread():
-            has_matrix = run.limits.mechanisms.calibration_matrix
-            return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows), has_matrix)
+        has_matrix = run.limits.mechanisms.calibration_matrix
+        return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows), has_matrix)
     if targets.is_plain:
         return targets
     targets = targets.limited(problem.y)

@@ -9,7 +9,7 @@ import numpy as np
 
 from binfeat._common.held_out import of_mean_one, squared_errors
 from binfeat._common.labels import AnyLabels, LabelColumns, Labels
-from binfeat._threads import one_blas_thread, threads_to_factorize
+from binfeat._threads import threads_to_factorize
 from binfeat.length_scales.leave_one_out import Root, Weights
 from binfeat.models.kernel_algebra.loss import Loss, SquaredError, Squares
 from binfeat.models.kernel_algebra.solve import coefficients, minimum_left_out
@@ -109,15 +109,7 @@ class Problem:
         if self.scoring is None:
             Y, weights = self.answers[rows], of_mean_one(rows_of(self.own_weights, rows))
             return lambda scores: weights * self.loss(Y, scores)
-        scored = self.scoring(self.table[rows], self.y[rows], self.targets)
-        if not isinstance(self.targets, AnyLabels):
-            return scored
-
-        def calibrated(predictions: np.ndarray) -> np.ndarray:
-            with one_blas_thread():
-                return scored(predictions)
-
-        return calibrated
+        return self.scoring(self.table[rows], self.y[rows], self.targets)
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Return leave-one-out predictions (n_rows, n_targets) of an exact model, from its kernel matrix."""
@@ -175,12 +167,7 @@ def _minimized(problem: Problem, rows: np.ndarray) -> tuple[Weights, np.ndarray]
 
 
 def _squares_beyond(
-    predict: Predict,
-    targets: Targets | AnyLabels,
-    loss: Loss,
-    table: np.ndarray,
-    y: np.ndarray,
-    weights: WeightColumn,
+    predict: Predict, targets: Targets | AnyLabels, loss: Loss, table: np.ndarray, y: np.ndarray, weights: WeightColumn
 ) -> Squares:
     """Return the quadratic approximation for encoded rows, near predictions of a model of other rows."""
     return loss.squares(as_columns(y) if loss.has_link else targets.encode(y), predict(table), weights)

@@ -10,11 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.validation import (
-    check_choice,
-    check_flag,
-    checked_targets,
-)
+from binfeat._common.validation import check_choice, check_flag, checked_targets
 from binfeat._rows.scored import SourceScorer
 from binfeat.kernels.base import Kernel
 from binfeat.linear.alpha_choice import Splitter

@@ -6,7 +6,7 @@ diagonal matrix S of the prior variances of their weights, Woodbury's identity g
 weights ``w = S Z' a = M^-1 Z' B^-1 Y``, and leave-one-out residuals ``a_i / G_ii``.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Self
 
@@ -133,9 +133,6 @@ class CellPart:
         coef, V = times_square(B, Y), inverse_times_levels(B, Z)
         square = np.einsum("ij,ij->j", Y, coef, dtype=np.float64)
         return cls(present, V, coef, squared_row_norms(B), alpha, Z.T @ V, Z.T @ coef, square)
-
-    def without_product(self, keeps_V: bool) -> Self:
-        return replace(self, V=self.V if keeps_V else None, product=self.product[:0])
 
     def joint(self, effects: "LevelWeights") -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients a of the rows, and the diagonal of G, with the effects of levels."""

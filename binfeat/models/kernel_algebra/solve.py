@@ -52,12 +52,7 @@ def matrix_to_solve(kernel: KernelValues, X: np.ndarray, n_targets: int) -> np.n
 
 
 def solve_kernel(
-    K: np.ndarray | PackedKernel,
-    alpha: float,
-    weights: Weights,
-    Y: np.ndarray,
-    error: float,
-    n_jobs: int | None = 1,
+    K: np.ndarray | PackedKernel, alpha: float, weights: Weights, Y: np.ndarray, error: float, n_jobs: int | None = 1
 ) -> tuple[np.ndarray, float]:
     """Return coefficients (n_rows, n_targets), float32 or float64, for targets Y in float32, and the alpha used.
 

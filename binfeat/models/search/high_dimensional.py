@@ -36,9 +36,7 @@ def high_dimensional_losses(problem: Problem, rows: np.ndarray) -> Losses:
         return problem.losses(rows)
 
     def log_losses(predictions: np.ndarray) -> np.ndarray:
-        with one_blas_thread():
-            calibrated = labels.calibrated(predictions, y, weights)
-        return of_mean_one(weights) * calibrated.log_losses(predictions, y)
+        return of_mean_one(weights) * labels.calibrated(predictions, y, weights).log_losses(predictions, y)
 
     return log_losses
 

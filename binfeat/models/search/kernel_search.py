@@ -17,12 +17,7 @@ from binfeat.length_scales.codes import clip_codes
 from binfeat.length_scales.kernel_sum import KernelPart, KernelSum, Trial
 from binfeat.length_scales.limits import SEARCH
 from binfeat.length_scales.matrices import is_radial
-from binfeat.length_scales.search import (
-    LengthScaleSearch,
-    SearchPlan,
-    exponent_shares,
-    mean_distances,
-)
+from binfeat.length_scales.search import LengthScaleSearch, SearchPlan, exponent_shares, mean_distances
 from binfeat.models.problem import Problem, relative_alpha, rows_of
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.linear_maps import LinearMapSearch

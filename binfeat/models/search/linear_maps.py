@@ -40,7 +40,6 @@ class LinearMapSearch:
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:
         self._search, self._gamma, self.alpha = search, search.standardized_gamma, search.alpha
         self.error = np.nan  # last computed error of the unseen rows
-        self._given_up = False
         n_inputs, used = search.gamma.size, search.used
         self.linear_map = np.eye(n_inputs)
         self._adam, self._alpha_adam = Adam(self.linear_map.shape), Adam(())
@@ -68,10 +67,7 @@ class LinearMapSearch:
         """Make `n_steps` steps, while `goes_on()`; fewer if the error of unseen rows does not decrease."""
         looks = {math.ceil(n_steps / 4): 1.0, math.ceil(n_steps / 2): 1.5}  # required gains, in standard errors
         for k in range(n_steps):
-            if not goes_on():
-                break
-            if k in looks and not self._gains(looks[k]):
-                self._given_up = True
+            if not goes_on() or (k in looks and not self._gains(looks[k])):
                 break
             with suppress(SingularKernelError):
                 self._step(k / n_steps)
@@ -79,7 +75,7 @@ class LinearMapSearch:
 
     def is_better(self) -> bool:
         """Return True if both kinds of errors of unseen rows are lower than before the search."""
-        return not self._given_up and self._gains(SEARCH.least_gain) and self._predicts_better()
+        return self._gains(SEARCH.least_gain) and self._predicts_better()
 
     @property
     def _matrix(self) -> DifferentiableMatrix:

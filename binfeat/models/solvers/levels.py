@@ -229,7 +229,7 @@ class LevelSolver:
                 equations.add(part)
                 assert part.V is not None
                 kept_bytes -= part.V.nbytes
-                parts.append(part.without_product(keeps_V=kept_bytes >= 0))
+                parts.append(replace(part, V=part.V if kept_bytes >= 0 else None, product=part.product[:0]))
         return parts, equations
 
     def _part(self, rows: np.ndarray) -> CellPart:
