@@ -50,8 +50,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
         and `Matern` (nu 1/2, 3/2, 5/2 or infinity). "fourier": radial kernels; "binning": see `RandomBinning`.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scales, see `binfeat.kernels`. "learn": one per input, learned from y, see `learn_gamma`.
-        "scale": ``1 / (n_inputs * std_j)``, for radial kernels (`RBF`, `Matern`) ``1 / (n_inputs * std_j^2)``. `gamma_`
-        of a model with the same internal columns is also accepted, or its first n_inputs values.
+        "scale": ``1 / (n_columns * std_j)`` per internal column, or std_j^2 for radial kernels (`RBF`, `Matern`).
+        `gamma_` of a model with the same internal columns is also accepted, or its first n_inputs values.
     alpha : "auto" or float, default="auto"
         Ridge penalty; exact models increase it if rounding errors require it. "auto" minimizes the validation error.
     solver_params : dict, default=None
@@ -77,10 +77,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMo
     cv : int, splitter or list of splits, default=None
         Splits (`sklearn.model_selection.check_cv`). Exact models (up to 1,500 rows) use all if each row is validated
         once, ``refit=True``, and the loss is squared or Huber's. Otherwise the first is the validation set. None: a
-        random tenth (random features: at least 200 rows or a quarter). ``[(train, validation)]`` selects rows, and
-        requires all rows in memory.
+        random tenth (random features: at least 200 rows or a quarter). ``[(train, validation)]``: rows in memory only.
     scoring : str or callable, default=None
-        Score, without weights, that selections maximize (`sklearn.metrics.get_scorer`). None: weighted squared error.
+        Unweighted score that selections maximize (`sklearn.metrics.get_scorer`). None: minus the weighted `loss`.
     refit : bool, default=True
         If True, refit on all rows, including the validation rows, once hyperparameters are selected.
     warm_start : bool, default=False

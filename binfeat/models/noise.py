@@ -72,10 +72,11 @@ def noise_model_of(problem: Problem, kernels: ScaledKernels, solution: Solution,
 def _with_changes(residuals: np.ndarray, changes: Callable[[], np.ndarray]) -> np.ndarray:
     """Move sorted residuals away from their median if residuals of the final model differ by more than their spread.
 
-    Residuals belong to models without the row. If most targets share a value, and inputs predict little, such residuals
-    can be nearly equal, so quantiles would exclude this value for the final model. The spread is half the interquartile
-    range. Changes are computed only if both quartiles have the same sign. Quartiles of ordinary noise have different
-    signs, and its changes are smaller than its residuals. Both arrays are results of `sorted_residuals`.
+    Residuals belong to models without the row. If most targets have the same value and inputs predict little, these
+    residuals are nearly equal. Quantiles around predictions of the final model would then exclude that value. The
+    spread is half the interquartile range. Changes are computed only if both quartiles have the same sign. Quartiles of
+    ordinary noise have different signs, and its changes are smaller than its residuals. Both arrays are results of
+    `sorted_residuals`.
     """
     low, high = np.quantile(residuals, [0.25, 0.75], axis=0)
     one_sided = low * high > 0

@@ -178,8 +178,9 @@ def without_scoring(problem: Problem) -> Problem:
 
 
 def counts_of(problem: Problem, rows: np.ndarray) -> np.ndarray | None:
-    """Return the caller's weights with merged copies, (n_rows,), with mean 1 in the training rows; None if equal.
+    """Return the caller's weights of some rows, (n_rows,), with mean 1 in the training rows; None if all are equal.
 
+    A row that copies are merged into has the sum of their weights.
     Unlike `Problem.weights`, they contain no weights of outliers, so they are the weights of rows in error bars.
     """
     weights = problem.own_weights
@@ -187,7 +188,10 @@ def counts_of(problem: Problem, rows: np.ndarray) -> np.ndarray | None:
 
 
 def weights_are_counts(problem: Problem) -> np.ndarray:
-    """Return True, as an array, if weights are different numbers of equal rows: the caller's, unchanged by the loss."""
+    """Return True (as an array) if weights count equal rows.
+
+    They do if they are the caller's, they differ, and the loss does not change them.
+    """
     is_changed = problem.loss.is_robust or problem.loss.has_link
     return np.array(counts_of(problem, problem.train) is not None and not is_changed)
 

@@ -109,7 +109,7 @@ class Run:
     def may_continue(self, phase: Phase, seconds: float = 0.0) -> bool:
         """Return True if the time limit and the callbacks let a phase continue for this many seconds.
 
-        Only optional phases ask callbacks here.
+        Callbacks can end only the phases SEARCH and OVERALL_FACTOR here.
         """
         in_time = self.clock.allows(phase, seconds)
         if phase is Phase.SEARCH and not in_time:

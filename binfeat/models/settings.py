@@ -73,13 +73,13 @@ class Settings:
     features: str | None  # "exact", "local", "binning" or "fourier"
     kernel: Kernel | None  # with a pitch law, or supported by exact models
     learns_gamma: bool
-    gamma: ArrayLike | None  # if not learned; None is 1 / (n_inputs * std)
+    gamma: ArrayLike | None  # if not learned; None is 1 / (n_columns * std)
     alpha: float | None
     categorical_features: ArrayLike | str | None
     max_seconds: float | None
     max_bytes: int | None
     has_cv: bool  # True if the user selects validation rows
-    scorer: Callable[..., float] | None  # None for squared errors
+    scorer: Callable[..., float] | None  # None to minimize the loss
     refits: bool
     warm_start: bool
     verbose: int

@@ -185,10 +185,10 @@ class CellInverse:
         return [found - W @ shared for (found, _), (_, _, _, W) in zip(each, self._cells, strict=True)]
 
     def unknown(self, X: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the known and unknown parts of values at rows X, (n_inputs, n), of a cell, as three arrays.
+        """Return arrays T (n_cell, n), U (n_features, n) and F (n, n_features) for rows X, (n_inputs, n), of a cell.
 
-        Parts known from rows of the cell, (n_cell, n), unknown given landmarks, (n_features, n), and the features F of
-        the rows, (n, n_features). With these, T, U and F, the values' covariance is ``K + 1 1' - F F' - T' T + U' U``.
+        T is explained by the rows of the cell, U remains uncertain because the landmark weights are uncertain, and F
+        are the landmark features of X. The covariance of the values is ``K + 1 1' - F F' - T' T + U' U``.
         """
         (known, known_F, root, W), F = self._cells[number], self._features(X)
         own = self._kernel(known, X) + np.float32(1.0) - known_F @ F.T
@@ -229,10 +229,10 @@ def minimize(
     weights: Weights,
     Y: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Return the minimum by quasi-Newton steps from scores of 0.
+    """Minimize the loss by quasi-Newton steps from scores of 0.
 
-    It consists of coefficients and scores of the rows, (n_rows, n_targets), the share of the objective that one more
-    step should gain, and the alpha of the coefficients.
+    Return the coefficients and the scores of the rows, both (n_rows, n_targets), the relative decrease expected from
+    one more step, and the penalty that was used.
 
     One factor serves all targets and many steps of L-BFGS (Nocedal 1980), in coefficients c. With the gradient
     ``g = alpha c - v pulls`` and curvatures h, the first step is ``r = (K + 1 1' + alpha / (h v))^-1 g / (h v)``. It

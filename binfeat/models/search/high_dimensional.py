@@ -44,10 +44,10 @@ def high_dimensional_losses(problem: Problem, rows: np.ndarray) -> Losses:
 class HighDimensionalSearch:
     """One length scale for all inputs, raw or standardized; then one per input, if there is time.
 
-    The first needs one matrix product for raw and one for standardized inputs, so there is a model similar to ridge
-    regression first. Length scales per input belong to a radial kernel, with gradients by matrix products. They are
-    used if rows that no step has used have clearly lower leave-one-out errors; rows of the steps would not show that,
-    because they are fewer than the inputs.
+    The common length scale is selected first, because it needs only one matrix product for raw and one for standardized
+    inputs. If time ends then, the model is similar to ridge regression. Length scales per input belong to a radial
+    kernel, with gradients by matrix products. They are used if rows that no step has used have clearly lower
+    leave-one-out errors; rows of the steps would not show that, because they are fewer than the inputs.
     """
 
     n_stages = 1

@@ -105,7 +105,8 @@ class KernelSearch:
 
     It tries the `kinds` "binning", "radial" or both. `needed` kinds are kept, even if others are far better. If none is
     needed, the model is exact or local. Local models continue to learn length scales in cells, so more rows need no
-    longer search. A kernel that is far worse is dropped, except with groups.
+    longer search. If a kind is needed, kernels of other kinds are dropped after half of the steps unless they are 3 %
+    better. Without groups, a kernel that is not needed and is far worse than the best is dropped later.
 
     `n_train` is the number of training rows of the final model; the problem may contain only a sample of them.
     """
@@ -245,7 +246,7 @@ def _kernels_of(given: Kernel | None, kinds: set[str]) -> list[Kernel]:
 
 
 def _given_gamma(problem: Problem, given: ArrayLike | None, power: int) -> np.ndarray:
-    """Return ``1 / (n_inputs * std**power)``, or the user's gamma for inputs or encoded columns."""
+    """Return ``1 / (n_columns * std**power)``, or the user's gamma for inputs or encoded columns."""
     encoder = problem.encoder
     if given is None:
         std = np.where(problem.categorical, 1.0, problem.table.std(axis=0))
