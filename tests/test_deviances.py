@@ -392,6 +392,11 @@ def test_bad_targets(loss, y, message):
         KernelMachineRegressor(loss=loss).fit(np.eye(3), y)
 
 
+def test_positive_targets_of_weight_zero_do_not_count():
+    with pytest.raises(ValueError, match="needs some targets above 0 in rows of positive weight"):
+        KernelMachineRegressor(loss="poisson").fit(np.eye(3), [5.0, 0, 0], sample_weight=[0.0, 1, 1])
+
+
 def test_bad_parameters(rng):
     from sklearn.preprocessing import PowerTransformer
 

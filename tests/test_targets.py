@@ -197,6 +197,14 @@ def test_transformers_of_the_caller(skewed, transformer):
     assert not hasattr(model, "target_transformer_")
 
 
+def test_transformers_of_the_caller_are_not_fitted_to_rows_of_weight_zero(skewed):
+    X, y, _ = skewed
+    model = KernelMachineRegressor(**FIXED, target_transform=FunctionTransformer(np.log, np.exp))
+    expected = model.fit(X[1:60], y[1:60]).predict(X)
+    found = model.fit(X[:60], np.append(-1.0, y[1:60]), sample_weight=np.arange(60) > 0).predict(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_limits_of_transformers_of_the_caller(rng):
     """Predictions stay where the inverse is finite and does not turn back."""
     y = np.exp(2 * rng.normal(size=(200, 2)))

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import AnyLabels, Labels
-from binfeat._common.validation import require_y
+from binfeat._common.validation import check_weights, require_y
 from binfeat.distributed._all_rows import AllDaskRows
 from binfeat.distributed._chunks import is_chunked, releasing_data
 from binfeat.distributed._scorer import DaskScorer
@@ -69,7 +69,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         table = DaskTable(self, X, y, sample_weight, groups, settings.seed)
         self._look_at(table)
         X, y, sample_weight, groups = table.sample()
-        given = TrainingTable(X, y, sample_weight, groups, self._targets(y))
+        given = TrainingTable(X, y, sample_weight, groups, self._targets(y, check_weights(sample_weight, len(y))))
         if not table.is_whole:
             check_beyond_memory(settings, self.cv)
             rows = partial(AllDaskRows, estimator=self, table=table)

@@ -252,5 +252,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
             )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets:
-        transform = first_transform(self.target_transform, as_columns(y), LOSSES[self.loss].is_robust)
-        return Targets.of(transform, y, weights)
+        if weights is not None:
+            kept = weights[:, 0] > 0
+            y, weights = y[kept], weights[kept]
+        loss = LOSSES[self.loss]
+        loss.check(y, self.loss)
+        return Targets.of(first_transform(self.target_transform, as_columns(y), loss.is_robust), y, weights)

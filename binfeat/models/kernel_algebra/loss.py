@@ -243,7 +243,7 @@ class Deviance(Loss):
         if not (y >= 0).all():
             raise ValueError(f"loss={name!r} needs targets of at least 0; got {y.min():g}.")
         if not (y.reshape(len(y), -1).max(axis=0) > 0).all():
-            raise ValueError(f"loss={name!r} needs some targets above 0; all are 0.")
+            raise ValueError(f"loss={name!r} needs some targets above 0 in rows of positive weight; all are 0.")
 
     def standardized(self, Y: np.ndarray, weights: np.ndarray | None) -> Self:
         """Return the loss with the mean of each target at a score of 0, and Newton's steps from there of size 1."""
