@@ -11,6 +11,7 @@ from kernel_models import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, PowerTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
+from binfeat._rows.sampled import sampled_rows as drawn_rows
 from binfeat.models.table import targets
 
 EXACT = {"features": "exact", "random_state": 0}
@@ -173,6 +174,33 @@ def test_a_source_of_blocks_is_decided_on_its_sample(skewed, sampled_rows):
     assert model.target_transform_ == "log"
     assert model.predict(X).min() > 0
     assert model.score(X, clean) > 0.6
+
+
+@pytest.fixture
+def beyond_sample(skewed, sampled_rows):
+    """Return rows, targets, and rows that the sample of a source does not contain."""
+    X, y, _ = skewed
+    sampled_rows(400)
+    return X.copy(), y.copy(), np.setdiff1d(np.arange(700), drawn_rows(700, 3, 0))[::6]
+
+
+def test_predictions_are_limited_to_the_targets_of_all_rows(beyond_sample):
+    X, y, others = beyond_sample
+    X[others, 2] += 8
+    y[others] *= 200
+    model = KernelMachineRegressor(**FIXED, on_unseen="ignore").fit(blocks(X, y, block_rows=100))
+    assert model.target_transform_ == "log"
+    assert model.predict(X[others]).max() > 3 * np.delete(y, others).max()
+
+
+@pytest.mark.parametrize(("weighted", "transform"), [(False, "arcsinh"), (True, "log")])
+def test_logarithms_require_positive_targets_in_all_rows_of_positive_weight(beyond_sample, weighted, transform):
+    X, y, others = beyond_sample
+    y[others] = 0.0
+    model = KernelMachineRegressor(**FIXED).fit(blocks(X, y, (y > 0) * 1.0 if weighted else None, block_rows=100))
+    assert model.target_transform_ == transform
+    with pytest.raises(ValueError, match="y with minimum 0"):
+        KernelMachineRegressor(**FIXED, warm_start=True).fit(X, np.exp(X[:, 0])).fit(blocks(X, y, block_rows=100))
 
 
 def test_little_time_tries_nothing_more(skewed):

@@ -28,7 +28,7 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
-from binfeat.models.table.targets import TargetTransform, as_columns
+from binfeat.models.table.targets import TargetTransform, as_columns, ends_of
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ class DaskTable:
             self.given = replace(self.given, blocks=persist(self.given.each(_weighed, classes, of_class)))
             self.is_weighted = True
 
-    def extremes(self) -> np.ndarray:
-        """Return minimum and maximum of all targets, (2, n_targets)."""
-        ends = np.array(compute(self.given.each(_extremes)))
+    def ends(self, with_all: bool) -> np.ndarray:
+        """Return minimum and maximum of targets in all rows, or in rows of positive weight, (2, n_targets)."""
+        ends = np.array(compute(self.given.each(_ends, with_all)))
         return np.array([ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)])
 
     def moments(self, transform: TargetTransform) -> tuple[np.ndarray, np.ndarray]:
@@ -191,9 +191,8 @@ def _weighed(given: Given, classes: np.ndarray, of_class: np.ndarray) -> Given:
     return replace(given, weights=cast(np.ndarray, check_weights(weights.ravel(), len(weights), some=False)))
 
 
-def _extremes(given: Given) -> np.ndarray:
-    Y = as_columns(given.y)
-    return np.array([Y.min(axis=0), Y.max(axis=0)])
+def _ends(given: Given, with_all: bool) -> np.ndarray:
+    return ends_of(given.y, None if with_all else given.weights)
 
 
 def _sums(given: Given, transform: TargetTransform) -> np.ndarray:

@@ -38,7 +38,7 @@ from binfeat.models.solvers.choice import fitted_with
 from binfeat.models.solvers.sizes import require_table_bytes
 from binfeat.models.table.columns import RawTable
 from binfeat.models.table.findings import NoveltyPolicy, Report, warn_of_time_limit
-from binfeat.models.table.targets import Targets
+from binfeat.models.table.targets import Targets, ends_of
 from binfeat.models.training_data import TrainingTable, problem_of, seen_rows
 
 
@@ -131,7 +131,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             if not source.is_whole:
                 check_beyond_memory(settings, self.cv)
                 rows = partial(SourceRows, estimator=self, source=source, y=checked, weights=own_weights)
-                given = replace(given, all_rows=rows)
+                ends = None if isinstance(given.targets, AnyLabels) else ends_of(checked, own_weights)
+                given = replace(given, all_rows=rows, y_ends=ends)
         return self._fit_rows(given, settings, Clock(settings.max_seconds))
 
     def _fit_rows(self, given: TrainingTable, settings: Settings, clock: Clock) -> Self:

@@ -21,7 +21,7 @@ from binfeat.models.fitted.fitted import Fitted
 from binfeat.models.fitted.importance import ROWS, rises_of_features
 from binfeat.models.kernel_algebra.loss import Deviance, loss_of
 from binfeat.models.noise import noise_model_of
-from binfeat.models.problem import Problem, counts_of, rows_of, with_medians_or_means
+from binfeat.models.problem import Problem, counts_of, rows_of, weighty_y, with_medians_or_means
 from binfeat.models.run import Phase, Run
 from binfeat.models.search.high_dimensional import HighDimensionalSearch
 from binfeat.models.search.kernel_search import KernelSearch, ScaledKernels
@@ -204,7 +204,7 @@ def _at_start(problem: Problem) -> Problem:
 
 def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
     """Return the targets with the best transform; each is tried with a short search for length scales."""
-    kinds = transforms_to_try(as_columns(problem.y))
+    kinds = transforms_to_try(weighty_y(problem))
     if not kinds or not run.limits.mechanisms.target_transforms:
         return problem.targets
 
@@ -292,7 +292,7 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
         return targets.calibrated(predictions, problem.y[rows], rows_of(problem.weights, rows), has_matrix)
     if targets.is_plain:
         return targets
-    targets = targets.limited(problem.y)
+    targets = targets.limited(weighty_y(problem))
     if targets.transform.name == LINK:
         return targets
     losses, kept = with_medians_or_means(problem, targets, rows, predictions)

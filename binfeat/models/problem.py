@@ -62,6 +62,7 @@ class Problem:
     scoring: Callable[..., Losses] | None  # of rows, labels and targets; None to use the loss
     groups: np.ndarray | None  # (n_rows,): number of the group or fold of each row; these are never split
     related: np.ndarray | None = field(default=None, kw_only=True)  # groups that steps of searches leave out, not folds
+    y_ends: np.ndarray | None = field(default=None, kw_only=True)  # `ends_of` y in all rows, if these are a sample
     loss: Loss = field(default=SquaredError(), kw_only=True)
     squares: Squares | None = field(default=None, kw_only=True)  # quadratic approximation of the loss
     beyond: Beyond | None = field(default=None, kw_only=True)  # the approximation for rows beyond the table
@@ -194,6 +195,13 @@ def weights_are_counts(problem: Problem) -> np.ndarray:
     """
     is_changed = problem.loss.is_robust or problem.loss.has_link
     return np.array(counts_of(problem, problem.train) is not None and not is_changed)
+
+
+def weighty_y(problem: Problem) -> np.ndarray:
+    """Return targets of rows of positive weight, as columns, and the ends of all targets if the rows are a sample."""
+    y, weights = as_columns(problem.y), problem.own_weights
+    own = y if weights is None else y[weights[:, 0] > 0]
+    return own if problem.y_ends is None else np.concatenate([own, problem.y_ends])
 
 
 def relative_alpha(problem: Problem, alpha: float | None) -> float | None:

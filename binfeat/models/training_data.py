@@ -46,6 +46,7 @@ class TrainingTable:
     groups: ArrayLike | None
     targets: Targets | AnyLabels  # encoding of the targets of all rows
     all_rows: RowsOf = AllRows
+    y_ends: np.ndarray | None = None  # `ends_of` all targets that are numbers, for a sample
 
     @property
     def is_sample(self) -> bool:
@@ -76,11 +77,11 @@ def problem_of(model: BaseEstimator, given: TrainingTable, run: Run) -> tuple[Pr
     targets = given.targets
     if own is not rows and not isinstance(targets, AnyLabels):
         targets = model._targets(own.y, own.weights)
-    targets = targets if previous is None else known_targets(previous, targets, own.y, own.weights)
+    targets = targets if previous is None else known_targets(previous, targets, own.y, own.weights, given.y_ends)
     train, held_out = map(np.random.default_rng(settings.seed).permutation, (train, held_out))
     scoring = None if settings.scorer is None else partial(scored_losses, settings.scorer, is_classifier(model))
     learned = own.table, own.y, targets, own.weights
-    problem = Problem(*learned, train, held_out, encoder, scoring, numbers, related=related)
+    problem = Problem(*learned, train, held_out, encoder, scoring, numbers, related=related, y_ends=given.y_ends)
     check_penalty(settings.alpha, problem.mean_weight)
     if previous is None and settings.may_take_ranks and run.limits.mechanisms.codes and not is_split:
         problem = with_codes(problem)

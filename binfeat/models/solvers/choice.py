@@ -202,11 +202,16 @@ def previous_fit(model: BaseEstimator, run: Run) -> Fitted | None:
 
 
 def known_targets(
-    previous: Fitted, fresh: Targets | AnyLabels, y: np.ndarray, weights: np.ndarray | None
+    previous: Fitted,
+    fresh: Targets | AnyLabels,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    y_ends: np.ndarray | None,
 ) -> Targets | AnyLabels:
     """Return `fresh`, the encoding of y, with the transform that the earlier fit chose; weights are (n_rows, 1).
 
-    ValueError if y has other classes or another number of targets, or the transform does not support it.
+    If y is a sample, `y_ends` are `ends_of` all targets. ValueError if y has other classes or another number of
+    targets, or the transform does not support it.
     """
     known = previous.targets
     if isinstance(known, AnyLabels):
@@ -219,8 +224,9 @@ def known_targets(
         raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
     if name not in TRIED[1:]:  # not chosen, but given or none
         return fresh
-    if name == "log" and y.min() <= 0:
-        raise ValueError(_others("transformation of y", name, f"y with minimum {y.min():g}"))
+    lowest = (y if y_ends is None else y_ends).min()
+    if name == "log" and lowest <= 0:
+        raise ValueError(_others("transformation of y", name, f"y with minimum {lowest:g}"))
     return Targets.of(TargetTransform.fit(name, as_columns(y), fresh.transform.ends is not None), y, weights)
 
 

@@ -64,9 +64,7 @@ class TargetTransform:
             return self._given(self.transformer, Y)
         if self.name == "arcsinh":
             return np.arcsinh((Y - self.center) / self.unit)
-        if self.name == "none":
-            return Y
-        return np.log(Y if self.name == "log" else np.maximum(Y, _TINY))
+        return Y if self.name == "none" else np.log(np.maximum(Y, _TINY))  # rows of weight 0 can have any target
 
     def inverse(self, Z: np.ndarray) -> np.ndarray:
         """Convert transformed targets back; the last axis of Z contains the targets."""
@@ -247,6 +245,12 @@ class Targets:
 
 def as_columns(y: np.ndarray) -> np.ndarray:
     return y.reshape(len(y), -1)
+
+
+def ends_of(y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return minimum and maximum of targets in rows of positive weight (n_rows, 1), (2, n_targets)."""
+    Y = as_columns(y if weights is None else y[weights[:, 0] > 0])
+    return np.array([Y.min(axis=0, initial=np.inf), Y.max(axis=0, initial=-np.inf)])
 
 
 _SKEWED, _FAR = 1.0, 10.0  # minimum skewness or distance from the mean (in standard deviations) for transforms
