@@ -5,7 +5,7 @@ They share no code with the package.
 
 import math
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 from scipy import integrate, optimize, stats
@@ -317,10 +317,13 @@ def rotated(X, gamma, rotation, categorical=()):
     return np.array(out)
 
 
-def huber_weights(residuals):
-    """Return the weight of each row: 1 within 1.345 robust standard deviations, 1.345 / distance beyond."""
+def huber_weights(residuals, own):
+    """Return the weight of each row: 1 within 1.345 robust standard deviations, 1.345 / distance beyond.
+
+    Medians count rows by their own weights.
+    """
     n_targets = residuals.shape[1]
-    deviations = [1.4826 * sorted_middle([abs(r) for r in residuals[:, t]]) for t in range(n_targets)]
+    deviations = [1.4826 * weighted_middle([abs(r) for r in residuals[:, t]], own) for t in range(n_targets)]
     weights = []
     for row in residuals:
         size = math.sqrt(sum((row[t] / deviations[t]) ** 2 for t in range(n_targets)) / n_targets)
@@ -328,10 +331,11 @@ def huber_weights(residuals):
     return weights
 
 
-def sorted_middle(values):
-    """Return the median."""
-    values, half = sorted(values), len(values) // 2
-    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+def weighted_middle(values, weights):
+    """Return the value at which the sum of weights reaches half of the total."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    totals = accumulate(weights[i] for i in order)
+    return next(values[i] for i, total in zip(order, totals) if total >= sum(weights) / 2)
 
 
 def similarities(all_codes):

@@ -33,14 +33,14 @@ def dirty():
 def weights_of(residuals):
     """Return weights of rows with these residuals, which also determine the scales."""
     nothing = np.zeros(residuals.shape)
-    return LOSSES["huber"].scaled(residuals).squares(residuals, nothing, None)[1]
+    return LOSSES["huber"].scaled(residuals, None).squares(residuals, nothing, None)[1]
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
 def test_weights_against_the_twin(rng, n_targets):
     residuals = rng.standard_t(2, size=(101, n_targets)) * np.arange(1, n_targets + 1)
     found = weights_of(residuals)
-    np.testing.assert_allclose(found[:, 0], naive.huber_weights(residuals), rtol=1e-12)
+    np.testing.assert_allclose(found[:, 0], naive.huber_weights(residuals, np.ones(101)), rtol=1e-12)
 
 
 def test_weights_where_deviations_are_zero():
@@ -50,7 +50,7 @@ def test_weights_where_deviations_are_zero():
     weights = weights_of(mostly)
     np.testing.assert_array_equal(weights[:4], 1.0)
     assert weights[4] < 1
-    np.testing.assert_array_equal(LOSSES["huber"].clipped(mostly)[:4], 0.0)
+    np.testing.assert_array_equal(LOSSES["huber"].clipped(mostly, None)[:4], 0.0)
 
 
 def test_rows_without_a_say_set_no_scale():
@@ -139,6 +139,18 @@ def test_bad_loss(dirty):
         KernelMachineRegressor(loss="absolute").fit(dirty[0], dirty[1])
 
 
+def test_rows_of_small_weight_hardly_change_the_scale():
+    y, own, train = np.repeat([0.1, 50.0, 1000.0], [20, 1, 40]), np.repeat([1.0, 1e-6], [21, 40]), np.arange(61)
+    targets = Targets.of_moments(TargetTransform("none"), np.zeros(1), np.ones(1), True)
+    problem = Problem(None, y, targets, own[:, None], train, train[:0], None, None, None, loss=LOSSES["huber"])
+    near = problem.at(np.zeros((61, 1)))
+    np.testing.assert_allclose(near.loss.deviations, 0.14826)
+    np.testing.assert_allclose(near.weights[:20], 1.0)
+    np.testing.assert_allclose(near.loss.start(problem.answers, own), 0.1)
+    zeros = near.loss.scaled(np.where(train == 20, y, 0.0)[:, None], own)
+    np.testing.assert_allclose(zeros.deviations, 50 / own.sum())
+
+
 @pytest.mark.parametrize("weighted", [True, *hard(False)])
 def test_gross_errors_beyond_memory_do_little(dirty, sampled_rows, weighted):
     """Weights of all rows are learned from a sample; rows of weight 0 have no influence."""
@@ -155,18 +167,19 @@ def test_gross_errors_beyond_memory_do_little(dirty, sampled_rows, weighted):
 @pytest.mark.parametrize("n_targets", [1, 2])
 def test_weights_of_rows_that_a_model_has_not_seen(rng, n_targets):
     Y, scores, own = (
-        rng.standard_t(2, size=(60, n_targets)),
-        rng.normal(size=(60, n_targets)),
-        rng.uniform(size=(60, 1)),
+        rng.standard_t(2, size=(61, n_targets)),
+        rng.normal(size=(61, n_targets)),
+        rng.uniform(size=(61, 1)),
     )
     targets = Targets.of_moments(TargetTransform("none"), np.zeros(n_targets), np.ones(n_targets), False)
-    rows = np.arange(60)
+    rows = np.arange(61)
     problem = Problem(rows[:, None], Y, targets, own, rows, rows[:0], None, None, None, loss=LOSSES["huber"])
     near = problem.at(scores, lambda table: scores[table[:, 0]])
     part = slice(20, 30)
     learned, weights = near.beyond(rows[part, None], Y[part], own[part])
     np.testing.assert_allclose(learned, Y[part], rtol=1e-12)
-    np.testing.assert_allclose(weights[:, 0], own[part, 0] * naive.huber_weights(Y - scores)[part], rtol=1e-12)
+    expected = own[:, 0] * naive.huber_weights(Y - scores, own[:, 0])
+    np.testing.assert_allclose(weights[:, 0], expected[part], rtol=1e-12)
     np.testing.assert_allclose(near.weights[part], weights)
 
 

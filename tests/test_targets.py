@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer, Quantil
 
 from binfeat import KernelMachineRegressor, blocks
 from binfeat._rows.sampled import sampled_rows as drawn_rows
+from binfeat.models.problem import Problem, with_medians_or_means
 from binfeat.models.table import targets
 
 EXACT = {"features": "exact", "random_state": 0}
@@ -89,6 +90,16 @@ def test_means_by_residuals(rng):
     standard_error = y.std() / np.sqrt(len(y))
     shortfall = 0.05  # 32 parts flatten the tail
     assert abs(means.decode(prediction)[0] - np.exp(0.5)) < 4 * standard_error + shortfall
+
+
+def test_means_by_weighted_residuals(rng):
+    own, rows = np.repeat([1.0, 1e-6], 400), np.arange(800)
+    y = np.exp(rng.normal(size=800) * np.repeat([0.5, 3.0], 400))
+    standardized = targets.Targets.of(targets.TargetTransform("log"), y, own[:, None])
+    problem = Problem(None, y, standardized, own[:, None], rows, rows[:0], None, None, None)
+    predictions = np.zeros((800, 1)) - standardized.mean / standardized.std  # log y = 0
+    kept = with_medians_or_means(problem, standardized, rows, predictions)[1]
+    np.testing.assert_allclose(kept.decode(predictions), np.exp(0.5**2 / 2), rtol=0.05)
 
 
 def test_predictions_stay_near_all_targets(rng):

@@ -96,12 +96,12 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             several columns, or an indicator matrix of 0 and 1. None for a source, which provides targets and weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative weights, not all zero. With given hyperparameters, a weight of two has the same effect as
-            repeating the row, except for the medians that replace missing values and the ranks of inputs. Selected
-            hyperparameters can differ, because the leave-one-out prediction of a repeated row uses its copies. Exact
-            copies (targets included) are merged into one row with the sum of their weights if they are more than a
-            fourth of the rows in memory. They are not merged if rows differ only in categories or codes, or if there
-            are few different rows, because such rows are equal by chance. Rows of weight 0 are ignored, but `classes_`
-            contains their labels.
+            repeating the row, except for the medians that replace missing values, the ranks of inputs, and the weights
+            of outliers with ``loss="huber"``. Selected hyperparameters can differ, because the leave-one-out prediction
+            of a repeated row uses its copies. Exact copies (targets included) are merged into one row with the sum of
+            their weights if they are more than a fourth of the rows in memory. They are not merged if rows differ only
+            in categories or codes, or if there are few different rows, because such rows are equal by chance. Rows of
+            weight 0 are ignored, but `classes_` contains their labels.
         groups : array-like of shape (n_rows,), default=None
             Group of each row. All rows of a group are in the same split, and the search for length scales leaves out
             groups as a whole. Without groups, columns that are constant within groups, such as the age of a patient

@@ -198,7 +198,7 @@ def _with_link(problem: Problem, loss: Deviance) -> Problem:
 
 
 def _at_start(problem: Problem) -> Problem:
-    scores = problem.loss.start(problem.answers)
+    scores = problem.loss.start(problem.answers, counts_of(problem, slice(None)))
     return problem if scores is None else problem.at(scores)
 
 

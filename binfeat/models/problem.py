@@ -89,7 +89,8 @@ class Problem:
 
     def at(self, scores: np.ndarray, predict: Predict | None = None) -> Self:
         """Return the problem with the quadratic approximation near scores, which `predict` computes for any rows."""
-        loss = self.loss.scaled((self.answers - scores)[self.weighty(slice(None))])
+        rows = self.weighty(slice(None))
+        loss = self.loss.scaled((self.answers - scores)[rows], counts_of(self, rows))
         beyond = None if predict is None else partial(_squares_beyond, predict, self.targets, loss)
         return replace(self, loss=loss, squares=loss.squares(self.answers, scores, self.own_weights), beyond=beyond)
 
@@ -178,7 +179,7 @@ def without_scoring(problem: Problem) -> Problem:
     return problem if problem.scoring is None else replace(problem, scoring=None)
 
 
-def counts_of(problem: Problem, rows: np.ndarray) -> np.ndarray | None:
+def counts_of(problem: Problem, rows: np.ndarray | slice) -> np.ndarray | None:
     """Return the caller's weights of some rows, (n_rows,), with mean 1 in the training rows; None if all are equal.
 
     A row that copies are merged into has the sum of their weights.
@@ -223,8 +224,11 @@ def with_medians_or_means(
     problem: Problem, targets: Targets, rows: np.ndarray, predictions: np.ndarray
 ) -> tuple[np.ndarray, Targets]:
     """Return losses in the units of y, and targets with medians or means as predictions, by the lower loss."""
-    residuals = problem.loss.clipped(targets.encode(problem.y[rows]) - predictions)
-    trials = [(_losses_of_y(problem, rows, predictions, own), own) for own in (targets, targets.of_means(residuals))]
+    some = problem.weighty(rows)
+    weights = counts_of(problem, rows[some])
+    residuals = problem.loss.clipped(targets.encode(problem.y[rows[some]]) - predictions[some], weights)
+    means = targets.of_means(residuals, weights)
+    trials = [(_losses_of_y(problem, rows, predictions, own), own) for own in (targets, means)]
     return min(trials, key=lambda trial: trial[0].mean())
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from scipy.special import expit, log_softmax, softmax, xlogy
 
+from binfeat._common.held_out import sorted_residuals
 from binfeat._common.labels import LabelColumns, Labels
 
 # Quadratic approximation of a loss: targets (n_rows, n_targets), and weights (n_rows, 1) or None.
@@ -83,15 +84,18 @@ class Loss(ABC):
     def check(self, y: np.ndarray, name: str) -> None:  # noqa: B027
         """Refuse targets outside the domain with a ValueError."""
 
-    def start(self, Y: np.ndarray) -> np.ndarray | None:
-        """Return scores for a first quadratic approximation, or None if kernels are learned with plain squares."""
+    def start(self, Y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+        """Return scores for a first quadratic approximation, or None if kernels are learned with plain squares.
+
+        In this method and the next two, weights have the shape (n_rows,).
+        """
         return None
 
-    def scaled(self, residuals: np.ndarray) -> Self:
+    def scaled(self, residuals: np.ndarray, weights: np.ndarray | None) -> Self:
         """Return the loss with scales estimated from residuals; only robust losses have scales."""
         return self
 
-    def clipped(self, residuals: np.ndarray) -> np.ndarray:
+    def clipped(self, residuals: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Return residuals (n_rows, n_targets), limited if the loss is robust."""
         return residuals
 
@@ -131,20 +135,20 @@ class SquaredError(Loss):
     def steps(self, Y: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return Y - S, self.curvatures(Y, S)
 
-    def start(self, Y: np.ndarray) -> np.ndarray | None:
-        return np.median(Y, axis=0) if self.is_robust else None
+    def start(self, Y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+        return np.median(sorted_residuals(Y, weights), axis=0) if self.is_robust else None
 
-    def scaled(self, residuals: np.ndarray) -> Self:
+    def scaled(self, residuals: np.ndarray, weights: np.ndarray | None) -> Self:
         """Return the loss with robust standard deviations of columns, by medians of magnitudes; 1 for zeros."""
         if not self.is_robust:
             return self
         sizes = np.abs(residuals)
-        middle = NORMAL * np.median(sizes, axis=0)
-        middle = np.where(middle > 0, middle, sizes.mean(axis=0))
+        middle = NORMAL * np.median(sorted_residuals(sizes, weights), axis=0)
+        middle = np.where(middle > 0, middle, np.average(sizes, axis=0, weights=weights))
         return replace(self, deviations=np.where(middle > 0, middle, 1.0))
 
-    def clipped(self, residuals: np.ndarray) -> np.ndarray:
-        limits = _TUNING * self.scaled(residuals).deviations
+    def clipped(self, residuals: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        limits = _TUNING * self.scaled(residuals, weights).deviations
         return np.clip(residuals, -limits, limits)
 
 
@@ -287,7 +291,7 @@ class Deviance(Loss):
             return means ** (2 - p) / self.units
         return ((2 - p) * means + (p - 1) * Y) * means ** (1 - p) / self.units
 
-    def start(self, Y: np.ndarray) -> np.ndarray:
+    def start(self, Y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         return np.zeros(Y.shape)
 
     def events(self, Y: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from binfeat._common.arrays import mean_and_std, robust_scale
+from binfeat._common.held_out import sorted_residuals
 from binfeat._common.subsets import thinned
 from binfeat._common.validation import is_word
 from binfeat._common.warned import warn
@@ -237,9 +238,9 @@ class Targets:
         low, high = self.transform.inverse(np.clip(self.limits, -1.0, 1.0) * self.std + self.mean)
         return high < low
 
-    def of_means(self, residuals: np.ndarray) -> "Targets":
+    def of_means(self, residuals: np.ndarray, weights: np.ndarray | None = None) -> "Targets":
         """Return a copy with means as predictions, from residuals (n_rows, n_targets) of standardized targets."""
-        parts = np.array_split(np.sort(residuals, axis=0), min(_SHIFTS, len(residuals)))
+        parts = np.array_split(sorted_residuals(residuals, weights), min(_SHIFTS, len(residuals)))
         return replace(self, shifts=np.array([part.mean(axis=0) for part in parts]))
 
 
