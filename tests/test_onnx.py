@@ -65,6 +65,24 @@ def test_missing_values_and_categories(rows, rng, given):
     assert_same(model, X)
 
 
+@pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
+@pytest.mark.parametrize("kernel", ["laplacian", "rbf"])
+def test_only_categories_matter(rng, given, kernel):
+    X = rng.integers(4, size=(120, 3)).astype(float)
+    y = np.sin(X.sum(axis=1))
+    for categories, gamma in (([0, 1, 2], "scale"), ([2], [0.0, 0.0, 0.5])):
+        options = {**given, "kernel": kernel, "categorical_features": categories, "gamma": gamma}
+        assert_same(KernelMachineRegressor(**options).fit(X, y), X)
+
+
+def test_a_category_that_is_missing_in_all_training_rows(rows):
+    X, y = rows
+    X[:, 2] = np.nan
+    model = KernelMachineRegressor(**GIVEN, categorical_features=[2], on_unseen="ignore").fit(X, y)
+    new = np.column_stack([X[:, :2], np.where(np.arange(300) < 100, 2.0, np.nan)])
+    assert_same(model, new)
+
+
 @pytest.mark.hard
 def test_learned_models_with_sums_and_maps(rng, limits):
     """Results of a search; the tests below have ranks and a linear map."""

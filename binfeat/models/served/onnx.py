@@ -167,6 +167,8 @@ def _expansion(
     total = None
     for matrix, share, gamma in zip(of_kernels.matrices, of_kernels.shares, of_kernels.gammas, strict=True):
         placement, kernel = placement_of(matrix, gamma, function.categorical), matrix.kernel
+        if not placement[0].size:  # only categories matter
+            placement = np.zeros(1, np.int64), np.zeros(1), None
         own = np.stack([placed(cell, placement) for cell in support.astype(np.float64)])
         inputs, scales, linear_map = placement
         new = graph.add("Mul", graph.columns(rows, inputs), scales)
@@ -269,8 +271,8 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
 def _codes(graph: Graph, column: str, flags: str, numbers: np.ndarray, has_missing: bool) -> str:
     """Return codes of numeric categories: the position among the categories of `fit`, then a code for all others."""
     other = float(numbers.size + has_missing)
-    if not numbers.size:  # an id
-        return graph.add("Add", graph.add("Mul", flags, 0.0), other)
+    if not numbers.size:  # an id, or missing in all rows of `fit`
+        return graph.add("Add", graph.add("Mul", flags, -float(has_missing)), other)
     found = graph.cast(graph.add("Equal", column, numbers), np.float64)
     code = graph.add("Add", graph.add("MatMul", found, (np.arange(numbers.size) - other)[:, np.newaxis]), other)
     return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
