@@ -133,6 +133,8 @@ def test_fit_again_forgets(table):
     expected = model.predict(X)
     model.fit(X[:50, :2], -y[:50]).predict(X[:, :2])
     np.testing.assert_array_equal(model.fit(X, y).predict(X), expected)
+    exact = {"features": "exact", "solver_params": None}
+    assert_same_state(model.set_params(**exact).fit(X, y), KernelMachineRegressor(**{**FIXED, **exact}).fit(X, y))
 
 
 # Size, time limits, interrupts.

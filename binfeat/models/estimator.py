@@ -27,7 +27,7 @@ from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
 from binfeat._threads import blas_threads
 from binfeat.kernels.parameters import WithKernel
-from binfeat.models.fitted.fitted import Fitted, attributes_of, fitted_of, require_finite
+from binfeat.models.fitted.fitted import FEATURE_ARRAYS, Fitted, attributes_of, fitted_of, require_finite
 from binfeat.models.fitted.saved import migrate
 from binfeat.models.pipeline import fit
 from binfeat.models.problem import n_targets_of
@@ -148,7 +148,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         attributes = attributes_of(replace(fitted, seen=seen))
         if run.interrupt is None:
             require_finite(attributes)
-        self.__dict__.pop("target_transformer_", None)
+        for name in ("target_transformer_", *FEATURE_ARRAYS):
+            self.__dict__.pop(name, None)
         self.__dict__ |= attributes | self._choices()
         self._fitted_with, self._derived = fitted_with(self), Derived()
         if run.interrupt is not None:

@@ -128,6 +128,10 @@ def require_finite(attributes: dict) -> None:
         )
 
 
+# Attributes of models of random features only.
+FEATURE_ARRAYS = "_scale", "_shift", "_keys", "_nan_keys", "_bin_keys", "_bin_starts", "_frequencies"
+
+
 def _of_function(fitted: Fitted) -> dict:
     function = fitted.function
     if isinstance(function, KernelFunction):
@@ -135,19 +139,8 @@ def _of_function(fitted: Fitted) -> dict:
         coef, is_local = arrays.pop("coef"), isinstance(function, LocalFunction)
         return {"feature_coef_": coef, "_exact": {} if is_local else arrays, "_local": arrays if is_local else {}}
     bins, fourier = function.bins, function.fourier
-    scale, shift, keys, nan_keys = bins.grids.arrays
-    return {
-        "feature_coef_": function.coef,
-        "_exact": {},
-        "_local": {},
-        "_scale": scale,
-        "_shift": shift,
-        "_keys": keys,
-        "_nan_keys": nan_keys,
-        "_bin_keys": bins.keys,
-        "_bin_starts": bins.starts,
-        "_frequencies": _NONE if fourier is None else fourier.frequencies,
-    }
+    own = *bins.grids.arrays, bins.keys, bins.starts, _NONE if fourier is None else fourier.frequencies
+    return {"feature_coef_": function.coef, "_exact": {}, "_local": {}} | dict(zip(FEATURE_ARRAYS, own, strict=True))
 
 
 def _of_targets(fitted: Fitted) -> dict:
