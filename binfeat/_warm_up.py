@@ -45,9 +45,9 @@ def _warm_up_models() -> None:
         for function in functions:
             for rows in (X[:1], X):
                 function.scores(rows, np.zeros(_TARGETS))
-            _posterior(function).variances(X)
+            _posterior(function).variances(X, None)
             if isinstance(function, ExactFunction):
-                ManyRowsPosterior(function, None).variances(X)
+                ManyRowsPosterior(function, None).variances(X, None)
                 replace(function, alpha=np.array(1e-6)).posterior(None, None, None)  # in float64
 
 

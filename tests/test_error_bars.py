@@ -127,7 +127,7 @@ def test_standard_deviations_of_smooth_functions_with_little_noise(rng, alpha):
     solved = np.linalg.solve(K + model.alpha_ * np.eye(200), across)
     variances = (2 - (across * solved).sum(axis=0)) / model.alpha_
     posterior = model._fitted.posterior(None)
-    np.testing.assert_allclose(posterior.variances(rows), variances, rtol=1e-2 if alpha == 1e-2 else 1e-5)
+    np.testing.assert_allclose(posterior.variances(rows, None), variances, rtol=1e-2 if alpha == 1e-2 else 1e-5)
     std = model.predict(rows, return_std=True)[1]
     assert (std > 0).all()
     samples = model.sample_y(rows, 2000, random_state=0)
@@ -426,6 +426,23 @@ def test_one_factor_for_all_threads(table, monkeypatch):
         np.testing.assert_array_equal(other, first)
 
 
+@pytest.mark.parametrize("module", [exact, local])
+def test_deviations_use_the_current_number_of_threads(table, monkeypatch, module):
+    X, y, _ = table
+    features = "exact" if module is exact else "local"
+    model = KernelMachineRegressor(**{**GIVEN, "features": features, "n_jobs": 2}, gamma=GAMMA).fit(X, y)
+    used, real = [], module.side_by_side
+
+    def noted(work, items, n_jobs):
+        used.append(n_jobs)
+        return real(work, items, n_jobs)
+
+    monkeypatch.setattr(module, "side_by_side", noted)
+    model.predict(X, return_std=True)
+    model.set_params(n_jobs=1).predict(X, return_std=True)
+    assert used == [2, 1]
+
+
 @pytest.fixture
 def many_rows_are(monkeypatch):
     """Let models of a hundred rows use this number of landmarks and of rows per cell."""
@@ -527,5 +544,6 @@ def test_a_factor_of_each_cell_for_all_threads(table, monkeypatch):
     with ThreadPoolExecutor(8) as pool:
         first, *others = pool.map(partial(model.predict_interval, method="deviations"), [X] * 16)
     assert len(made) == len(np.unique(model.apply(X)))
+    assert all(errors is not None for _, _, errors in made)  # they are not computed again
     for other in others:
         np.testing.assert_array_equal(other, first)

@@ -1,5 +1,7 @@
 """Effects of levels shared by all cells of a local model."""
 
+import pickle
+
 import naive
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from panels import EFFECTS, GAMMA, TOLERANCE, laplacian, panel, splits_of, table
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.length_scales import leave_one_out
+from binfeat.models.fitted import local
 from binfeat.models.kernel_algebra import level_effects
 from binfeat.models.solvers import levels
 
@@ -79,6 +82,15 @@ def test_standard_deviations_are_exact_and_larger_for_new_levels(fitted):
     noise = model._held_out["noise"][0]
     np.testing.assert_allclose(deviations, np.sqrt(noise * variances) * std, rtol=1e-3)
     assert deviations[400:410].min() > 1.2 * deviations[:400].max()
+
+
+def test_each_cell_is_factorized_once_even_if_its_factor_is_not_kept(fitted, monkeypatch):
+    model, rows, _, _ = fitted
+    made, real = [], local.ExactPosterior
+    monkeypatch.setattr(local, "_KEPT", 0)
+    monkeypatch.setattr(local, "ExactPosterior", lambda *arguments: made.append(arguments) or real(*arguments))
+    pickle.loads(pickle.dumps(model)).predict(rows, return_std=True)
+    assert len(made) == len(np.unique(model.apply(rows)[:, 0]))
 
 
 def test_samples_have_the_standard_deviations(fitted):

@@ -62,7 +62,7 @@ class NumbersModelBase(ServedModelBase):
             rows, scores = self._rows_and_scores(X, note)
         with blas_threads(self.n_jobs):
             posterior = self._posterior_of_function()
-            deviations = posterior.deviations(rows, scores.shape[1] * n_samples, rng)
+            deviations = posterior.deviations(rows, scores.shape[1] * n_samples, rng, self.n_jobs)
         noise = np.sqrt(posterior.errors.noise)
         apart = deviations.reshape(*scores.shape, n_samples) * noise[:, np.newaxis]
         samples = [self._own_targets.decode(scores + apart[:, :, k]) for k in range(n_samples)]
@@ -209,7 +209,7 @@ class NumbersModelBase(ServedModelBase):
 
     def _scores_and_variances(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions of transformed targets (n_rows, n_targets), and relative variances (n_rows, 1)."""
-        both = self._columns_of(X, lambda rows, n_jobs: self._fitted.posterior(n_jobs).variances(rows))
+        both = self._columns_of(X, lambda rows, n_jobs: self._fitted.posterior(n_jobs).variances(rows, n_jobs))
         return both[:, :-1], both[:, -1:]
 
     def _columns_of(self, X: RawTable, more: Callable[[np.ndarray, int | None], np.ndarray]) -> np.ndarray:

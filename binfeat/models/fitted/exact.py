@@ -130,19 +130,16 @@ class ExactPosterior:
         weights: np.ndarray | None = None,
         is_robust: bool = False,
     ) -> None:
-        self._function, self._n_jobs = function, n_jobs
-        n_rows = function.support.shape[1]
+        self._function, n_rows = function, function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact model", "Call predict without return_std.")
         with one_blas_thread():
             # Coefficients belong to kernel values in float32, and so do their leave-one-out errors.
-            self._kernel: Callable[[np.ndarray, np.ndarray], np.ndarray] = function.kernel(n_jobs)
-            is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
-            if errors is None or not is_precise:
+            self._is_precise = n_rows <= MOST_PRECISE_ROWS and function.alpha < _PRECISE * least_alpha(n_rows)
+            if errors is None or not self._is_precise:
                 self._root, self._alpha = function.inverse_root(n_jobs)
             self.errors = self._left_out(_counts(function, weights), is_robust) if errors is None else errors
-            if is_precise:
-                self._kernel = function.precise_kernel
-                K = self._kernel(function.support, function.support)
+            if self._is_precise:
+                K = function.precise_kernel(function.support, function.support)
                 self._root, self._alpha = inverse_root(K, float(function.alpha), function.weights, K, n_jobs)
 
     def _left_out(self, weights: np.ndarray | None, is_robust: bool) -> HeldOutErrors:
@@ -150,31 +147,34 @@ class ExactPosterior:
         variances = left_out_variances(g, self._alpha, function.weights)
         return HeldOutErrors.of((function.coef / g).T, variances, weights=weights, is_robust=is_robust)
 
-    def variances(self, X: np.ndarray) -> np.ndarray:
+    def variances(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         out = np.empty(len(X))
 
         def fill(place: slice) -> None:
             rows = self._function.standardizer.columns(X[place])
-            known = self._known(rows)
+            known = self._known(rows, n_jobs)
             out[place] = self._function.kernel_diagonal(rows) + 1 - np.einsum("ij,ij->j", known, known, dtype=float)
 
-        side_by_side(fill, slices(len(X), _ROWS), self._n_jobs)
+        side_by_side(fill, slices(len(X), _ROWS), n_jobs)
         return np.maximum(out, 0.0) / self._alpha
 
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator, n_jobs: int | None) -> np.ndarray:
         require_memory(32 * len(X) ** 2, "the joint distribution of samples", "Pass fewer rows to sample_y at a time.")
         rows = self._function.standardizer.columns(X)
-        known = self._known(rows).astype(np.float64)
-        covariance = self._kernel(rows, rows) + 1.0 - known.T @ known
+        known = self._known(rows, n_jobs).astype(np.float64)
+        covariance = self._kernel(n_jobs)(rows, rows) + 1.0 - known.T @ known
         return normal_samples(covariance / self._alpha, n_samples, rng)
 
     def solved(self, X: np.ndarray) -> np.ndarray:
         """Return ``(K + 1 1' + alpha / v)^-1 (k + 1)``, (n_model_rows, n_rows), for rows (n_rows, n_inputs)."""
-        return self._root @ self._known(self._function.standardizer.columns(X))
+        return self._root @ self._known(self._function.standardizer.columns(X), 1)
 
-    def _known(self, rows: np.ndarray) -> np.ndarray:
+    def _kernel(self, n_jobs: int | None) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        return self._function.precise_kernel if self._is_precise else self._function.kernel(n_jobs)
+
+    def _known(self, rows: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Return the reduction of the prior variance by each training row, as squares (n_model_rows, n_rows)."""
-        return self._root.T @ (self._kernel(self._function.support, rows) + np.float32(1.0))
+        return self._root.T @ (self._kernel(n_jobs)(self._function.support, rows) + np.float32(1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,7 @@ class ManyRowsPosterior:
         weights: np.ndarray | None = None,
         is_robust: bool = False,
     ) -> None:
-        self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
+        self._function, self._alpha = function, float(function.alpha)
         rows = RowsInCells.of(function, n_jobs)
         self._tree, self._inverse = rows.tree, rows.inverse
         if errors is None:
@@ -242,7 +242,7 @@ class ManyRowsPosterior:
         residuals = (self._function.coef[:, finite] / diagonal[finite]).T
         return HeldOutErrors.of(residuals, variances, weights=own, is_robust=is_robust)
 
-    def variances(self, X: np.ndarray) -> np.ndarray:
+    def variances(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         columns, out = self._function.standardizer.columns(X), np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:
@@ -255,10 +255,10 @@ class ManyRowsPosterior:
         groups = (
             (number, rows[some]) for number, rows in self._groups(columns) for some in slices(len(rows), _ROWS_TOGETHER)
         )
-        side_by_side(fill, groups, self._n_jobs)
+        side_by_side(fill, groups, n_jobs)
         return float(self.errors.variance_factor) * out / self._alpha
 
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator, n_jobs: int | None) -> np.ndarray:
         columns, out = self._function.standardizer.columns(X), np.empty((len(X), n_samples))
         common = rng.standard_normal((self._inverse.n_features, n_samples))
         for number, rows in self._groups(columns):

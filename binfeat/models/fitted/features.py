@@ -44,7 +44,7 @@ class FeatureFunction:
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "FeaturePosterior":
-        return FeaturePosterior(self, samples, cast(HeldOutErrors, errors), n_jobs)
+        return FeaturePosterior(self, samples, cast(HeldOutErrors, errors))
 
     def features(self, X: np.ndarray, dtype: type[np.floating], n_jobs: int | None) -> Features:
         """Return the features of rows (n_rows, n_inputs), float64 in C order; features of bins have this type."""
@@ -75,34 +75,34 @@ class FeatureFunction:
 class FeaturePosterior:
     """Error bars of a model of random features, from samples of its coefficients; without them, only the noise."""
 
-    def __init__(
-        self, function: FeatureFunction, samples: RidgePosterior | None, errors: HeldOutErrors, n_jobs: int | None
-    ) -> None:
-        self._function, self.samples, self.errors, self._n_jobs = function, samples, errors, n_jobs
+    def __init__(self, function: FeatureFunction, samples: RidgePosterior | None, errors: HeldOutErrors) -> None:
+        self._function, self.samples, self.errors = function, samples, errors
 
-    def variances(self, X: np.ndarray) -> np.ndarray:
+    def variances(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         samples, out = self.samples, np.zeros(len(X))
         for place in self._function.blocks(X):
             if samples is not None:
-                out[place] = samples.variances(self._features(X[place]))
+                out[place] = samples.variances(self._features(X[place], n_jobs))
         return out
 
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator, n_jobs: int | None) -> np.ndarray:
         samples = cast(RidgePosterior, self.samples)
         shares, out = rng.standard_normal((len(samples.intercept), n_samples)), np.zeros((len(X), n_samples))
         for place in self._function.blocks(X):
-            for some, part in samples.parts(self._features(X[place])):
+            for some, part in samples.parts(self._features(X[place], n_jobs)):
                 out[place] += part @ shares[some]
-        return out + self._in_unseen_bins(X, n_samples, rng) if self._function.n_grids else out
+        return out + self._in_unseen_bins(X, n_samples, rng, n_jobs) if self._function.n_grids else out
 
-    def _features(self, X: np.ndarray) -> Features:
-        return self._function.features(X, np.float32, self._n_jobs)
+    def _features(self, X: np.ndarray, n_jobs: int | None) -> Features:
+        return self._function.features(X, np.float32, n_jobs)
 
-    def _in_unseen_bins(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def _in_unseen_bins(
+        self, X: np.ndarray, n_samples: int, rng: np.random.Generator, n_jobs: int | None
+    ) -> np.ndarray:
         """Return the contribution of bins without training rows: weights from the prior, equal for all rows."""
         known, store = self._function.bins, CodeStore(len(X), self._function.n_grids)
-        bins = count_bins(known.grids, [X], len(X), codes=store, n_jobs=self._n_jobs)
-        codes, known_codes = store.array, known.codes(X, self._n_jobs)
+        bins = count_bins(known.grids, [X], len(X), codes=store, n_jobs=n_jobs)
+        codes, known_codes = store.array, known.codes(X, n_jobs)
         codes[known_codes != no_bin(known_codes.dtype)] = no_bin(codes.dtype)
         weights = rng.standard_normal((bins.keys.size, n_samples)) / np.sqrt(cast(RidgePosterior, self.samples).alpha)
-        return BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self._n_jobs) @ weights
+        return BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), n_jobs) @ weights

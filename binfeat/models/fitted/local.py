@@ -136,35 +136,36 @@ class LocalPosterior:
     """
 
     def __init__(self, function: LocalFunction, errors: HeldOutErrors | None, n_jobs: int | None) -> None:
-        self._function, self._n_jobs = function, n_jobs
+        self._function = function
         self.errors = cast(HeldOutErrors, errors)  # for regressors
         self._known: dict[int, Derived] = {}
         if function.levels is not None:
             self._inverse = inverse_of_levels(function, function.first_tree()[1], n_jobs)
 
-    def variances(self, X: np.ndarray) -> np.ndarray:
+    def variances(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         out = np.empty(len(X))
 
         def fill(group: tuple[int, np.ndarray]) -> None:
             number, rows = group
-            out[rows] = self._of_cell(number).variances(X[rows])
+            cell = self._of_cell(number)
+            out[rows] = cell.variances(X[rows], 1)
             if self._function.levels is not None:
-                q, own, new = self._differences(self._function.levels, number, X[rows])
+                q, own, new = self._differences(self._function.levels, number, cell, X[rows])
                 known = np.einsum("ij,ij->j", q, self._inverse[np.ix_(own, own)] @ q)
                 out[rows] += (np.maximum(known, 0.0) + new) / float(self._function.alpha)
 
-        side_by_side(fill, self._groups(X), self._n_jobs)
+        side_by_side(fill, self._groups(X), n_jobs)
         return out
 
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator, n_jobs: int | None) -> np.ndarray:
         """Return samples of the prediction error, (n_rows, n_samples), joint for rows of one cell, or of one level."""
         out = np.empty((len(X), n_samples))
         for number, rows in self._groups(X):
-            out[rows] = self._of_cell(number).deviations(X[rows], n_samples, rng)
+            out[rows] = self._of_cell(number).deviations(X[rows], n_samples, rng, n_jobs)
         if self._function.levels is not None:
             effects = self._samples_of_effects(n_samples, rng)
             for number, rows in self._groups(X):
-                q, own, new = self._differences(self._function.levels, number, X[rows])
+                q, own, new = self._differences(self._function.levels, number, self._of_cell(number), X[rows])
                 fresh = np.sqrt(new)[:, np.newaxis] * rng.standard_normal((len(rows), n_samples))
                 out[rows] += (q.T @ effects[own] + fresh) / np.sqrt(float(self._function.alpha))
         return out
@@ -174,12 +175,9 @@ class LocalPosterior:
 
     def _of_cell(self, number: int) -> ExactPosterior:
         known = self._known.get(number)
-        if known is None and len(self._known) < _KEPT:
-            known = self._known.setdefault(number, Derived())
-        return self._made(number) if known is None else known.get(self._function, lambda: self._made(number))
-
-    def _made(self, number: int) -> ExactPosterior:
-        return ExactPosterior(self._function.cell(number), 1)
+        if known is None:
+            known = self._known.setdefault(number, Derived()) if len(self._known) < _KEPT else Derived()
+        return known.get(self._function, lambda: ExactPosterior(self._function.cell(number), 1, self.errors))
 
     def _samples_of_effects(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Return samples (n_columns, n_samples) of deviations of effects, in units of the noise times root alpha."""
@@ -189,7 +187,7 @@ class LocalPosterior:
             return np.linalg.cholesky(covariance) @ rng.standard_normal((len(covariance), n_samples))
 
     def _differences(
-        self, levels: LevelColumns, number: int, X: np.ndarray
+        self, levels: LevelColumns, number: int, cell: ExactPosterior, X: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return vectors q of rows in a cell, their columns, and the prior variance of levels without a column.
 
@@ -199,7 +197,7 @@ class LocalPosterior:
         present, Z = one_hot(levels.of_rows(self._function.cell(number).support))
         own = np.union1d(present, columns[columns != NO_COLUMN])
         q = np.zeros((own.size, len(X)))
-        q[np.searchsorted(own, present)] = -(Z.T @ self._of_cell(number).solved(X))
+        q[np.searchsorted(own, present)] = -(Z.T @ cell.solved(X))
         for of_category in columns:
             rows = np.flatnonzero(of_category != NO_COLUMN)
             q[np.searchsorted(own, of_category[rows]), rows] += 1.0

@@ -173,7 +173,7 @@ class ExactSolver(KernelCandidate):
         """Return the errors of validation rows, with predictive variances of a model of the other rows."""
         known, rows, n_jobs = self._rows.known, self._rows.held_out, self._run.settings.n_jobs
         function = self._function(best.kernel, known, self._rows.columns(known))
-        variances = function.posterior(None, None, n_jobs).variances(self._problem.table[rows])
+        variances = function.posterior(None, None, n_jobs).variances(self._problem.table[rows], n_jobs)
         return self._errors_of(rows, cast(np.ndarray, best.predictions), variances)
 
     def _errors_of(self, rows: np.ndarray, predictions: np.ndarray, variances: np.ndarray) -> HeldOutErrors:

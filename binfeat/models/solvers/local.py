@@ -93,7 +93,8 @@ class _Trees:
     def _variances(self, ensemble: CellEnsemble, rows: np.ndarray) -> np.ndarray:
         if self._leaves_out:
             return ensemble.variances[self.numbers[rows]]
-        return LocalPosterior(ensemble.function(), None, self._run.settings.n_jobs).variances(self._problem.table[rows])
+        n_jobs = self._run.settings.n_jobs
+        return LocalPosterior(ensemble.function(), None, n_jobs).variances(self._problem.table[rows], n_jobs)
 
 
 class LocalSolver(KernelCandidate):
