@@ -6,6 +6,7 @@ from sklearn.model_selection import KFold
 
 from binfeat import CGRidge, KernelMachineRegressor
 
+pd = pytest.importorskip("pandas")
 ESTIMATORS = [KernelMachineRegressor(gamma="scale", alpha=0.1), CGRidge(alphas=[0.1, 1.0]), CGRidge(alphas=[1.0], cv=2)]
 
 
@@ -18,6 +19,7 @@ ESTIMATORS = [KernelMachineRegressor(gamma="scale", alpha=0.1), CGRidge(alphas=[
         ([1, 2, 3], r"shape \(40,\); got shape \(3,\)"),
         (3, r"got shape \(\)"),
         ([1.0] * 39 + [np.nan], "groups must not contain missing values, but 1 of 40 rows"),
+        (np.array(["a"] * 39 + [pd.NA], dtype=object), "groups must not contain missing values, but 1 of 40 rows"),
         (["a"] * 39 + [None], "groups must not contain missing values, but 1 of 40 rows"),
     ],
 )

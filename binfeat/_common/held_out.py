@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 
 from binfeat._common.array_types import ArrayLike
-from binfeat._common.frames import unmasked, without_long_integers
+from binfeat._common.frames import is_missing, unmasked, without_long_integers
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._common.validation import check_share
 
@@ -88,7 +88,7 @@ def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
             f"groups must contain one number or string per row, shape ({n_rows},); got {got}. Join several values of a "
             "row to one string, such as '3-7'."
         )
-    n_missing = np.count_nonzero([name is None or name != name for name in names.tolist()])
+    n_missing = sum(map(is_missing, names.tolist()))
     if n_missing:
         raise ValueError(
             f"groups must not contain missing values, but {n_missing:,} of {n_rows:,} rows have one. Assign a group to "
