@@ -85,10 +85,11 @@ def split_into_cells(
     rng: np.random.Generator,
     disorder: float = 0.0,
 ) -> tuple[CellTrees, list[np.ndarray]]:
-    """Return a tree for rows of X, (n_rows, n_inputs), and the rows of its cells, limited if they differ.
+    """Return a tree for rows of X, (n_rows, n_inputs), and the rows of each cell.
 
-    A split uses the input with the widest spread among the rows of a node, times a random factor with this `disorder`.
-    It is near their median, or fills cells well. `spread` returns the spread of all inputs for some rows.
+    A cell has at most `most` rows, unless all its rows are equal. A split uses the input with the widest spread among
+    the rows of a node, times a random factor with this `disorder`. It is near their median, or fills cells well.
+    `spread` returns the spread of all inputs for some rows.
     """
     splits: list[tuple[int, float]] = []
     children: list[list[int]] = []

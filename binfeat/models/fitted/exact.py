@@ -291,8 +291,8 @@ class NoiseModel(ExactFunction):
     def quantiles(self, levels: np.ndarray) -> np.ndarray:
         """Return conservative quantiles of residuals divided by their sizes, (n_levels, n_targets).
 
-        Among n + 1 residuals, with the new one last, it has a rank below ``level (n + 1)`` where the level is below
-        1/2, and above where it is above (Lei et al. 2018). ValueError if the rows are too few for a level.
+        The quantile is the residual of rank ``level (n + 1)``, rounded down for levels below 1/2 and up for others (Lei
+        et al. 2018). ValueError if the rows are too few for a level.
         """
         missing, n_rows = levels[~self._exist(levels)], len(self.residuals)
         if missing.size:

@@ -55,7 +55,9 @@ class Fitted:
     noise_model: NoiseModel | None = None  # of numeric targets
     seen: np.ndarray | None = None  # `kept_hashes` of training rows in memory
     scaler: dict[str, np.ndarray] = field(default_factory=dict)  # scaler of the columns in older files
-    rises: np.ndarray | None = None  # (n_inputs,): increase of the loss if an input is shuffled; None: rows are kept
+    # (n_inputs,): increase of the loss if an input is shuffled; None if the function stores rows, if inputs are too
+    # many, or if `fit` was interrupted.
+    rises: np.ndarray | None = None
     _derived: Derived = field(default_factory=Derived, repr=False)
     _derived_rises: Derived = field(default_factory=Derived, repr=False)
 

@@ -88,8 +88,8 @@ def _rises(
 ) -> np.ndarray:
     """Return the increase of the error of the evaluated rows when each input has values of other rows, `donors`.
 
-    Columns that are not `live` have no effect. `permutation_importance` of scikit-learn computes the same means within
-    their error, but shuffles among the validated rows only, and requires an estimator for each.
+    Columns that are not `live` have no effect. `permutation_importance` of scikit-learn computes the same means up to
+    sampling error, but shuffles only among the validated rows, and needs an estimator per cell.
     """
     rises, total = np.zeros(source.max() + 1), sum(weights.sum() for weights, *_ in validated)
 

@@ -81,11 +81,12 @@ class ServedModelBase(KernelMachineBase):
         """List differences between rows and the training rows; predictions for such rows are extrapolations.
 
         Reported are missing values in a column that was complete in `fit`, new categories and codes, numbers stored as
-        strings, and numbers outside the training range by more than its width (for a sparse matrix, the range of all
-        columns). Predictions clip numbers to this widened range. Words or infinity in a numeric column, and additional
-        or reordered columns, are listed here but raise an error in predictions. Predictions do not warn of
-        new codes, which then count as numbers only. Other numeric types, such as float32 or bool, are not reported. If
-        `fit` read more rows than fit in memory, rows are compared with the sample used for selections.
+        strings, and numbers outside the training range by more than its width. Predictions clip numbers to this widened
+        range. In a sparse matrix, only numbers outside the widened range of all columns are reported, but predictions
+        clip each column to its own. Words or infinity in a numeric column, and additional or reordered columns, are
+        listed here but raise an error in predictions. Predictions do not warn of new codes, which then count as numbers
+        only. Other numeric types, such as float32 or bool, are not reported. If `fit` read more rows than fit in
+        memory, rows are compared with the sample used for selections.
 
         A two-sample test compares the distributions of up to 2,000 new rows and 2,000 training rows as a whole; see
         `OutlierDetector.drift`. It ranks the inputs by their share of the drift. Exact and local models store training

@@ -68,7 +68,10 @@ class Graph:
         return self.add("ReduceSum", value, self.constant([axis], np.int64), keepdims=1)
 
     def model(self, n_inputs: int, outputs: Outputs, about: dict[str, str]) -> "ModelProto":
-        """Return the model with the float64 input "X", given value, type, shape and description of each output."""
+        """Return the model with the float64 input "X".
+
+        Given are the value, type and shape of each output, and the metadata of the model.
+        """
         helper = self._onnx.helper
         for name, (value, *_) in outputs.items():
             self._nodes.append(helper.make_node("Identity", [value], [name]))
