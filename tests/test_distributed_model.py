@@ -90,6 +90,25 @@ def test_losses_are_those_of_blocks(rows, small_sample, loss):
         assert_same_decisions(model, expected, X)
 
 
+def test_limits_of_predictions_are_those_of_blocks(rows, small_sample):
+    X, y, weights = rows
+    y, weights = np.exp(2 * y), np.where(y < 0, weights, np.where(y > 2, 0.0, 1.0))
+    expected = binfeat.KernelMachineRegressor(**FIXED).fit(binfeat.blocks(X, y, weights, block_rows=700))
+    model = remote.KernelMachineRegressor(**FIXED).fit(chunked(X, CHUNKS[1]), y, weights)
+    assert model.target_transform_ == expected.target_transform_ == "log"
+    np.testing.assert_allclose(model._target_limits, expected._target_limits, rtol=1e-6)
+    largest = np.log(y[weights > 0].max())
+    assert largest < model._target_limits[1] * model._target_std + model._target_mean < largest + 0.6
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie"])
+def test_positive_targets_of_weight_zero_do_not_count(rows, small_sample, loss):
+    X, y, _ = rows
+    model = remote.KernelMachineRegressor(**FIXED, loss=loss)
+    with pytest.raises(ValueError, match="needs some targets above 0 in rows of positive weight"):
+        model.fit(chunked(X, CHUNKS[1]), np.maximum(y, 0.0), (y <= 0) * 1.0)
+
+
 def test_error_is_that_of_all_rows_in_memory(rows, small_sample):
     """With decisions on a sample or on all rows, errors on new rows differ by at most a standard error."""
     X, y, _ = rows

@@ -11,7 +11,6 @@ from panels import EFFECTS, GAMMA, TOLERANCE, laplacian, panel, splits_of, table
 import binfeat
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.length_scales import leave_one_out
-from binfeat.models.fitted import local
 from binfeat.models.kernel_algebra import level_effects
 from binfeat.models.solvers import levels
 
@@ -86,11 +85,12 @@ def test_standard_deviations_are_exact_and_larger_for_new_levels(fitted):
 
 def test_each_cell_is_factorized_once_even_if_its_factor_is_not_kept(fitted, monkeypatch):
     model, rows, _, _ = fitted
-    made, real = [], local.ExactPosterior
-    monkeypatch.setattr(local, "_KEPT", 0)
-    monkeypatch.setattr(local, "ExactPosterior", lambda *arguments: made.append(arguments) or real(*arguments))
+    kind = type(model._fitted.function.cell(0))
+    made, real = [], kind.inverse_root
+    monkeypatch.setattr("binfeat.models.fitted.local._KEPT", 0)
+    monkeypatch.setattr(kind, "inverse_root", lambda *arguments: made.append(arguments) or real(*arguments))
     pickle.loads(pickle.dumps(model)).predict(rows, return_std=True)
-    assert len(made) == len(np.unique(model.apply(rows)[:, 0]))
+    assert len(made) == 2 * len(np.unique(model.apply(rows)[:, 0]))  # also for the covariance of the effects
 
 
 def test_samples_have_the_standard_deviations(fitted):

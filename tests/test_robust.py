@@ -11,7 +11,7 @@ from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
 from binfeat.models.kernel_algebra.loss import LOSSES, SquaredError
-from binfeat.models.problem import Problem
+from binfeat.models.problem import Problem, with_medians_or_means
 from binfeat.models.table.targets import Targets, TargetTransform
 
 EXACT = {"features": "exact", "random_state": 0}
@@ -149,6 +149,16 @@ def test_rows_of_small_weight_hardly_change_the_scale():
     np.testing.assert_allclose(near.loss.start(problem.answers, own), 0.1)
     zeros = near.loss.scaled(np.where(train == 20, y, 0.0)[:, None], own)
     np.testing.assert_allclose(zeros.deviations, 50 / own.sum())
+
+
+def test_means_by_weighted_residuals(rng):
+    own, rows = np.repeat([1.0, 1e-6], 400), np.arange(800)
+    y = np.exp(rng.normal(size=800) * np.repeat([0.5, 3.0], 400))
+    standardized = Targets.of(TargetTransform("log"), y, own[:, None])
+    problem = Problem(None, y, standardized, own[:, None], rows, rows[:0], None, None, None)
+    predictions = np.zeros((800, 1)) - standardized.mean / standardized.std  # log y = 0
+    kept = with_medians_or_means(problem, standardized, rows, predictions)[1]
+    np.testing.assert_allclose(kept.decode(predictions), np.exp(0.5**2 / 2), rtol=0.05)
 
 
 @pytest.mark.parametrize("weighted", [True, *hard(False)])
