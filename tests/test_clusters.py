@@ -29,7 +29,6 @@ from binfeat import (
     SpectralEmbedding,
     blocks,
 )
-from binfeat._common import memory
 from binfeat.graph import clusters as clusters_module
 from binfeat.graph import eigenvectors, missing, neighbors, scale, similarity, spectral
 
@@ -477,7 +476,7 @@ def test_bad_parameters(two_clusters, parameters, error, message):
 
 
 def test_eigenvectors_that_do_not_fit_in_memory_are_refused(rng, monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
+    monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: 10**6)
     known = np.full((5000, 1), 5000**-0.5)
     with pytest.raises(MemoryError, match=r"the search for eigenvectors needs about 3,080,000 bytes.*Use fewer comp"):
         eigenvectors.leading_eigenvectors(lambda V: V, known, 2, tol=1e-4, max_iter=9, seed=0)

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
+from solving import solve_ridge
 
 from binfeat import CGRidge, RandomBinning, RandomFourier, blocks, kernels, learn_gamma
 from binfeat._threads import _blas, thread_count
-from binfeat.features.learn_gamma import for_features
 
 MAPS = {
     "bins": RandomBinning(gamma="learn", n_grids=40, random_state=0),
@@ -139,7 +139,7 @@ def test_on_dask(friedman, name, cluster):
 def test_candidates_are_compared_by_the_same_random_features(friedman, name, monkeypatch):
     X, y = (own[:100] for own in friedman)
     errors = []
-    monkeypatch.setattr(for_features, "_best_power", lambda error: errors.extend([error(0), error(0)]) or 0)
+    monkeypatch.setattr("binfeat.features.learn_gamma.for_features._best_power", lambda error: errors.extend([error(0), error(0)]) or 0)
     clone(MAPS[name]).set_params(random_state=None).fit(X, y)
     assert errors[0] == errors[1]
 
@@ -148,13 +148,13 @@ def test_candidates_are_compared_by_the_same_random_features(friedman, name, mon
 @pytest.mark.parametrize("name", ["bins", "fourier"])
 def test_the_common_factor_is_chosen_by_n_jobs_threads(friedman, threads, name, n_jobs, monkeypatch):
     threads(2)
-    used, real = set(), for_features.solve_ridge
+    used = set()
 
     def solve(*given):
         used.update({thread_count(None), *(pool["num_threads"] for pool in _blas().info())})
-        return real(*given)
+        return solve_ridge(*given)
 
-    monkeypatch.setattr(for_features, "solve_ridge", solve)
+    monkeypatch.setattr("binfeat.features.learn_gamma.for_features.solve_ridge", solve)
     X, y = (own[:100] for own in friedman)
     with threadpoolctl.threadpool_limits(2, "blas"):
         clone(MAPS[name]).set_params(n_jobs=n_jobs).fit(X, y)
@@ -217,7 +217,7 @@ def test_refusals(fit, error, message):
 )
 def test_errors_precede_the_search_and_further_blocks(memory_of, monkeypatch, model, source, error, message):
     memory_of(10**6)
-    monkeypatch.setattr(for_features, "learned_gamma", lambda *given, **options: pytest.fail("searched"))
+    monkeypatch.setattr("binfeat.features.learn_gamma.for_features.learned_gamma", lambda *given, **options: pytest.fail("searched"))
     given = (blocks([(X, X[:, 0]), "no block"]),) if source else (X, X[:, 0])
     with pytest.raises(error, match=message):
         model.fit(*given)

@@ -6,8 +6,7 @@ import pytest
 from hard import easy
 
 from binfeat import kernels, learn_gamma
-from binfeat._common.subsets import thinned
-from binfeat.length_scales.search import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat.length_scales.search import LengthScaleSearch, exponent_shares, mean_distances, thinned
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
 

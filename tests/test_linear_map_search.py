@@ -6,7 +6,6 @@ import pytest
 from hard import hard
 
 from binfeat import KernelMachineRegressor, kernels
-from binfeat._common.subsets import thinned
 from binfeat.length_scales import leave_one_out, search
 from binfeat.models.search import kernel_search, linear_maps
 
@@ -32,7 +31,7 @@ def test_finds_a_diagonal(rows):
     found, steps = searched(*rows)
     assert found.is_better()
     scales = found.found.kernel.main
-    assert found.found.error == found.error < 0.8 * steps.found_on(thinned(steps.used, 200)).error
+    assert found.found.error == found.error < 0.8 * steps.found_on(search.thinned(steps.used, 200)).error
     np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
     np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category is not mapped
     np.testing.assert_array_equal(scales.linear_map[:3, 3], 0.0)

@@ -289,7 +289,7 @@ def test_labels_for_a_regressor(model, table):
     ("call", "message"),
     [
         (lambda X: RandomBinning(categorical_features=["b", "zip"]).fit(X), r"has \['zip'\], which are not column"),
-        (lambda X: RandomBinning(categorical_features=["a"]).fit(X + 0.5), "integers below 2.51; got 0.5"),
+        (lambda X: RandomBinning(categorical_features=["a"]).fit(X + 0.5), "magnitude below 2.51; got 0.5"),
         (lambda X: CGRidgeClassifier().fit(X, ["Bonn"] * 3), "at least two classes, got one class: 'Bonn'"),
         (lambda X: KernelMachineClassifier().fit(X, [1] * 3), "at least two classes, got one class: 1"),
     ],

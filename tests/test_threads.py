@@ -17,7 +17,6 @@ import threadpoolctl
 from hard import hard
 
 from binfeat import RandomBinning, _threads
-from binfeat._engine import vectors
 
 pytestmark = pytest.mark.engine
 
@@ -94,8 +93,7 @@ def test_number_of_threads_follows_the_limit_of_the_process(variables, expected)
 
 def test_little_work_is_done_by_one_thread(monkeypatch):
     monkeypatch.setattr(_threads._pool, "use", lambda *_: pytest.fail("threads for little work"))
-    a = np.ones((1, 100))
-    vectors.partial_dots(a, a, np.empty((1, 1)))
+    RandomBinning(n_grids=3, gamma=0.1).fit([[0.0], [1.0]])
 
 
 def test_number_of_threads_is_restored(rng, threads):
