@@ -17,6 +17,7 @@ from solving import solve_ridge
 from binfeat import CGRidge, RandomBinning, RandomFourier, blocks, kernels, learn_gamma
 from binfeat._threads import _blas, thread_count
 
+FOR_FEATURES = "binfeat.features.learn_gamma.for_features"  # module
 MAPS = {
     "bins": RandomBinning(gamma="learn", n_grids=40, random_state=0),
     "hashed": RandomBinning(gamma="learn", n_grids=40, n_features=2**17, random_state=0),
@@ -139,7 +140,7 @@ def test_on_dask(friedman, name, cluster):
 def test_candidates_are_compared_by_the_same_random_features(friedman, name, monkeypatch):
     X, y = (own[:100] for own in friedman)
     errors = []
-    monkeypatch.setattr("binfeat.features.learn_gamma.for_features._best_power", lambda error: errors.extend([error(0), error(0)]) or 0)
+    monkeypatch.setattr(f"{FOR_FEATURES}._best_power", lambda error: errors.extend([error(0), error(0)]) or 0)
     clone(MAPS[name]).set_params(random_state=None).fit(X, y)
     assert errors[0] == errors[1]
 
@@ -154,7 +155,7 @@ def test_the_common_factor_is_chosen_by_n_jobs_threads(friedman, threads, name, 
         used.update({thread_count(None), *(pool["num_threads"] for pool in _blas().info())})
         return solve_ridge(*given)
 
-    monkeypatch.setattr("binfeat.features.learn_gamma.for_features.solve_ridge", solve)
+    monkeypatch.setattr(f"{FOR_FEATURES}.solve_ridge", solve)
     X, y = (own[:100] for own in friedman)
     with threadpoolctl.threadpool_limits(2, "blas"):
         clone(MAPS[name]).set_params(n_jobs=n_jobs).fit(X, y)
@@ -217,7 +218,7 @@ def test_refusals(fit, error, message):
 )
 def test_errors_precede_the_search_and_further_blocks(memory_of, monkeypatch, model, source, error, message):
     memory_of(10**6)
-    monkeypatch.setattr("binfeat.features.learn_gamma.for_features.learned_gamma", lambda *given, **options: pytest.fail("searched"))
+    monkeypatch.setattr(f"{FOR_FEATURES}.learned_gamma", lambda *given, **options: pytest.fail("searched"))
     given = (blocks([(X, X[:, 0]), "no block"]),) if source else (X, X[:, 0])
     with pytest.raises(error, match=message):
         model.fit(*given)
