@@ -96,18 +96,26 @@ def test_last_grids_are_2_4_8_and_16_times_as_wide():
     np.testing.assert_allclose(scales[0] / scales[1], np.tile(widths[:, None], 2), rtol=1e-8)
 
 
-def test_distances_of_categories_are_those_of_dense_rows(rng):
+@pytest.mark.parametrize("categorical", [[False, True, False], [True, True, True]])
+def test_distances_of_categories_are_those_of_dense_rows(rng, categorical):
     rows = np.column_stack([rng.normal(size=40), rng.integers(0, 9, 40), rng.choice([0.0, 2.0], 40)])
-    gamma, categorical, others = np.array([0.5, 2.0, 1.0]), np.array([False, True, False]), rng.integers(0, 40, (40, 7))
+    gamma, others, categorical = np.array([0.5, 2.0, 1.0]), rng.integers(0, 40, (40, 7)), np.array(categorical)
     found = [
         neighbors.ScaledRows.of(own, gamma, categorical).squares(np.arange(40), others)
         for own in (rows, sparse.csr_array(rows), sparse.csr_matrix(rows))
     ]
     apart = rows[:, None] - rows[others]
-    expected = (apart[:, :, 0] / 4) ** 2 + (apart[:, :, 1] != 0) + (apart[:, :, 2] / 2) ** 2
+    expected = (np.where(categorical, apart != 0, apart) ** 2 * (gamma / 2) ** 2).sum(axis=2)
     np.testing.assert_allclose(found[0], expected, atol=1e-12)
     for own in found[1:]:
         np.testing.assert_array_equal(own, found[0])
+
+
+def test_dense_categories_that_do_not_fit_in_memory_are_refused(memory_of):
+    X = sparse.csr_array((1000, 200))
+    memory_of(10**6)
+    with pytest.raises(MemoryError, match="a dense copy of 200 categorical columns of 1,000 rows needs"):
+        neighbors.ScaledRows.of(X, np.ones(200), np.ones(200, dtype=bool))
 
 
 @pytest.mark.engine

@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
+from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
 from binfeat._common.validation import CheckedRows
 from binfeat._threads import side_by_side
@@ -31,6 +32,12 @@ class ScaledRows:
         if sparse.issparse(X):
             own = np.where(categorical, 0.0, scale)
             numbers = sparse.csr_array((X.data * own[X.indices], X.indices, X.indptr), shape=X.shape)
+            n_categories = int(np.count_nonzero(categorical))
+            require_memory(
+                16 * X.shape[0] * n_categories,  # two dense copies
+                f"a dense copy of {n_categories} categorical columns of {X.shape[0]:,} rows",
+                "Use fewer categorical features.",
+            )
             categories = np.ascontiguousarray(X[:, np.flatnonzero(categorical)].toarray().T)
             return cls(numbers, categories, scale[categorical] ** 2)
         numeric = np.flatnonzero(~categorical)
@@ -63,7 +70,8 @@ class ScaledRows:
         difference = sparse.csr_array(self.numbers[np.repeat(rows, others.shape[1])] - self.numbers[others.ravel()])
         difference.sum_duplicates()
         pairs = np.repeat(np.arange(others.size), np.diff(difference.indptr))
-        return np.bincount(pairs, difference.data**2, others.size).reshape(others.shape)
+        sums = np.bincount(pairs, difference.data**2, others.size)  # integers if all differences are 0
+        return sums.astype(np.float64, copy=False).reshape(others.shape)
 
 
 def nearest_of(
