@@ -30,7 +30,7 @@ _DIGIT_ITERATIONS = 15  # iterations per digit of the residual
 _DEFAULT_DIGITS = 2.8  # for the default stopping rule: 42 iterations in the mean of 15 tables and 4 penalties
 _MEMORY_PART = 4  # the matrix and its factor may need a quarter of the memory
 _TINY = np.finfo(float).tiny
-_CONSTANT = 2.0  # roundings of the mean of a column; a smaller standard deviation is a rounding error
+_CONSTANT = 2.0  # Columns with a smaller standard deviation, in roundings of their mean, count as constant.
 
 
 def gram_fits(n_columns: int) -> bool:
@@ -99,9 +99,12 @@ class GramSystem:
             yield system._result(W, penalties)
 
     def _without_constants(self) -> "GramSystem":
-        """Return the system with 0 instead of rounding errors of constant columns, which a small penalty multiplies."""
+        """Return the system with zeros for constant columns.
+
+        Their diagonal contains only rounding errors, which a small penalty would invert.
+        """
         deviations = np.sqrt(np.maximum(np.diag(self.matrix), 0.0) / max(self.total, _TINY))
-        varies = deviations >= _CONSTANT * np.finfo(self.dtype).eps * np.abs(self.means)
+        varies = deviations >= _CONSTANT * np.finfo(float).eps * np.abs(self.means)
         if varies.all():
             return self
         return replace(self, matrix=self.matrix * np.outer(varies, varies), right=self.right * varies[:, np.newaxis])
