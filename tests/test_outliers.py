@@ -1,6 +1,8 @@
 """OutlierDetector: slow twin, exact kernels, scikit-learn; one score for all inputs; drift; errors."""
 
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import naive
 import numpy as np
@@ -303,6 +305,13 @@ def test_contamination_is_the_share_of_training_rows(contamination, rng):
     assert (detector.predict(new) == -1).mean() == pytest.approx(contamination, abs=0.04)
 
 
+@pytest.mark.parametrize("contamination", [np.array(0.1), np.float32(0.1), Decimal("0.1"), Fraction(1, 10)])
+def test_contamination_of_each_type_of_number(contamination, X):
+    expected = OutlierDetector(n_grids=9, contamination=0.1, random_state=0).fit(X)
+    detector = OutlierDetector(n_grids=9, contamination=contamination, random_state=0).fit(X)
+    assert detector.offset_ == pytest.approx(expected.offset_)
+
+
 @pytest.mark.parametrize("contamination", ["auto", 0.005])
 def test_rows_without_another_row_in_their_bins_are_outliers(contamination, rng):
     """They are tied at the lowest score, so a quantile of the scores is not above it if they are many."""
@@ -561,6 +570,8 @@ def test_damaged_sparse_samples_are_refused(name, X):
         ({"max_samples": 0.5}, TypeError, "max_samples must be an integer of at least 1, got 0.5"),
         ({"contamination": 0.6}, ValueError, "contamination must be 'auto' or above 0 and at most 0.5, got 0.6"),
         ({"contamination": "few"}, TypeError, "contamination must be 'auto' or a number, got 'few'"),
+        ({"contamination": "0.1"}, TypeError, "contamination must be 'auto' or a number, got '0.1'"),
+        ({"contamination": None}, ValueError, "contamination must be 'auto' or above 0 and at most 0.5, got None"),
         ({"contamination": [0.1]}, TypeError, r"contamination must be 'auto' or a number, got \[0.1\]"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None, a positive integer"),
     ],

@@ -1,6 +1,5 @@
 """Base of the outlier detector: its parameters, its counts as attributes, and its threshold."""
 
-import numbers
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -62,8 +61,7 @@ class CountingEstimator(WithKernel, Persistent):
             check_integer(self.max_samples, "max_samples", 1)
         thread_count(self.n_jobs)
         if not is_word(self.contamination, "auto"):
-            is_number = isinstance(self.contamination, numbers.Real)
-            if not is_number:
+            if np.ndim(self.contamination) or np.asarray(self.contamination).dtype.kind in "SU":
                 raise TypeError(f"contamination must be 'auto' or a number, got {self.contamination!r}.")
             _positive(self.contamination, "contamination", 0.5)
 
