@@ -80,12 +80,22 @@ def test_categories_missing_values_and_constants(table, rng):
     assert np.isfinite(learned.gamma).all()
 
 
-def test_missing_values_do_not_hide_the_known_values_of_an_input_far_from_zero(rng):
+@pytest.mark.parametrize(("start", "unit"), [(1e6, 1.0), (0.0, 1e-6), (0.0, 1e6)])
+def test_missing_values_do_not_hide_the_known_values_of_an_input(rng, start, unit):
     x, missing = rng.uniform(size=600), rng.uniform(size=600) < 0.4
     y = np.where(missing, 0.0, np.sin(6 * x))
-    gammas = [learn_gamma(np.where(missing, np.nan, start + x)[:, None], y, **QUICK).gamma for start in (0.0, 1e6)]
-    assert gammas[1] > 0.1
-    np.testing.assert_allclose(gammas[1], gammas[0], rtol=1e-3)
+    first, second = (
+        learn_gamma(np.where(missing, np.nan, values)[:, np.newaxis], y, **QUICK).gamma
+        for values in (x, start + unit * x)
+    )
+    assert first > 0.1
+    np.testing.assert_allclose(unit * second, first, rtol=1e-3)
+
+
+def test_missing_values_are_far_from_a_constant(rng):
+    missing = rng.uniform(size=600) < 0.4
+    gammas = [learn_gamma(np.where(missing, np.nan, c)[:, None], missing, **QUICK).gamma for c in (0.0, 0.1)]
+    np.testing.assert_allclose(gammas[1], gammas[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])

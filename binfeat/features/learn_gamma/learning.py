@@ -135,6 +135,7 @@ def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
     missing = np.isnan(part)
     if missing.any():
         known = np.where(missing.all(axis=0), 0.0, part)
-        far = np.nanmax(known, axis=0) + _MISSING * np.maximum(np.nanstd(known, axis=0), 1e-3)
+        highest = np.nanmax(known, axis=0)
+        far = highest + _MISSING * np.where(highest > np.nanmin(known, axis=0), np.nanstd(known, axis=0), 1.0)
         part[missing] = np.broadcast_to(far, part.shape)[missing]
     return part
