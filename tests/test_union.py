@@ -221,9 +221,19 @@ def test_models_on_blocks_and_on_csr(table, name):
 def test_weights_of_integers_and_flags(table, dtype, sparse_output):
     X = np.arange(12).reshape(-1, 1) % 3
     transformers = [("one_hot", OneHotEncoder(dtype=dtype)), ("bins", RandomBinning(gamma=1.0, n_grids=4))]
-    Z = RandomFeatureUnion(transformers, weights=[0.25, 1.0], sparse_output=sparse_output).fit_transform(X)
-    Z = Z.toarray() if sparse_output else Z
-    np.testing.assert_array_equal(Z[:, :3], 0.5 * np.eye(3)[X[:, 0]])
+    union = RandomFeatureUnion(transformers, weights=[0.25, 1.0], sparse_output=sparse_output).fit(X)
+    Z = union.transform(X)
+    encoded = union.encode(X)
+    for own in (Z.toarray() if sparse_output else Z, encoded.toarray(), encoded.tocsr().toarray()):
+        np.testing.assert_array_equal(own[:, :3], 0.5 * np.eye(3)[X[:, 0]])
+
+
+@pytest.mark.parametrize("dtype", [int, bool])
+def test_blocks_of_dense_integers_and_flags(table, dtype):
+    X = (table[0] * 2).astype(dtype)
+    Z = RandomFeatureUnion([("same", FunctionTransformer())], weights=[0.25]).fit(X).encode(X)
+    for own in (Z.toarray(), Z.tocsr().toarray(), Z @ np.eye(3)):
+        np.testing.assert_array_equal(own, 0.5 * X)
 
 
 def test_maps_that_return_nullable_data_frames(table):

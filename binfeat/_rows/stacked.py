@@ -39,7 +39,7 @@ class StackedFeatures(RowMatrix):
     _instead = "output='csr' in all maps, or its tocsr() or toarray()"
 
     def __init__(self, blocks: Iterable[Design], scales: Iterable[float]) -> None:
-        self.blocks, self.scales = list(map(_block, blocks)), [float(scale) for scale in scales]
+        self.blocks, self.scales = list(map(as_block, blocks)), [float(scale) for scale in scales]
         of_source = next((block for block in self.blocks if getattr(block, "y", None) is not None), None)
         self.y, self.sample_weight = getattr(of_source, "y", None), getattr(of_source, "sample_weight", None)
         self._starts = np.cumsum([0, *(block.shape[1] for block in self.blocks)])
@@ -121,14 +121,12 @@ class StackedFeatures(RowMatrix):
             np.multiply(part, V.dtype.type(scale), out=out[columns])
 
 
-def _block(Z: Design) -> Features:
-    """Return an operator unchanged, and anything else as an array or CSR."""
+def as_block(Z: Design) -> Features:
+    """Return an operator unchanged, and anything else as an array or CSR of floats."""
     if isinstance(Z, LinearOperator):
         return Z
-    if sparse.issparse(Z):
-        return canonical(Z.tocsr())
-    array = np.asarray(Z)
-    return array.astype(np.float64) if array.dtype.kind == "O" else array  # of data frames with nullable types
+    block = canonical(Z.tocsr()) if sparse.issparse(Z) else np.asarray(Z)
+    return block if block.dtype.kind == "f" else block.astype(np.float64)  # integers, flags, and nullable types
 
 
 def _held(block: Features) -> Features:

@@ -19,7 +19,7 @@ from binfeat._common.saved_values import check_arrays, check_bounds, check_input
 from binfeat._common.sparse_tables import csr_container
 from binfeat._common.validation import check_flag, checked_array, checked_rows
 from binfeat._rows.sources import is_source
-from binfeat._rows.stacked import StackedFeatures
+from binfeat._rows.stacked import StackedFeatures, as_block
 
 
 def _check_union(state: dict[str, Any]) -> None:
@@ -230,7 +230,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         encoded = [
             part.transform(X) if is_source(X) or not hasattr(part, "encode") else part.encode(X) for part in maps
         ]
-        return StackedFeatures(map(_plain, encoded), self._scales)
+        return StackedFeatures(encoded, self._scales)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names of the columns: the name of the map, two underscores, and the column's name in that map.
@@ -291,10 +291,10 @@ class RandomFeatureUnion(FeatureMap, Persistent):
         return weights.astype(np.float64)
 
     def _side_by_side(self, parts: Iterable[Any]) -> Any:
-        parts = [_plain(part) for part in parts]
-        if any(isinstance(part, LinearOperator) for part in parts):
-            return StackedFeatures(parts, self._scales)
-        scaled = [_scaled(part, scale) for part, scale in zip(parts, self._scales, strict=True)]
+        blocks: list[Any] = [as_block(part) for part in parts]
+        if any(isinstance(block, LinearOperator) for block in blocks):
+            return StackedFeatures(blocks, self._scales)
+        scaled = [block * block.dtype.type(scale) for block, scale in zip(blocks, self._scales, strict=True)]
         if self.sparse_output:
             parts = [part if sparse.issparse(part) else sparse.csr_array(part) for part in scaled]
             return csr_container()(sparse.hstack(parts, "csr"))
@@ -317,16 +317,3 @@ def _weights_for(part: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
     """Return the weights as an argument of `fit`, or no argument if there are no weights or `fit` has none."""
     accepts = sample_weight is not None and has_fit_parameter(part, "sample_weight")
     return {"sample_weight": sample_weight} if accepts else {}
-
-
-def _plain(part: Any) -> Any:
-    """Return features as an array, unless they are sparse or an operator."""
-    if sparse.issparse(part) or isinstance(part, LinearOperator):
-        return part
-    part = np.asarray(part)
-    return part.astype(np.float64) if part.dtype.kind == "O" else part  # of data frames with nullable types
-
-
-def _scaled(part: Any, scale: float) -> Any:
-    """Multiply features by a number; integers and flags become float64."""
-    return part * (part.dtype.type(scale) if part.dtype.kind == "f" else scale)
