@@ -458,7 +458,7 @@ def test_errors_name_the_chunk(parts, meta, kind, message):
 
 def test_a_chunk_of_targets_with_two_dimensions_is_named():
     parts = [da.from_delayed(delayed(np.ones)(shape), (5,), meta=np.empty(0)) for shape in (5, (5, 1))]
-    with pytest.raises(ValueError, match=r"Chunk 1 of y: it must have the shape \(n_rows\), got \(5, 1\)"):
+    with pytest.raises(ValueError, match=r"Chunk 1 of y: it must have the shape \(n_rows,\), got \(5, 1\)"):
         remote.CGRidge().fit(da.ones((10, 2), chunks=(5, 2)), da.concatenate(parts))
 
 
@@ -520,6 +520,13 @@ def test_maps_check_weights(rows, weights, message, gamma):
     for kind in (remote.RandomBinning, remote.RandomFourier):
         with pytest.raises((TypeError, ValueError), match=message):
             kind(gamma=gamma).fit(chunked(np.nan_to_num(X), CHUNKS[1]), y, weights)
+
+
+@pytest.mark.parametrize("gamma", ["scale", 1.0])
+def test_maps_compare_the_lengths_of_frames_and_weights(rows, gamma):
+    table, weights = frame(rows[0], 2), dd.from_pandas(pd.Series(np.ones(N // 3)), npartitions=2)
+    with pytest.raises(ValueError, match=r"must have one value per row, shape \(600,\); got shape \(200,\)"):
+        remote.RandomBinning(gamma=gamma).fit(table, sample_weight=weights)
 
 
 def test_other_bad_input(rows):

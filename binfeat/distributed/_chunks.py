@@ -85,8 +85,8 @@ class Chunks:
 
 def _check_array(shape: tuple, dtype: np.dtype, chunk: Any) -> None:
     if chunk.shape[1:] != shape:
-        wanted = ", ".join(["n_rows", *map(str, shape)])
-        raise ValueError(f"it must have the shape ({wanted}), got {chunk.shape}.")
+        wanted = str(("n_rows", *shape)).replace("'", "")
+        raise ValueError(f"it must have the shape {wanted}, got {chunk.shape}.")
     if chunk.dtype != dtype and not chunk.dtype.kind == dtype.kind in "SU":
         raise TypeError(f"it must have the dtype of the collection, {dtype}; got {chunk.dtype}.")
 
@@ -281,8 +281,9 @@ def moments_for_gamma(chunks: Chunks, estimator: BaseEstimator, kind: Any, sampl
         own = [each.blocks for each in weights]
         lengths, totals, moments = zip(*compute(chunks.each(_moments, on_worker(estimator, kind), own=own)))
         require_rows(sum(lengths), chunks.name)
-    else:  # X is not read
-        moments, totals = (), tuple(total for each in weights for total in compute(each.each(_total)))
+    else:  # X is read only if its lengths are unknown
+        counted = [each.each(_total, own=[lengths_of(chunks)]) for each in weights]
+        moments, totals = (), tuple(total for each in counted for total in compute(each))
     if weights:
         check_weights(totals, len(totals))
     return reduce(add, moments) if moments else None
@@ -295,8 +296,8 @@ def _moments(X: Any, *own: Any) -> tuple[int, float, Moments]:
     return X.shape[0], sum(each.sum() for each in checked), Moments.of(X, *checked)
 
 
-def _total(weights: Any) -> float:
-    return _flat_weights(weights, np.size(weights)).sum()
+def _total(weights: Any, n_rows: int) -> float:
+    return _flat_weights(weights, n_rows).sum()
 
 
 def _flat_weights(weights: Any, n_rows: int) -> np.ndarray:
