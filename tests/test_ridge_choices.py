@@ -1,5 +1,8 @@
 """Paths of penalties, validation rows, early stopping, warm starts, losses, callbacks, interrupts."""
 
+import pickle
+import pkgutil
+
 import numpy as np
 import pytest
 from callbacks import Callback
@@ -388,6 +391,28 @@ def test_interrupt_of_a_path_leaves_its_iterate(table):
     assert model.status_ == "interrupted"
     assert model.alpha_ == ALPHAS[-1]
     assert np.isfinite(model.predict(Z)).all()
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize(
+    ("home", "name", "call"),
+    [
+        ("binfeat.linear.alpha_choice.HeldOutScore", "__call__", 3),
+        ("binfeat.linear.solve", "ridge_system", 2),  # of the second split
+        ("binfeat.linear.solve", "ridge_system", 3),  # of the last solve
+    ],
+)
+def test_interrupt_between_the_solves_of_a_path_leaves_the_latest_result(table, dense, home, name, call):
+    Z, y, _ = table
+    Z = Z.toarray() if dense else Z
+    model = CGRidge(alphas=[1.0, 0.1, 0.01], cv=[(np.arange(400), np.arange(400, 600))] * 2)
+    with interrupted(pkgutil.resolve_name(home), name, call), pytest.raises(KeyboardInterrupt):
+        model.fit(Z, y)
+    assert model.status_ == "interrupted"
+    assert model.alpha_ == 0.01
+    expected = CGRidge(alpha=0.01, max_iter=1000).fit(Z[np.arange(400)], y[:400])
+    np.testing.assert_allclose(model.predict(Z), expected.predict(Z), atol=0.1)
+    assert pickle.loads(pickle.dumps(model)).alpha_ == 0.01
 
 
 def test_other_errors_of_a_callback_pass(table):

@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
@@ -59,10 +60,10 @@ class HeldOutScore:
                 setattr(self._estimator, name, getattr(estimator, name))
         self._scorer = scorer_of(estimator)
         self._weights = {} if weights is None or not _takes_weights(self._scorer) else {"sample_weight": weights}
-        self._rows, self._y, self._flat = rows, y, flat
+        self._rows, self._y, self.flat = rows, y, flat
 
     def __call__(self, coef: np.ndarray, intercept: np.ndarray) -> float:
-        self._estimator.__dict__.update(coefficients(coef, intercept, self._flat))
+        self._estimator.__dict__.update(coefficients(coef, intercept, self.flat))
         Z = self._rows.design
         if self._estimator.probability:
             weights = cast(ProcessRows, self._rows).weights
@@ -128,19 +129,38 @@ def n_solves(estimator: Any) -> int | None:
     return int(n_parts) * np.size(estimator.alphas) + 1
 
 
+def keep(estimator: Any, result: Result, alpha: float | np.ndarray, flat: bool) -> None:
+    """Set the attributes of a solve, and its penalty."""
+    estimator.__dict__.update(result.attributes(flat), alpha_=alpha)
+
+
+@contextmanager
+def kept_if_interrupted(estimator: Any, alpha: float | np.ndarray, flat: bool) -> Iterator[None]:
+    """Set the attributes of a solve that Ctrl-C interrupts."""
+    try:
+        yield
+    except SolveInterrupted as error:
+        keep(estimator, error.result, alpha, flat)
+        raise
+
+
 def choose_alpha(estimator: Any, parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
-    """Return the penalty in `alphas` with the best mean validation score, and set `path_scores_`."""
+    """Return the penalty in `alphas` with the best mean validation score, and set `path_scores_`.
+
+    The estimator keeps the latest result until the next one, in case of Ctrl-C.
+    """
     estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []
     for train, score in parts:
         scores.append(np.full(alphas.size, np.nan))
         path = solve_linear(train, alphas[falling], options)
         for place in falling:
-            estimator.alpha_ = float(alphas[place])  # remains if Ctrl-C interrupts this solve
-            with progress.stage(f"penalty {alphas[place]:g}"):
+            alpha = float(alphas[place])
+            with progress.stage(f"penalty {alpha:g}"), kept_if_interrupted(estimator, alpha, score.flat):
                 result = next(path, None)
             if result is None:  # a callback has stopped an earlier solve
                 break
+            keep(estimator, replace(result, status="interrupted"), alpha, score.flat)
             scores[-1][place] = score(result.solution, result.intercept)
     estimator.path_scores_ = np.array(scores)
     means = estimator.path_scores_.mean(axis=0)

@@ -1,7 +1,6 @@
 """Base class of the ridge models: the steps of a fit, and the linear function."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -23,13 +22,15 @@ from binfeat.linear.alpha_choice import (
     Validation,
     check_alpha,
     choose_alpha,
+    keep,
+    kept_if_interrupted,
     n_solves,
     solve_until_no_better,
 )
 from binfeat.linear.compact_coef import compact
 from binfeat.linear.design import check_design, read_design
 from binfeat.linear.incremental import kept_with
-from binfeat.linear.result import Result, SolveInterrupted, SolverOptions
+from binfeat.linear.result import Result, SolverOptions
 from binfeat.linear.saved import check_ridge
 from binfeat.linear.solve import solve_once
 
@@ -161,18 +162,18 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         options, start = self._options(), self._earlier_fit(rows)
         progress.begin(n_solves(self))
         options = replace(options, callback=lambda state: not progress.step("iteration"))
-        with _kept_if_interrupted(self, flat):
-            if self.alphas is None:
-                alpha = check_alpha(self.alpha, rows.n_targets)
+        if self.alphas is None:
+            alpha = check_alpha(self.alpha, rows.n_targets)
+        else:
+            alpha = np.full(rows.n_targets, choose_alpha(self, validation.parts(), options, progress))
+        stored = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
+        stage = nullcontext() if self.alphas is None else progress.stage("solution")
+        with stage, kept_if_interrupted(self, stored, flat):
+            if self.early_stopping:
+                result = solve_until_no_better(validation.parts(), alpha, options, start)
             else:
-                alpha = np.full(rows.n_targets, choose_alpha(self, validation.parts(), options, progress))
-            self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
-            with nullcontext() if self.alphas is None else progress.stage("solution"):
-                if self.early_stopping:
-                    result = solve_until_no_better(validation.parts(), alpha, options, start)
-                else:
-                    result = solve_once(rows, alpha, options, start)
-        self.__dict__.update(result.attributes(flat))
+                result = solve_once(rows, alpha, options, start)
+        keep(self, result, stored, flat)
         progress.end()
         result.warn_unless_done(options.tol)
 
@@ -200,10 +201,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._forget(*self._of_some_fits)
         kept = kept_with(self, rows, flat).settled(options.fit_intercept, needs_rows=options.loss != "squared_error")
         alpha = check_alpha(self.alpha, rows.n_targets)
-        self._kept, self.alpha_ = kept.arrays(), alpha if np.ndim(self.alpha) else float(alpha[0])
-        with _kept_if_interrupted(self, flat):
+        self._kept, stored = kept.arrays(), alpha if np.ndim(self.alpha) else float(alpha[0])
+        with kept_if_interrupted(self, stored, flat):
             result = solve_once(kept.to_solve, alpha, options)
-        self.__dict__.update(result.attributes(flat))
+        keep(self, result, stored, flat)
         result.warn_unless_done(options.tol)
 
     def _linear(self, X: Design) -> np.ndarray:
@@ -214,16 +215,6 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-@contextmanager
-def _kept_if_interrupted(estimator: CGRidgeBase, flat: bool) -> Iterator[None]:
-    """Set the attributes of a solve that Ctrl-C interrupts."""
-    try:
-        yield
-    except SolveInterrupted as error:
-        estimator.__dict__.update(error.result.attributes(flat))
-        raise
 
 
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
